@@ -1,0 +1,28 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    // A C type cannot slip into a `package` or `public` signature.
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+    name: "Rondo",
+    products: [
+        .library(name: "RondoCore", targets: ["RondoCore"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    ],
+    targets: [
+        // One system library each.
+        .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
+        .target(
+            name: "RondoCore",
+            dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
+    ]
+)

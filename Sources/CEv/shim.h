@@ -1,0 +1,67 @@
+// libev 4: the few names that Swift cannot import by itself.
+#ifndef RONDO_CEV_SHIM_H
+#define RONDO_CEV_SHIM_H
+
+#include <ev.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+_Static_assert(EV_VERSION_MAJOR == 4, "Rondo is written for libev 4");
+_Static_assert(EV_MULTIPLICITY, "Rondo needs a libev that can run more than one loop");
+
+#pragma clang assume_nonnull begin
+
+/// The callback of every descriptor watcher: loop, watcher, what happened.
+typedef void (*rondo_ev_io_callback)(struct ev_loop *loop, ev_io *watcher, int events);
+
+/// `ev_io_init` is a macro.
+static inline void rondo_ev_io_init(
+    ev_io *watcher, rondo_ev_io_callback callback, int descriptor, int events) {
+    ev_io_init(watcher, callback, descriptor, events);
+}
+
+/// `ev_io_set` is a macro; the watcher must be stopped.
+static inline void rondo_ev_io_set(ev_io *watcher, int descriptor, int events) {
+    ev_io_set(watcher, descriptor, events);
+}
+
+/// `EFD_…`, `TFD_…` are anonymous enumerations, which arrive in Swift without a common integer type.
+static inline int rondo_eventfd(void) {
+    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+static inline int rondo_timerfd(void) {
+    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+/// Arms the timer for an absolute monotonic time in nanoseconds; 0 disarms it.
+static inline int rondo_timerfd_arm(int descriptor, unsigned long long nanoseconds) {
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(nanoseconds / 1000000000ULL),
+                     .tv_nsec = (long)(nanoseconds % 1000000000ULL)}};
+    return timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &when, (struct itimerspec *)0);
+}
+
+/// A loop of its own on epoll, deaf to `LIBEV_FLAGS`; NULL where descriptors have run out. Never libev's
+/// default loop, which takes SIGCHLD for itself.
+static inline struct ev_loop *_Nullable rondo_ev_loop_new(void) {
+    return ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+}
+
+/// `EV_ERROR` does not fit the signed type that libev's callbacks carry it in.
+static const int rondo_ev_error = (int)EV_ERROR;
+
+/// One look at the kernel: returns at once, or once something has been reported.
+static inline void rondo_ev_poll(struct ev_loop *loop, int may_block) {
+    ev_run(loop, may_block ? EVRUN_ONCE : EVRUN_NOWAIT);
+}
+
+/// libdispatch's entry points for a run loop that drains the main queue; exported, but in no header.
+int _dispatch_get_main_queue_handle_4CF(void);
+void _dispatch_main_queue_callback_4CF(void *_Nullable message);
+
+#pragma clang assume_nonnull end
+
+#endif

@@ -1,0 +1,2 @@
+// `import Rondo` stands in for `import Foundation`.
+@_exported public import Foundation

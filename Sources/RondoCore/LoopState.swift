@@ -1,0 +1,244 @@
+/// Everything of a run loop that other threads may touch: one struct behind one lock.
+///
+/// Membership (what is in which mode) is the truth here; the `ev_loop` of a mode is its projection, brought
+/// up to date by the loop's own thread before it looks at the kernel. Locks are taken in the order member
+/// (timer, source, observer), then loop; user code is never called with either held.
+struct LoopState {
+    var modes: [ModeState] = []
+    private var indices: [RunLoop.Mode: Int] = [:]
+
+    /// Indices of the modes that the common name stands for.
+    private(set) var commonModes: [Int] = []
+    // What was added under the common name, for the modes that join the set later (rule RL-21).
+    var commonSources: Set<RunLoop.Source> = []
+    var commonObservers: Set<RunLoop.Observer> = []
+    var commonTimers: Set<Timer> = []
+    var commonBlocks = BlockQueue()
+
+    /// Running activations, the innermost last.
+    var activations: [Activation] = []
+    /// The loop's thread is about to sleep or sleeps, and whoever wants its attention must write `wakeUp`.
+    var isWaiting = false
+    /// Somebody wanted attention since the last look: the next wait does not sleep.
+    var wakeIsPending = false
+    /// False once the thread has ended: nothing can be added any more.
+    var isAlive = true
+    var wakeUp: WakeUp?
+    /// Until when the time of the running mode has been counted.
+    private(set) var countedUntil = LoopInstant(nanoseconds: 0)
+    private var sequence: UInt64 = 0
+
+    struct Activation {
+        let mode: Int
+        var isStopped = false
+        var tookWakeUp = false
+    }
+
+    init() {
+        for mode in [RunLoop.Mode.default, .tracking] {
+            makeCommon(index(of: mode))
+        }
+    }
+
+    /// Whether the innermost activation has been told to stop.
+    var isStopped: Bool { activations.last?.isStopped ?? false }
+
+    var runningMode: RunLoop.Mode? { activations.last.map { modes[$0.mode].name } }
+
+    func existingIndex(of mode: RunLoop.Mode) -> Int? { indices[mode] }
+
+    /// The index of `mode`, which comes to exist by being named (rule RL-10).
+    mutating func index(of mode: RunLoop.Mode) -> Int {
+        if let index = indices[mode] { return index }
+        let index = modes.count
+        modes.append(ModeState(name: mode, index: index))
+        indices[mode] = index
+        return index
+    }
+
+    /// - Returns: Whether the mode was not common before.
+    @discardableResult
+    mutating func makeCommon(_ index: Int) -> Bool {
+        guard !modes[index].isCommon else { return false }
+        modes[index].isCommon = true
+        commonModes.append(index)
+        return true
+    }
+
+    /// The modes that `mode` names: itself, or every common one.
+    mutating func indices(named mode: RunLoop.Mode) -> [Int] {
+        mode == .common ? commonModes : [index(of: mode)]
+    }
+
+    mutating func nextSequence() -> UInt64 {
+        sequence += 1
+        return sequence
+    }
+
+    /// Counts the time since the last change for the mode that has been running: the innermost, since what is
+    /// further out is not served meanwhile.
+    mutating func countTime(until now: LoopInstant) {
+        if let running = activations.last {
+            modes[running.mode].ranNanoseconds += now.nanoseconds - countedUntil.nanoseconds
+        }
+        countedUntil = now
+    }
+
+    func hasBlocks(for mode: Int) -> Bool {
+        !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
+    }
+
+    /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
+    func isEmpty(_ mode: Int) -> Bool {
+        modes[mode].sources.isEmpty && modes[mode].timerCount == 0 && !hasBlocks(for: mode)
+    }
+
+    /// The eligible blocks, in order. They leave every queue they stood in.
+    mutating func takeBlocks(for mode: Int) -> [PerformedBlock] {
+        var none = BlockQueue()
+        let (blocks, shared) =
+            modes[mode].isCommon
+            ? modes[mode].blocks.takeAll(with: &commonBlocks) : modes[mode].blocks.takeAll(with: &none)
+        for box in shared {
+            for queue in box.queues {
+                switch queue {
+                case .common: commonBlocks.remove(box)
+                case .mode(let other): modes[other].blocks.remove(box)
+                }
+            }
+        }
+        return blocks
+    }
+
+    /// Asks for the loop's attention.
+    ///
+    /// - Returns: What the caller has to write, after it has let go of the lock; nil where the loop is awake.
+    mutating func requestAttention() -> WakeUp? {
+        // A wake-up of a loop that is not running is forgotten (rule RL-50).
+        guard !activations.isEmpty else { return nil }
+        wakeIsPending = true
+        guard isWaiting else { return nil }
+        isWaiting = false
+        return wakeUp
+    }
+}
+
+// MARK: - What the pass asks
+
+extension LoopState {
+    /// What a look at the kernel has to reckon with.
+    struct Outlook {
+        var nearestTimer: LoopInstant?
+        var wasWoken: Bool
+        /// Whether `isWaiting` was set: the caller sleeps now, and clears it afterwards.
+        var sleeps: Bool
+        var stop: [RunLoop.Source]
+        var watch: [RunLoop.Source]
+    }
+
+    /// Takes note of everything that other threads have left, and decides whether the loop may sleep.
+    mutating func prepareToLook(mode: Int, now: LoopInstant, maySleep: Bool) -> Outlook {
+        let wasWoken = wakeIsPending
+        if wasWoken {
+            wakeIsPending = false
+            activations[activations.count - 1].tookWakeUp = true
+        }
+        let (stop, watch) = modes[mode].takeOutdated()
+        let nearest = modes[mode].timers.nearest
+        let timersAreDue = nearest.map { $0 <= now } ?? false
+        isWaiting = maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty
+        return Outlook(
+            nearestTimer: nearest, wasWoken: wasWoken, sleeps: isWaiting, stop: stop, watch: watch)
+    }
+
+    mutating func takeSignalled(in mode: Int) -> Set<RunLoop.Source> {
+        guard !modes[mode].signalled.isEmpty else { return [] }
+        defer { modes[mode].signalled = [] }
+        return modes[mode].signalled
+    }
+
+    /// Sources that stay signalled for the next run (rule SRC-7), as far as they are still in the mode.
+    mutating func putBack(_ sources: [RunLoop.Source], in mode: Int) {
+        for source in sources where modes[mode].sources.contains(source) {
+            modes[mode].signalled.insert(source)
+        }
+    }
+}
+
+/// One mode: its members, and what other threads have left for the loop to find.
+struct ModeState {
+    let name: RunLoop.Mode
+    var isCommon = false
+
+    var sources: Set<RunLoop.Source> = []
+    /// Signalled sources whose signal has not been taken yet, as far as this mode knows.
+    var signalled: Set<RunLoop.Source> = []
+
+    /// Descriptor sources whose watcher may have to change; the loop's thread sees to it.
+    private(set) var outdated: Set<RunLoop.Source> = []
+    /// Descriptor sources that the mode's `ev_loop` has a watcher for.
+    private var watched: Set<RunLoop.Source> = []
+
+    var timers: TimerHeap
+    /// Timers in the heap and those that are firing just now.
+    var timerCount = 0
+
+    private(set) var observers: [RunLoop.Observer] = []
+    private(set) var observedActivities: RunLoop.Activity = []
+
+    var blocks = BlockQueue()
+
+    /// How long the loop has run in this mode, up to `LoopState.countedUntil`.
+    var ranNanoseconds: Int64 = 0
+
+    init(name: RunLoop.Mode, index: Int) {
+        self.name = name
+        timers = TimerHeap(mode: index)
+    }
+
+    // MARK: Descriptor sources
+
+    /// A descriptor source was added, or its interest changed.
+    mutating func noteChange(of source: RunLoop.Source) {
+        outdated.insert(source)
+    }
+
+    mutating func remove(_ source: RunLoop.Source) {
+        sources.remove(source)
+        signalled.remove(source)
+        // A mode that is never run must not remember everything that has come and gone.
+        if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
+    }
+
+    /// Hands the outdated sources to the loop's thread, which makes their watchers match.
+    mutating func takeOutdated() -> (stop: [RunLoop.Source], watch: [RunLoop.Source]) {
+        guard !outdated.isEmpty else { return ([], []) }
+        let changed = outdated
+        outdated = []
+        var stop: [RunLoop.Source] = []
+        var watch: [RunLoop.Source] = []
+        for source in changed {
+            if sources.contains(source) {
+                watched.insert(source)
+                watch.append(source)
+            } else if watched.remove(source) != nil {
+                stop.append(source)
+            }
+        }
+        return (stop, watch)
+    }
+
+    // MARK: Observers
+
+    /// Keeps increasing order; equal orders stand in order of addition (rule SRC-19).
+    mutating func add(_ observer: RunLoop.Observer) {
+        let place = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
+        observers.insert(observer, at: place)
+        observedActivities.formUnion(observer.activities)
+    }
+
+    mutating func remove(_ observer: RunLoop.Observer) {
+        observers.removeAll { $0 === observer }
+        observedActivities = observers.reduce(into: []) { $0.formUnion($1.activities) }
+    }
+}

@@ -1,0 +1,193 @@
+internal import CEv
+
+/// One mode of a run loop as libev knows it: owns the `ev_loop`, and is the only caller of `ev_run`.
+///
+/// It is a projection of what `LoopState` says the mode holds, brought up to date before each look at the
+/// kernel. Loop's thread only.
+final class ModeLoop {
+    private enum Token {
+        static let wakeUp = WatcherToken(index: 0, generation: 0)
+        static let timer = WatcherToken(index: 1, generation: 0)
+        static let mainQueue = WatcherToken(index: 2, generation: 0)
+        static let count: UInt32 = 3
+    }
+
+    private let loop: OpaquePointer
+    private let wakeUp: WakeUp
+    private var watchers: [IOWatcher?] = []
+    private var generations: [UInt32] = []
+    private var free: [UInt32] = []
+    private var tokens: [ObjectIdentifier: WatcherToken] = [:]
+
+    /// What the kernel found ready and nobody has served yet.
+    var ready = ReadySet()
+    /// Whose turn it is among the kinds of step (j).
+    var turn = EventKind.timers
+    /// The main dispatch queue has work; only ever true in the main loop's common modes.
+    private(set) var mainQueueIsReady = false
+    /// Changes with every activation that begins or ends: readiness found before is looked at again.
+    var era: UInt32 = 0
+
+    /// - Throws: The errno of whatever ran out: descriptors, as a rule.
+    init(wakeUp: WakeUp) throws(SystemError) {
+        errno = 0
+        guard let loop = rondo_ev_loop_new() else {
+            throw SystemError("ev_loop_new", code: errno == 0 ? EMFILE : errno)
+        }
+        self.loop = loop
+        self.wakeUp = wakeUp
+        // Unretained: this object owns the loop and destroys it in `deinit`.
+        ev_set_userdata(loop, Unmanaged.passUnretained(self).toOpaque())
+        for (token, descriptor) in [
+            (Token.wakeUp, wakeUp.eventDescriptor), (Token.timer, wakeUp.timerDescriptor),
+        ] {
+            let watcher = IOWatcher(
+                loop: loop, descriptor: descriptor, events: Int32(EV_READ), token: token, source: nil)
+            watchers.append(watcher)
+            generations.append(0)
+            watcher.start()
+        }
+        watchers.append(nil)
+        generations.append(0)
+    }
+
+    deinit {
+        for watcher in watchers { watcher?.stop() }
+        watchers.removeAll()
+        ev_loop_destroy(loop)
+    }
+
+    // MARK: The look at the kernel
+
+    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean anything
+    /// real: a signal, a stale registration and libev's own minute end the sleep too.
+    func poll(mayBlock: Bool) {
+        mainQueueIsReady = false
+        rondo_ev_poll(loop, mayBlock ? 1 : 0)
+        ready.collect()
+    }
+
+    /// From libev's callback.
+    func report(_ token: WatcherToken, events: Int32) {
+        switch token {
+        case Token.wakeUp: wakeUp.drain()
+        case Token.timer: break  // whoever looked will compare the deadlines with the clock
+        case Token.mainQueue: mainQueueIsReady = true
+        default: ready.report(ReadySet.Entry(token: token, events: events, era: era))
+        }
+    }
+
+    /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
+    ///
+    /// An entry of an earlier era is asked about again: a nested or ended run has had the time to serve it.
+    func nextReady() -> (source: RunLoop.Source, events: Int32)? {
+        while let entry = ready.popFirst() {
+            guard let watcher = watcher(entry.token), let source = watcher.source else { continue }
+            if entry.events & rondo_ev_error != 0 { return (source, entry.events) }
+            var events = entry.events & watcher.events
+            if events != 0 && entry.era != era {
+                events = Self.readiness(of: watcher.descriptor, events: events)
+            }
+            if events != 0 { return (source, events) }
+        }
+        return nil
+    }
+
+    private static func readiness(of descriptor: Int32, events: Int32) -> Int32 {
+        let read = Int32(EV_READ)
+        let write = Int32(EV_WRITE)
+        var request = pollfd(fd: descriptor, events: 0, revents: 0)
+        if events & read != 0 { request.events |= Int16(POLLIN) }
+        if events & write != 0 { request.events |= Int16(POLLOUT) }
+        // A failed look counts as "ready": the source will find out for itself.
+        guard let count = try? systemCall("poll", { CEv.poll(&request, 1, 0) }) else { return events }
+        if count == 0 { return 0 }
+        let broken = request.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
+        var found: Int32 = 0
+        if broken || request.revents & Int16(POLLIN) != 0 { found |= read }
+        if broken || request.revents & Int16(POLLOUT) != 0 { found |= write }
+        return found & events
+    }
+
+    // MARK: Watchers
+
+    private func watcher(_ token: WatcherToken) -> IOWatcher? {
+        guard token.index < watchers.count, generations[token.index] == token.generation else { return nil }
+        return watchers[token.index]
+    }
+
+    func watch(_ source: RunLoop.Source, descriptor: Int32, events: Int32) {
+        if let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) {
+            watcher.set(events: events)
+            if events == 0 { watcher.stop() } else { watcher.start() }
+            return
+        }
+        guard events != 0 else { return }
+        let index: UInt32
+        if let reused = free.popLast() {
+            index = reused
+        } else {
+            index = UInt32(watchers.count)
+            watchers.append(nil)
+            generations.append(1)
+        }
+        let token = WatcherToken(index: index, generation: generations[Int(index)])
+        let watcher = IOWatcher(
+            loop: loop, descriptor: descriptor, events: events, token: token, source: source)
+        watchers[Int(index)] = watcher
+        tokens[ObjectIdentifier(source)] = token
+        watcher.start()
+    }
+
+    func unwatch(_ source: RunLoop.Source) {
+        guard let token = tokens.removeValue(forKey: ObjectIdentifier(source)) else { return }
+        watchers[token.index]?.stop()
+        watchers[token.index] = nil
+        generations[token.index] &+= 1
+        free.append(UInt32(token.index))
+    }
+
+    /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve it
+    /// (rule SRC-26) and would spin.
+    func pause(_ source: RunLoop.Source) {
+        if let token = tokens[ObjectIdentifier(source)] { watcher(token)?.stop() }
+    }
+
+    func resume(_ source: RunLoop.Source) {
+        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return }
+        if watcher.events != 0 { watcher.start() }
+    }
+
+    func mainQueueWasDrained() {
+        mainQueueIsReady = false
+    }
+
+    /// Whether the main dispatch queue's descriptor is watched in this mode.
+    func setWatchesMainQueue(_ watches: Bool) {
+        let index = Token.mainQueue.index
+        if watches, watchers[index] == nil {
+            let watcher = IOWatcher(
+                loop: loop, descriptor: _dispatch_get_main_queue_handle_4CF(), events: Int32(EV_READ),
+                token: Token.mainQueue, source: nil)
+            watchers[index] = watcher
+            watcher.start()
+        } else if !watches, let watcher = watchers[index] {
+            watcher.stop()
+            watchers[index] = nil
+            mainQueueIsReady = false
+        }
+    }
+}
+
+/// The kinds of event of step (j); they take turns from pass to pass, so that none starves the others.
+enum EventKind: CaseIterable {
+    case timers, mainQueue, descriptors
+
+    var next: EventKind {
+        switch self {
+        case .timers: .mainQueue
+        case .mainQueue: .descriptors
+        case .descriptors: .timers
+        }
+    }
+}

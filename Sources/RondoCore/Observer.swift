@@ -1,0 +1,130 @@
+internal import Synchronization
+
+extension RunLoop {
+    /// The stages of a run loop that observers can be called at; raw values are those of `CFRunLoopActivity`.
+    public struct Activity: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt
+
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+
+        /// Once, when an activation begins.
+        public static let entry = Activity(rawValue: 1 << 0)
+        /// In every pass, first.
+        public static let beforeTimers = Activity(rawValue: 1 << 1)
+        /// In every pass, second.
+        public static let beforeSources = Activity(rawValue: 1 << 2)
+        /// Before the loop may sleep.
+        public static let beforeWaiting = Activity(rawValue: 1 << 5)
+        /// After that, before what ended the sleep is served.
+        public static let afterWaiting = Activity(rawValue: 1 << 6)
+        /// Once, when an activation ends.
+        public static let exit = Activity(rawValue: 1 << 7)
+        public static let allActivities = Activity(rawValue: 0x0FFF_FFFF)
+    }
+
+    /// Called at chosen stages of the loop. The counterpart of `CFRunLoopObserver`.
+    ///
+    /// It keeps no mode alive (rule SRC-24). Retained by the loop until it is removed or invalidated.
+    public final class Observer: Sendable {
+        struct State {
+            var isValid = true
+            var loop: RunLoop?
+            var modeCount = 0
+            var isCalling = false
+            var callback: (@Sendable (Observer, Activity) -> Void)?
+        }
+
+        public let activities: Activity
+        /// Observers of one activity are called in increasing order; equal ones in order of addition.
+        public let order: Int
+        public let repeats: Bool
+        let state: Mutex<State>
+
+        /// - Parameters:
+        ///   - activities: When to call; exactly one of them is passed at a time.
+        ///   - repeats: False: invalidated after the first call, whatever the mask (rule SRC-20).
+        ///   - callback: Called on the thread of the loop, with no lock held.
+        public init(
+            activities: Activity, repeats: Bool = true, order: Int = 0,
+            _ callback: @escaping @Sendable (Observer, Activity) -> Void
+        ) {
+            self.activities = activities
+            self.repeats = repeats
+            self.order = order
+            state = Mutex(State(callback: callback))
+        }
+
+        public var isValid: Bool { state.withLock { $0.isValid } }
+
+        /// Takes the observer out of all its modes; it is never called again. Any thread.
+        public func invalidate() {
+            // What is released must not be released under the lock.
+            let (loop, callback) = state.withLock { state in
+                defer {
+                    state.isValid = false
+                    state.loop = nil
+                    state.callback = nil
+                    state.modeCount = 0
+                }
+                return (state.loop, state.callback)
+            }
+            loop?.state.withLock { state in
+                state.commonObservers.remove(self)
+                for index in state.modes.indices { state.modes[index].remove(self) }
+            }
+            withExtendedLifetime(callback) {}
+        }
+
+        func enter(_ loop: RunLoop, _ mode: Mode) {
+            state.withLock { state in
+                guard state.isValid, state.loop == nil || state.loop === loop else { return }
+                let added = loop.state.withLock { loopState -> Bool in
+                    let index = loopState.index(of: mode)
+                    guard loopState.isAlive,
+                        !loopState.modes[index].observers.contains(where: { $0 === self })
+                    else { return false }
+                    loopState.modes[index].add(self)
+                    return true
+                }
+                if added {
+                    state.loop = loop
+                    state.modeCount += 1
+                }
+            }
+        }
+
+        func leave(_ loop: RunLoop, _ mode: Mode) {
+            state.withLock { state in
+                guard state.loop === loop else { return }
+                let removed = loop.state.withLock { loopState -> Bool in
+                    guard let index = loopState.existingIndex(of: mode),
+                        loopState.modes[index].observers.contains(where: { $0 === self })
+                    else { return false }
+                    loopState.modes[index].remove(self)
+                    return true
+                }
+                guard removed else { return }
+                state.modeCount -= 1
+                if state.modeCount == 0 { state.loop = nil }
+            }
+        }
+
+        /// From the pass: calls, unless it was invalidated since or is being called further out (rule SRC-23).
+        func notify(_ activity: Activity) {
+            let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
+                guard state.isValid, !state.isCalling else { return nil }
+                state.isCalling = true
+                return state.callback
+            }
+            guard let callback else { return }
+            callback(self, activity)
+            state.withLock { $0.isCalling = false }
+            if !repeats { invalidate() }
+        }
+    }
+}
+
+extension RunLoop.Observer: Hashable {
+    public static func == (a: RunLoop.Observer, b: RunLoop.Observer) -> Bool { a === b }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,160 @@
+extension RunLoop {
+    // MARK: Sources
+
+    /// Serves `source` in `mode` of this loop until it is removed or invalidated.
+    ///
+    /// Adding it again does nothing; its schedule callback is made on the calling thread, once for each mode
+    /// that it enters (rules RL-15 and SRC-9). A loop that sleeps on another thread is woken (rule RL-69).
+    /// - Parameter mode: `.common` stands for every common mode, those added later too.
+    /// - Note: Any thread may call this; the source is served on this loop's thread only.
+    public func add(_ source: Source, forMode mode: Mode) {
+        guard source.isValid else { return }
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.isAlive else { return [] }
+                state.commonSources.insert(source)
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { insert(source, into: mode) }
+            // Invalidated in between: the registry must not keep it.
+            if !source.isValid { _ = state.withLock { $0.commonSources.remove(source) } }
+        } else {
+            insert(source, into: mode)
+        }
+        wakeIfForeign()
+    }
+
+    /// Ends the membership of `source` in `mode`. Does nothing where it has none.
+    ///
+    /// - Parameter mode: `.common` takes out of every common mode what was added under `.common` (rule RL-24).
+    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it leaves.
+    public func remove(_ source: Source, forMode mode: Mode) {
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.commonSources.remove(source) != nil else { return [] }
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { source.leave(self, mode) }
+        } else {
+            source.leave(self, mode)
+        }
+    }
+
+    /// Whether `source` is in `mode`; of `.common`, whether it was added under that name (rule RL-23).
+    public func contains(_ source: Source, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonSources.contains(source) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return state.modes[index].sources.contains(source)
+        }
+    }
+
+    func insert(_ source: Source, into mode: Mode) {
+        source.enter(self, mode)
+    }
+
+    // MARK: Ports
+
+    /// Keeps `mode` from being empty while `port` is in it. See `Port`.
+    public func add(_ port: Port, forMode mode: Mode) { add(port.source, forMode: mode) }
+
+    public func remove(_ port: Port, forMode mode: Mode) { remove(port.source, forMode: mode) }
+
+    // MARK: Observers
+
+    /// Calls `observer` at its activities while this loop runs in `mode`.
+    ///
+    /// An observer belongs to one loop at a time: adding it to a second one does nothing (rule SRC-21).
+    /// - Note: Any thread may call this; the observer is called on this loop's thread only.
+    public func add(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.isAlive else { return [] }
+                state.commonObservers.insert(observer)
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { insert(observer, into: mode) }
+            if !observer.isValid { _ = state.withLock { $0.commonObservers.remove(observer) } }
+        } else {
+            insert(observer, into: mode)
+        }
+    }
+
+    public func remove(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.commonObservers.remove(observer) != nil else { return [] }
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { observer.leave(self, mode) }
+        } else {
+            observer.leave(self, mode)
+        }
+    }
+
+    public func contains(_ observer: Observer, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonObservers.contains(observer) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return state.modes[index].observers.contains { $0 === observer }
+        }
+    }
+
+    func insert(_ observer: Observer, into mode: Mode) {
+        observer.enter(self, mode)
+    }
+
+    // MARK: Timers
+
+    /// Fires `timer` in `mode` of this run loop until it is invalidated or removed.
+    ///
+    /// Adding it again in the same mode does nothing. A date in the past fires on the next pass (rule TM-11). A
+    /// timer belongs to one loop at a time: adding it to a second one does nothing (rule TM-13).
+    /// - Parameter mode: `.common` stands for every common mode, those added later too.
+    /// - Note: Any thread may call this; the block runs on this loop's thread only.
+    public func add(_ timer: Timer, forMode mode: Mode) {
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.isAlive else { return [] }
+                state.commonTimers.insert(timer)
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { insert(timer, into: mode) }
+            if !timer.belongs(to: self) { _ = state.withLock { $0.commonTimers.remove(timer) } }
+        } else {
+            insert(timer, into: mode)
+        }
+    }
+
+    /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
+    public func remove(_ timer: Timer, forMode mode: Mode) {
+        if mode == .common {
+            let modes = state.withLock { state -> [Mode] in
+                guard state.commonTimers.remove(timer) != nil else { return [] }
+                return state.commonModes.map { state.modes[$0].name }
+            }
+            for mode in modes { timer.leave(self, mode) }
+        } else {
+            timer.leave(self, mode)
+        }
+    }
+
+    public func contains(_ timer: Timer, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonTimers.contains(timer) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return timer.slots.contains(mode: index)
+        }
+    }
+
+    func insert(_ timer: Timer, into mode: Mode) {
+        timer.enter(self, mode)
+    }
+
+    // MARK: Waking
+
+    /// A change made on another thread takes effect at once.
+    func wakeIfForeign() {
+        if !isCurrent { wakeUp() }
+    }
+}

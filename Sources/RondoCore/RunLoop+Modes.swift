@@ -1,0 +1,66 @@
+extension Foundation.RunLoop.Mode {
+    /// The mode that a user interface runs in while the user scrolls: an ordinary mode by name, and a common
+    /// one from the start (rules RL-19 and RL-26).
+    public static let tracking = Foundation.RunLoop.Mode("NSEventTrackingRunLoopMode")
+    /// `.tracking` by its AppKit name.
+    public static let eventTracking = tracking
+}
+
+extension RunLoop {
+    /// Makes `mode` one of those that `.common` stands for on this loop, for ever (rule RL-22).
+    ///
+    /// What has been added under `.common` so far becomes a member of it (rule RL-21).
+    /// - Note: Any thread.
+    public func addCommonMode(_ mode: Mode) {
+        guard mode != .common else { return }
+        let members = state.withLock { state -> (Set<Source>, Set<Observer>, Set<Timer>)? in
+            let index = state.index(of: mode)
+            guard state.makeCommon(index) else { return nil }
+            return (state.commonSources, state.commonObservers, state.commonTimers)
+        }
+        guard let (sources, observers, timers) = members else { return }
+        for source in sources { insert(source, into: mode) }
+        for observer in observers { insert(observer, into: mode) }
+        for timer in timers { insert(timer, into: mode) }
+        wakeIfForeign()
+    }
+
+    /// The modes that exist on this loop: the default and tracking modes, and every one that something was
+    /// ever added to. In no particular order.
+    public var allModes: [Mode] { state.withLock { $0.modes.map(\.name) } }
+
+    /// The earliest date at which the loop has something to do in `mode`.
+    ///
+    /// Makes one pass that does not sleep: due timers and ready sources are served (rule RL-41).
+    /// - Returns: The date of the nearest timer; the distant future if there are only sources; nil if the mode
+    ///   is empty, or this is not the calling thread's loop.
+    @available(*, noasync, message: "It runs the loop of the calling thread.")
+    public func limitDate(forMode mode: Mode) -> Date? {
+        guard isCurrent, mode != .common else { return nil }
+        _ = runActivation(mode, limit: .immediately, returnAfterSourceHandled: false)
+        return state.withLock { state -> Date? in
+            guard let index = state.existingIndex(of: mode) else { return nil }
+            let members = state.modes[index]
+            guard !members.sources.isEmpty || members.timerCount > 0 else { return nil }
+            guard let nearest = members.timers.nearest else { return .distantFuture }
+            return Date(timeIntervalSinceNow: nearest.seconds(since: LoopClock.now))
+        }
+    }
+
+    /// How long the loop has run in `mode` altogether, now included, in nanoseconds.
+    ///
+    /// An idle time that may only count while a mode runs (rule UC-58) is a difference of two such values.
+    package func nanosecondsRun(in mode: Mode) -> Int64 {
+        state.withLock { state in
+            guard let index = state.existingIndex(of: mode) else { return 0 }
+            let counted = state.modes[index].ranNanoseconds
+            guard state.activations.last?.mode == index else { return counted }
+            return counted + (LoopClock.now.nanoseconds - state.countedUntil.nanoseconds)
+        }
+    }
+
+    /// The modes that `mode` stands for at this moment: itself, or every common one.
+    package func modes(named mode: Mode) -> [Mode] {
+        state.withLock { state in state.indices(named: mode).map { state.modes[$0].name } }
+    }
+}

@@ -1,0 +1,162 @@
+internal import CEv
+internal import Logging
+
+extension RunLoop {
+    /// How an activation ended; raw values are those of `CFRunLoopRunResult`.
+    public enum RunResult: Int32, Sendable {
+        /// The mode holds nothing to serve.
+        case finished = 1
+        /// `stop()` was called.
+        case stopped = 2
+        /// The time has passed.
+        case timedOut = 3
+        /// A source was served, and the caller wanted to return then.
+        case handledSource = 4
+    }
+
+    /// When an activation ends by time.
+    enum RunLimit {
+        /// One pass that does not sleep.
+        case immediately
+        case at(LoopInstant)
+        case never
+
+        init(seconds: TimeInterval) {
+            if !(seconds > 0) {
+                self = .immediately
+            } else {
+                let instant = LoopClock.now.advanced(bySeconds: seconds)
+                self = instant == .never ? .never : .at(instant)
+            }
+        }
+
+        init(date: Date) {
+            self.init(seconds: date == .distantFuture ? .infinity : date.timeIntervalSinceNow)
+        }
+    }
+
+    /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35).
+    @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
+    public func run() {
+        while run(mode: .default, before: .distantFuture) {}
+    }
+
+    /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not
+    /// end it (rule RL-36).
+    @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
+    public func run(until limit: Date) {
+        while run(mode: .default, before: limit), limit.timeIntervalSinceNow > 0 {}
+    }
+
+    /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
+    ///
+    /// Timers fire without ending it (rule RL-38). A limit in the past makes one pass without sleeping.
+    /// - Returns: False where it could not start: the mode holds no source, timer or block, it is `.common`, or
+    ///   this is not the calling thread's loop.
+    @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
+    @discardableResult
+    public func run(mode: Mode, before limit: Date) -> Bool {
+        guard isCurrent else { return false }
+        return runActivation(mode, limit: RunLimit(date: limit), returnAfterSourceHandled: true) != .finished
+    }
+
+    /// As `run(mode:before:)`, without a result (rule RL-40).
+    @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
+    public func acceptInput(forMode mode: Mode, before limit: Date) {
+        _ = run(mode: mode, before: limit)
+    }
+
+    /// Runs `mode` once, and says why it ended (rules RL-27 to RL-33).
+    ///
+    /// - Parameters:
+    ///   - seconds: On the monotonic clock, from the call; 0 or less makes one pass without sleeping, `.infinity`
+    ///     sets no limit. A callback that overruns it is not interrupted.
+    ///   - returnAfterSourceHandled: End after the first source served.
+    /// - Note: On the loop's own thread only. The counterpart of `CFRunLoopRunInMode`.
+    @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
+    public func run(
+        in mode: Mode, for seconds: TimeInterval, returnAfterSourceHandled: Bool
+    ) -> RunResult {
+        requireOwnThread("run(in:for:returnAfterSourceHandled:)")
+        return runActivation(
+            mode, limit: RunLimit(seconds: seconds), returnAfterSourceHandled: returnAfterSourceHandled)
+    }
+
+    // MARK: - One activation
+
+    func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult {
+        guard mode != .common, !owner.isEnding, let index = modeToRun(mode), let modeLoop = modeLoop(index)
+        else {
+            return .finished
+        }
+        let pass = Pass(
+            loop: self, mode: index, modeLoop: modeLoop, limit: limit,
+            returnAfterSourceHandled: returnAfterSourceHandled)
+        beginActivation(index, modeLoop)
+        let result = pass.run()
+        endActivation(index, modeLoop)
+        return result
+    }
+
+    /// The mode's index, or nil where there is nothing to serve in it.
+    private func modeToRun(_ mode: Mode) -> Int? {
+        state.withLock { state in
+            guard let index = state.existingIndex(of: mode) else { return nil }
+            return state.isEmpty(index) && !drainsMainQueue(in: state.modes[index]) ? nil : index
+        }
+    }
+
+    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) {
+        let now = LoopClock.now
+        let isCommon = state.withLock { state in
+            // What was asked of a loop that was not running is forgotten (rule RL-50).
+            if state.activations.isEmpty { state.wakeIsPending = false }
+            state.countTime(until: now)
+            state.activations.append(LoopState.Activation(mode: mode))
+            return state.modes[mode].isCommon
+        }
+        owner.era &+= 1
+        modeLoop.era = owner.era
+        for source in owner.serving { modeLoop.pause(source) }
+        if isMain { modeLoop.setWatchesMainQueue(isCommon && !owner.isDrainingMainQueue) }
+    }
+
+    private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
+        let now = LoopClock.now
+        let outer = state.withLock { state -> Int? in
+            state.countTime(until: now)
+            let ended = state.activations.removeLast()
+            // A wake-up that the ended activation took may have been meant for the one further out.
+            if ended.tookWakeUp && !state.activations.isEmpty { state.wakeIsPending = true }
+            return state.activations.last?.mode
+        }
+        owner.era &+= 1
+        if let outer, let modeLoop = owner.modeLoops[outer] { modeLoop.era = owner.era }
+    }
+
+    /// The mode's `ev_loop`, made when the mode first runs.
+    private func modeLoop(_ index: Int) -> ModeLoop? {
+        while owner.modeLoops.count <= index { owner.modeLoops.append(nil) }
+        if let modeLoop = owner.modeLoops[index] { return modeLoop }
+        do throws(SystemError) {
+            let wakeUp: WakeUp
+            if let existing = owner.wakeUp {
+                wakeUp = existing
+            } else {
+                wakeUp = try WakeUp()
+                owner.wakeUp = wakeUp
+                state.withLock { $0.wakeUp = wakeUp }
+            }
+            let modeLoop = try ModeLoop(wakeUp: wakeUp)
+            owner.modeLoops[index] = modeLoop
+            return modeLoop
+        } catch {
+            LoopOwner.log.error(
+                """
+                A run loop could not start: \(error). Each thread that runs a loop needs two file \
+                descriptors, and one more for each mode; raise the limit (ulimit -n) or close some.
+                """)
+            return nil
+        }
+    }
+}

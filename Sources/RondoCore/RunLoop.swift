@@ -1,0 +1,230 @@
+internal import CEv
+internal import Logging
+internal import Synchronization
+
+/// A run loop: waits for timers, sources and blocks of one thread, and calls them.
+///
+/// Each thread has exactly one, made when it is first asked for. A run loop runs in one *mode* at a time,
+/// and serves only what was scheduled in that mode: everything else keeps its event until its own mode runs.
+///
+/// `add`, `remove`, `perform`, `stop` and `wakeUp` may be called from any thread; the functions that run the
+/// loop act on the calling thread's own. The counterpart of Apple's `NSRunLoop` and `CFRunLoop`.
+public final class RunLoop: NSObject, Sendable {
+    public typealias Mode = Foundation.RunLoop.Mode
+
+    // MARK: On the loop's thread only
+
+    /// `nonisolated(unsafe)`: touched by the loop's own thread only; the functions that do say so by
+    /// `requireOwnThread()` or are reached from one that did.
+    nonisolated(unsafe) let owner = LoopOwner()
+
+    // MARK: Any thread, behind the lock
+
+    let state = Mutex(LoopState())
+
+    // MARK: Immutable
+
+    let isMain: Bool
+
+    fileprivate init(isMain: Bool) {
+        self.isMain = isMain
+    }
+
+    // MARK: - Obtaining a loop
+
+    /// The run loop of the calling thread, made on first use. Obtaining it does not run it (rule RL-3).
+    @available(*, noasync, message: "A task has no thread of its own; name the loop that you mean.")
+    public static var current: RunLoop { currentLoop() }
+
+    /// The run loop of the main thread; any thread may ask. The program runs it: nothing else does (rule RL-3).
+    public static let main = RunLoop(isMain: true)
+
+    package static func currentLoop() -> RunLoop {
+        if let pointer = pthread_getspecific(LoopOwner.key) {
+            // The thread's slot holds a reference (see `LoopOwner.adopt`), so the object is alive.
+            return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue()
+        }
+        let loop = Thread.isMainThread ? main : RunLoop(isMain: false)
+        loop.adoptThread()
+        return loop
+    }
+
+    /// Whether the calling thread is the one that this loop belongs to.
+    package var isCurrent: Bool {
+        if let pointer = pthread_getspecific(LoopOwner.key) {
+            return pointer == Unmanaged.passUnretained(self).toOpaque()
+        }
+        return isMain && Thread.isMainThread
+    }
+
+    // MARK: - State
+
+    /// The mode of the innermost running activation, or nil while the loop does not run (rule RL-11).
+    public var currentMode: Mode? { state.withLock { $0.runningMode } }
+
+    /// Whether the loop sleeps just now, waiting for something to do (rule RL-51).
+    public var isWaiting: Bool { state.withLock { $0.isWaiting } }
+
+    // MARK: - Stopping and waking
+
+    /// Ends the innermost activation of this loop, after the pass it is in (rules RL-43 to RL-47).
+    ///
+    /// A sleeping loop is woken. A loop that is not running ignores it and does not remember it.
+    /// `run()` is a repetition of activations and does not end by it (rule RL-35); `run(in:for:…)` does.
+    /// - Note: Any thread. The counterpart of `CFRunLoopStop`.
+    public func stop() {
+        let wakeUp = state.withLock { state -> WakeUp? in
+            guard !state.activations.isEmpty else { return nil }
+            state.activations[state.activations.count - 1].isStopped = true
+            return state.requestAttention()
+        }
+        wakeUp?.wake()
+    }
+
+    /// Makes a sleeping loop look again; by itself it ends no run function (rules RL-49 and RL-50).
+    ///
+    /// - Note: Any thread. The counterpart of `CFRunLoopWakeUp`.
+    public func wakeUp() {
+        state.withLock { $0.requestAttention() }?.wake()
+    }
+
+    // MARK: - Blocks
+
+    /// Runs `block` on this loop's thread the next time the loop runs in the default mode, and wakes it.
+    ///
+    /// - Note: Any thread. Blocks run in the order in which they were performed (rules RL-60 to RL-64).
+    public func perform(_ block: sending @escaping () -> Void) {
+        enqueue(PerformedBlock(run: block), inModes: [.default], waking: true)
+    }
+
+    /// Runs `block` once on this loop's thread, the next time the loop runs in one of `modes`, and wakes it.
+    ///
+    /// - Parameter modes: `.common` stands for every common mode, those added later too. None: nothing happens.
+    public func perform(inModes modes: [Mode], block: sending @escaping () -> Void) {
+        enqueue(PerformedBlock(run: block), inModes: modes, waking: true)
+    }
+
+    /// As `perform(inModes:block:)`, without waking a sleeping loop: the block waits for its next pass.
+    ///
+    /// The counterpart of `CFRunLoopPerformBlock`, which is documented so (rule RL-61).
+    public func performWithoutWaking(inModes modes: [Mode], block: sending @escaping () -> Void) {
+        enqueue(PerformedBlock(run: block), inModes: modes, waking: false)
+    }
+
+    private func enqueue(_ block: PerformedBlock, inModes modes: [Mode], waking: Bool) {
+        let wakeUp = state.withLock { state -> WakeUp? in
+            guard state.isAlive, let first = modes.first else { return nil }
+            let sequence = state.nextSequence()
+            if modes.count == 1 {
+                if first == .common {
+                    state.commonBlocks.append(block, sequence: sequence)
+                } else {
+                    let mode = state.index(of: first)
+                    state.modes[mode].blocks.append(block, sequence: sequence)
+                }
+            } else {
+                let names = Set(
+                    modes.map { $0 == .common ? BlockQueueName.common : .mode(state.index(of: $0)) })
+                let shared = BlockQueue.Shared(block, in: Array(names))
+                for name in names {
+                    switch name {
+                    case .common: state.commonBlocks.append(shared, sequence: sequence)
+                    case .mode(let mode): state.modes[mode].blocks.append(shared, sequence: sequence)
+                    }
+                }
+            }
+            return waking ? state.requestAttention() : nil
+        }
+        wakeUp?.wake()
+    }
+}
+
+/// What only the loop's thread touches.
+final class LoopOwner {
+    static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let status = pthread_key_create(&key) { RunLoop.threadEnds($0) }
+        precondition(status == 0, "Rondo: no thread-specific key is left for the run loops")
+        return key
+    }()
+
+    static let log = Logger(label: "rondo.core")
+
+    var modeLoops: [ModeLoop?] = []
+    var wakeUp: WakeUp?
+    /// What the timerfd is set to.
+    var armed = LoopInstant.never
+    /// Counts activations that began or ended.
+    var era: UInt32 = 0
+    /// Descriptor sources whose callback is on the stack, the innermost last.
+    var serving: [RunLoop.Source] = []
+    var isDrainingMainQueue = false
+    var isEnding = false
+}
+
+extension RunLoop {
+    // MARK: - The thread
+
+    private func adoptThread() {
+        // Retained for the thread; released by `threadEnds`, which the thread library calls.
+        pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
+    }
+
+    /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released unrun
+    /// (rule RL-6). In a cancel callback, `RunLoop.current` is still this loop.
+    fileprivate static func threadEnds(_ pointer: UnsafeMutableRawPointer?) {
+        guard let pointer else { return }
+        let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
+        pthread_setspecific(LoopOwner.key, pointer)
+        loop.takeUnretainedValue().tearDown()
+        pthread_setspecific(LoopOwner.key, nil)
+        loop.release()
+    }
+
+    private func tearDown() {
+        owner.isEnding = true
+        // What is released must not be released under the lock: a deinit may call back.
+        let (members, blocks) = state.withLock { state in
+            state.isAlive = false
+            state.activations = []
+            state.isWaiting = false
+            let names = state.modes.map(\.name)
+            let members = state.modes.enumerated().map { index, mode in
+                (
+                    name: names[index], sources: mode.sources, timers: mode.timers.timers,
+                    observers: mode.observers
+                )
+            }
+            let blocks =
+                state.modes.indices.flatMap { state.modes[$0].blocks.removeAll() }
+                + state.commonBlocks.removeAll()
+            return (members, blocks)
+        }
+        for mode in members {
+            for timer in mode.timers { remove(timer, forMode: mode.name) }
+            for observer in mode.observers { remove(observer, forMode: mode.name) }
+            for source in mode.sources { remove(source, forMode: mode.name) }
+        }
+        let common = state.withLock { state in
+            defer {
+                state.commonSources = []
+                state.commonObservers = []
+                state.commonTimers = []
+                state.wakeUp = nil
+            }
+            return (state.commonSources, state.commonObservers, state.commonTimers)
+        }
+        owner.modeLoops.removeAll()
+        owner.wakeUp = nil
+        withExtendedLifetime((members, blocks, common)) {}
+    }
+
+    /// Traps when the calling thread is not the loop's own.
+    func requireOwnThread(_ function: String = #function) {
+        guard !isCurrent else { return }
+        preconditionFailure(
+            "RunLoop.\(function) runs the loop of the calling thread, but was called on the loop of "
+                + "another one (called on \(Thread.current)). Call it on the loop's own thread, or use "
+                + "perform(_:) to run code there.")
+    }
+}

@@ -1,0 +1,240 @@
+internal import Synchronization
+
+extension RunLoop {
+    /// An input source: calls out when it has been signalled, or when its descriptor is ready.
+    ///
+    /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of a
+    /// mode that holds it; `signal()` wakes nobody. A *descriptor* source (version 1) is served when the kernel
+    /// says that its file descriptor can be read or written. Either may be in several modes and several loops:
+    /// whichever first finds it ready serves it. Retained by its loops until it is removed or invalidated.
+    public final class Source: Sendable {
+        /// What a descriptor source waits for, and what it was found ready for.
+        public struct Interest: OptionSet, Hashable, Sendable {
+            public let rawValue: UInt8
+
+            public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+            /// There are bytes to read, a connection to accept, or the end.
+            public static let read = Interest(rawValue: 1)
+            /// There is room to write, or a connection attempt has ended.
+            public static let write = Interest(rawValue: 2)
+        }
+
+        public typealias ModeCallback = @Sendable (RunLoop, Mode) -> Void
+
+        enum Kind {
+            case signalled
+            case descriptor(Int32)
+        }
+
+        struct Membership: Equatable {
+            let loop: RunLoop
+            let mode: Mode
+        }
+
+        struct State {
+            var isValid = true
+            /// When it was signalled, in order of all signals; nil while it is not.
+            var signal: UInt64?
+            var interest: Interest = []
+            var memberships: [Membership] = []
+            var error: SystemError?
+            var perform: (@Sendable (Source, Interest) -> Void)?
+            var schedule: ModeCallback?
+            var cancel: ModeCallback?
+        }
+
+        private static let signals = Atomic<UInt64>(0)
+
+        /// Signalled sources of one pass are performed in increasing order (rule SRC-6); descriptor sources
+        /// ignore it.
+        public let order: Int
+        let kind: Kind
+        let state: Mutex<State>
+
+        /// A source that is served after `signal()`.
+        ///
+        /// - Parameters:
+        ///   - schedule: Called for every (loop, mode) that the source enters, on the thread that adds it.
+        ///   - cancel: Called for every (loop, mode) that it leaves: by removal, invalidation, or the end of the
+        ///     loop's thread.
+        ///   - perform: Called on the thread of a loop that holds it, with no lock held.
+        public init(
+            order: Int = 0, schedule: ModeCallback? = nil, cancel: ModeCallback? = nil,
+            perform: @escaping @Sendable () -> Void
+        ) {
+            self.order = order
+            kind = .signalled
+            state = Mutex(
+                State(perform: { _, _ in perform() }, schedule: schedule, cancel: cancel))
+        }
+
+        /// A source that is served when `fileDescriptor` is ready.
+        ///
+        /// The descriptor stays the caller's; it should be non-blocking, since another callback may have read
+        /// what made it ready (rule SRC-17). Invalidate the source before you close it: a descriptor found
+        /// closed invalidates the source and sets `error` (rule SRC-27).
+        /// - Parameter perform: Gets the source and what it is ready for; called on the loop's thread.
+        public init(
+            fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,
+            cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
+        ) {
+            order = 0
+            kind = .descriptor(fileDescriptor)
+            state = Mutex(
+                State(interest: interest, perform: perform, schedule: schedule, cancel: cancel))
+        }
+
+        // MARK: State
+
+        public var isValid: Bool { state.withLock { $0.isValid } }
+
+        /// Whether some mode of some loop holds the source.
+        package var isScheduled: Bool { state.withLock { !$0.memberships.isEmpty } }
+
+        /// Whether the source waits to be served for a signal.
+        public var isSignalled: Bool { state.withLock { $0.signal != nil } }
+
+        /// Why a descriptor source became invalid by itself: its descriptor was found closed, as a rule.
+        public var error: (any Error)? { state.withLock { $0.error } }
+
+        /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being empty,
+        /// but is not watched. Any thread may set it.
+        public var interest: Interest {
+            get { state.withLock { $0.interest } }
+            set {
+                let loops = state.withLock { state -> [RunLoop] in
+                    guard state.interest != newValue else { return [] }
+                    state.interest = newValue
+                    return state.memberships.map { membership in
+                        membership.loop.state.withLock { loopState in
+                            guard let index = loopState.existingIndex(of: membership.mode) else { return }
+                            loopState.modes[index].noteChange(of: self)
+                        }
+                        return membership.loop
+                    }
+                }
+                for loop in loops { loop.wakeIfForeign() }
+            }
+        }
+
+        // MARK: Signalling
+
+        /// Asks for the source to be served. Any number of signals before that are one (rule SRC-3).
+        ///
+        /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule SRC-2). A
+        /// descriptor source ignores it: the kernel alone signals those. Any thread.
+        public func signal() {
+            guard case .signalled = kind else { return }
+            state.withLock { state in
+                guard state.isValid, state.signal == nil else { return }
+                state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue
+                for membership in state.memberships { note(in: membership) }
+            }
+        }
+
+        /// `signal()`, and a wake-up of every loop that holds the source.
+        package func signalAndWakeUp() {
+            signal()
+            for loop in state.withLock({ $0.memberships.map(\.loop) }) { loop.wakeUp() }
+        }
+
+        private func note(in membership: Membership) {
+            membership.loop.state.withLock { loopState in
+                guard let index = loopState.existingIndex(of: membership.mode) else { return }
+                loopState.modes[index].signalled.insert(self)
+            }
+        }
+
+        // MARK: Membership
+
+        /// Takes the source out of every mode of every loop, for ever: a pending signal is dropped, and later
+        /// signals and additions do nothing (rule SRC-11). Any thread.
+        public func invalidate() {
+            invalidate(because: nil)
+        }
+
+        func invalidate(because error: SystemError?) {
+            // What is released must not be released under the lock.
+            let old = state.withLock { state -> State? in
+                guard state.isValid else { return nil }
+                let old = state
+                state = State(isValid: false, error: error)
+                for membership in old.memberships { withdraw(from: membership) }
+                return old
+            }
+            guard let old else { return }
+            for membership in old.memberships {
+                membership.loop.state.withLock { _ = $0.commonSources.remove(self) }
+                old.cancel?(membership.loop, membership.mode)
+            }
+        }
+
+        private func withdraw(from membership: Membership) {
+            membership.loop.state.withLock { loopState in
+                guard let index = loopState.existingIndex(of: membership.mode) else { return }
+                loopState.modes[index].remove(self)
+            }
+        }
+
+        func enter(_ loop: RunLoop, _ mode: Mode) {
+            let membership = Membership(loop: loop, mode: mode)
+            let schedule = state.withLock { state -> ModeCallback?? in
+                guard state.isValid, !state.memberships.contains(membership) else { return nil }
+                let added = loop.state.withLock { loopState -> Bool in
+                    guard loopState.isAlive else { return false }
+                    let index = loopState.index(of: mode)
+                    loopState.modes[index].sources.insert(self)
+                    switch kind {
+                    case .descriptor: loopState.modes[index].noteChange(of: self)
+                    case .signalled: if state.signal != nil { loopState.modes[index].signalled.insert(self) }
+                    }
+                    return true
+                }
+                guard added else { return nil }
+                state.memberships.append(membership)
+                return .some(state.schedule)
+            }
+            if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
+        }
+
+        func leave(_ loop: RunLoop, _ mode: Mode) {
+            let membership = Membership(loop: loop, mode: mode)
+            let cancel = state.withLock { state -> ModeCallback?? in
+                guard let place = state.memberships.firstIndex(of: membership) else { return nil }
+                state.memberships.remove(at: place)
+                withdraw(from: membership)
+                return .some(state.cancel)
+            }
+            if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
+        }
+
+        // MARK: From the pass
+
+        /// The signal, if it still stands, is taken: from here on a new one counts anew (rule SRC-4).
+        ///
+        /// - Returns: Whether it was performed.
+        func performIfSignalled() -> Bool {
+            let perform = state.withLock { state -> (@Sendable (Source, Interest) -> Void)? in
+                guard state.isValid, state.signal != nil else { return nil }
+                state.signal = nil
+                return state.perform
+            }
+            guard let perform else { return false }
+            perform(self, [])
+            return true
+        }
+
+        func perform(ready: Interest) -> Bool {
+            let perform = state.withLock { $0.isValid ? $0.perform : nil }
+            guard let perform else { return false }
+            perform(self, ready)
+            return true
+        }
+    }
+}
+
+extension RunLoop.Source: Hashable {
+    public static func == (a: RunLoop.Source, b: RunLoop.Source) -> Bool { a === b }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,32 @@
+internal import CEv
+
+/// What a system call answered when it failed: the number, its name and its sentence.
+package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
+    /// The value of `errno`.
+    package let code: Int32
+    /// The call that failed, by its name in C.
+    package let call: String
+
+    package init(_ call: String, code: Int32) {
+        self.call = call
+        self.code = code
+    }
+
+    package var description: String {
+        "\(call): \(String(cString: strerror(code))) (errno \(code))"
+    }
+}
+
+/// Runs a system call that answers -1 and sets `errno` on failure; a call interrupted by a signal is
+/// made again, here and nowhere else.
+@inline(__always)
+package func systemCall<Result: FixedWidthInteger>(
+    _ name: StaticString, _ body: () -> Result
+) throws(SystemError) -> Result {
+    while true {
+        let result = body()
+        if result != -1 { return result }
+        let code = errno
+        if code != EINTR { throw SystemError("\(name)", code: code) }
+    }
+}

@@ -1,0 +1,277 @@
+internal import Synchronization
+
+/// Calls a block once at a date, or again and again on a grid of dates, on the thread of the run loop it was
+/// added to, while that loop runs in a mode it was added in.
+///
+/// Never early; late only as long as the loop is busy or in another mode, and lateness does not add up
+/// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
+/// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
+public final class Timer: NSObject, Sendable {
+    struct State {
+        var isValid = true
+        var schedule: TimerSchedule
+        /// The date that `anchor` stands for, so that a date reads back as it was handed in.
+        var anchorDate: Date
+        var anchor: LoopInstant
+        var tolerance: TimeInterval = 0
+        /// The date set by the block itself while the timer fires.
+        var moved: LoopInstant?
+        var loop: RunLoop?
+        var block: (@Sendable (Timer) -> Void)?
+        var lastFired: LoopInstant?
+
+        /// `fireDate` of a deadline, by the anchor.
+        func date(of deadline: LoopInstant) -> Date {
+            deadline == anchor ? anchorDate : anchorDate.addingTimeInterval(deadline.seconds(since: anchor))
+        }
+    }
+
+    /// The shortest interval of a repeating timer, in seconds; a shorter one becomes this (rule TM-7).
+    public static let minimumInterval: TimeInterval = 0.0001
+
+    /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
+    public let timeInterval: TimeInterval
+    let state: Mutex<State>
+    /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, not by `state`; empty while
+    /// none does. It stands here, and not in a table of the loop, so that taking a timer out of the middle of
+    /// a heap needs no look-up.
+    nonisolated(unsafe) var slots = TimerSlots()
+
+    // MARK: - Making timers
+
+    /// A timer whose first date is `interval` seconds from now (rule TM-9). It is in no loop yet.
+    ///
+    /// - Parameter block: Called on the loop's thread, with no lock held.
+    public convenience init(
+        timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
+    ) {
+        let seconds = repeats ? max(interval, Self.minimumInterval) : interval
+        self.init(
+            fire: Date(timeIntervalSinceNow: seconds), interval: interval, repeats: repeats, block: block)
+    }
+
+    /// A timer whose first date is `date`; one in the past fires in the first pass of a suitable mode.
+    public init(
+        fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
+    ) {
+        let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
+        timeInterval = interval
+        let first = LoopClock.instant(of: date)
+        let nanoseconds = repeats ? max(1, LoopClock.nanoseconds(interval)) : 0
+        state = Mutex(
+            State(
+                schedule: TimerSchedule(first: first, interval: nanoseconds), anchorDate: date, anchor: first,
+                block: block))
+    }
+
+    /// A new timer, added to the calling thread's loop in the default mode (rule TM-10).
+    @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
+    @discardableResult
+    public static func scheduledTimer(
+        withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
+    ) -> Timer {
+        let timer = Timer(timeInterval: interval, repeats: repeats, block: block)
+        RunLoop.current.add(timer, forMode: .default)
+        return timer
+    }
+
+    // MARK: - State
+
+    public var isValid: Bool { state.withLock { $0.isValid } }
+
+    /// The date of the next firing, possibly past; of an invalid timer, that of its last (rule TM-22).
+    ///
+    /// Setting it moves the next firing and starts a new grid there; the past means as soon as possible. From
+    /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it is
+    /// later than the one that has just fired (rules TM-19 to TM-21).
+    public var fireDate: Date {
+        get {
+            state.withLock { state in
+                state.date(
+                    of: state.isValid ? state.schedule.deadline : state.lastFired ?? state.schedule.deadline)
+            }
+        }
+        set {
+            let instant = LoopClock.instant(of: newValue)
+            let loop = state.withLock { state -> RunLoop? in
+                guard state.isValid else { return nil }
+                let isFiring =
+                    state.loop?.state.withLock { loopState -> Bool in
+                        guard !slots.isFiring else { return true }
+                        loopState.place(self, deadline: instant)
+                        return false
+                    } ?? false
+                if isFiring {
+                    guard instant > state.schedule.deadline else { return nil }
+                    state.moved = instant
+                } else {
+                    state.schedule.move(to: instant)
+                }
+                state.anchorDate = newValue
+                state.anchor = instant
+                return state.loop
+            }
+            loop?.wakeIfForeign()
+        }
+    }
+
+    /// Seconds by which a firing may be late so that wake-ups can be shared; 0 unless set.
+    ///
+    /// A repeating timer keeps at most half its interval; a negative value counts as 0 (rule TM-27). Later
+    /// dates are still counted from the grid (rule TM-26).
+    public var tolerance: TimeInterval {
+        get { state.withLock { $0.tolerance } }
+        set {
+            let value = max(0, newValue.isNaN ? 0 : newValue)
+            state.withLock { $0.tolerance = timeInterval > 0 ? min(value, timeInterval / 2) : value }
+        }
+    }
+
+    /// Nothing: timers made with a block carry no user info.
+    public var userInfo: Any? { nil }
+
+    // MARK: - Firing by hand, ending
+
+    /// Calls the block at once on the calling thread, whatever the mode (rule TM-18).
+    ///
+    /// A repeating schedule stays as it is; a timer that fires once is invalidated after it.
+    public func fire() {
+        let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
+            guard state.isValid else { return nil }
+            state.lastFired = state.schedule.deadline
+            return state.block
+        }
+        guard let block else { return }
+        block(self)
+        if timeInterval == 0 { invalidate() }
+    }
+
+    /// Stops the timer for ever: it leaves its modes, and its block is released (rule TM-15).
+    ///
+    /// - Note: From another thread than the loop's it is accepted, but a block already begun may still finish.
+    public func invalidate() {
+        // What is released must not be released under the lock.
+        let released = state.withLock { state -> (RunLoop?, (@Sendable (Timer) -> Void)?) in
+            guard state.isValid else { return (nil, nil) }
+            state.isValid = false
+            let (loop, block) = (state.loop, state.block)
+            state.loop = nil
+            state.block = nil
+            if let loop { withdraw(from: loop) }
+            return (loop, block)
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    private func withdraw(from loop: RunLoop) {
+        loop.state.withLock { loopState in
+            loopState.commonTimers.remove(self)
+            for mode in slots.modes { loopState.remove(self, fromMode: mode) }
+        }
+    }
+
+    // MARK: - Membership
+
+    func belongs(to loop: RunLoop) -> Bool { state.withLock { $0.loop === loop } }
+
+    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        let added = state.withLock { state -> Bool in
+            guard state.isValid, state.loop == nil || state.loop === loop else { return false }
+            let added = loop.state.withLock { loopState -> Bool in
+                guard loopState.isAlive else { return false }
+                let index = loopState.index(of: mode)
+                guard !slots.contains(mode: index) else { return false }
+                if slots.isEmpty { slots.order = loopState.nextSequence() }
+                slots.add(mode: index)
+                loopState.modes[index].timerCount += 1
+                if !slots.isFiring {
+                    loopState.modes[index].timers.insert(
+                        self, deadline: state.schedule.deadline, order: slots.order)
+                }
+                return true
+            }
+            if added { state.loop = loop }
+            return added
+        }
+        if added { loop.wakeIfForeign() }
+    }
+
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        state.withLock { state in
+            guard state.loop === loop else { return }
+            let isOutOfAll = loop.state.withLock { loopState -> Bool in
+                guard let index = loopState.existingIndex(of: mode), slots.contains(mode: index) else {
+                    return false
+                }
+                loopState.remove(self, fromMode: index)
+                return slots.isEmpty
+            }
+            if isOutOfAll { state.loop = nil }
+        }
+    }
+
+    // MARK: - From the pass
+
+    /// The loop has taken the timer out of its heaps (`LoopState.take`): calls it and puts it back on its grid.
+    func fire(from loop: RunLoop) {
+        let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
+            guard state.isValid else { return nil }
+            state.lastFired = state.schedule.deadline
+            return state.block
+        }
+        block?(self)
+        guard timeInterval > 0 else {
+            invalidate()
+            loop.state.withLock { _ in slots.isFiring = false }
+            return
+        }
+        let now = LoopClock.now
+        state.withLock { state in
+            if let moved = state.moved {
+                state.schedule.move(to: moved)
+                state.moved = nil
+            } else {
+                state.schedule.advance(past: now)
+            }
+            loop.state.withLock { loopState in
+                slots.isFiring = false
+                guard state.isValid, state.loop === loop else { return }
+                loopState.place(self, deadline: state.schedule.deadline)
+            }
+        }
+    }
+}
+
+extension LoopState {
+    /// Puts a timer where `deadline` belongs, in the heap of each of its modes.
+    mutating func place(_ timer: Timer, deadline: LoopInstant) {
+        for mode in timer.slots.modes {
+            takeOutOfHeap(timer, mode: mode)
+            modes[mode].timers.insert(timer, deadline: deadline, order: timer.slots.order)
+        }
+    }
+
+    mutating func remove(_ timer: Timer, fromMode mode: Int) {
+        takeOutOfHeap(timer, mode: mode)
+        timer.slots.remove(mode: mode)
+        modes[mode].timerCount -= 1
+    }
+
+    /// A timer that was found due leaves its heaps to be fired, if nothing has happened to it since and it is
+    /// still in `mode`.
+    mutating func take(_ due: TimerHeap.Due, from mode: Int) -> Bool {
+        let timer = due.timer
+        guard timer.slots.generation == due.generation, timer.slots.index(in: mode) != nil else {
+            return false
+        }
+        for mode in timer.slots.modes { takeOutOfHeap(timer, mode: mode) }
+        timer.slots.isFiring = true
+        return true
+    }
+
+    private mutating func takeOutOfHeap(_ timer: Timer, mode: Int) {
+        guard let index = timer.slots.index(in: mode) else { return }
+        modes[mode].timers.remove(at: index)
+        timer.slots.clearIndex(in: mode)
+    }
+}
