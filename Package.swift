@@ -24,5 +24,15 @@ let package = Package(
             name: "RondoCore",
             dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
+        .target(
+            name: "RondoHTTP",
+            dependencies: [],
+            swiftSettings: settings),
+
+        // Tests.
+        .testTarget(
+            name: "RondoHTTPTests",
+            dependencies: ["RondoHTTP"],
+            swiftSettings: settings),
     ]
 )

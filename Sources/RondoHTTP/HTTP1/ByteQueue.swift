@@ -1,0 +1,25 @@
+/// Bytes that were received and not yet read, for the simple way of using a codec.
+struct ByteQueue: Sendable {
+    private var storage: [UInt8] = []
+    private var start = 0
+
+    var isEmpty: Bool { start == storage.count }
+    var unread: ArraySlice<UInt8> { storage[start...] }
+
+    mutating func append(_ bytes: some Sequence<UInt8>) {
+        // What was read is dropped before more is stored, so the queue holds what is unread and one addition.
+        if isEmpty {
+            storage.removeAll()
+            start = 0
+        } else if start > storage.count / 2 {
+            storage.removeSubrange(..<start)
+            start = 0
+        }
+        storage.append(contentsOf: bytes)
+    }
+
+    mutating func consume(_ count: Int) {
+        precondition(count <= storage.count - start, "bug in Rondo: more was read than there was")
+        start += count
+    }
+}

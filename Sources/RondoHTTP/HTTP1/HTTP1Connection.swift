@@ -1,0 +1,244 @@
+// One HTTP/1.1 connection seen by the client: what it says turned into bytes, what it hears into events. It
+// holds no socket and no clock; the end of the connection is an input like any other.
+//
+// There are two ways to hand in what was received. The fast one, `nextEvent(from:consumed:)`, reads where the
+// bytes lie and reports pieces of the body as ranges of them: nothing of a body is copied or kept. The simple
+// one, `receive(_:)` and `nextEvent()`, is the same over a queue of its own. One connection keeps to one way.
+
+/// What happened on a connection.
+package enum HTTP1Event: Sendable, Equatable {
+    /// An interim response (1xx but 101). Any number of them may come before `response`.
+    case informational(ResponseHead)
+    /// The final response; `bodyLength` is nil if the end of the body cannot be known beforehand.
+    case response(ResponseHead, bodyLength: Int64?)
+    /// Bytes of the body, from `nextEvent()`; never empty.
+    case body(ArraySlice<UInt8>)
+    /// The same from `nextEvent(from:consumed:)`: where they lie in its input.
+    case bodyRange(Range<Int>)
+    /// Fields after a chunked body; does not come if there are none.
+    case trailers(HeaderFields)
+    /// The response is complete.
+    case end
+    /// Nothing more can be told before more bytes or the end of the connection have come.
+    case needMoreData
+    /// The response is over and the connection is kept: `startNextCycle()` once the request is over too.
+    case paused
+    /// After the `response` to an Upgrade (101) or a CONNECT (2xx): HTTP is over, other bytes follow.
+    /// `leftover` are those in the queue of `receive(_:)`; those of `nextEvent(from:consumed:)` stay in its
+    /// input.
+    case switchedProtocol(leftover: ArraySlice<UInt8>)
+    /// Nothing will come any more: close the connection.
+    case closed
+}
+
+/// A client's side of one HTTP/1.1 connection (RFC 9112).
+///
+/// For each request: `send(head:body:into:)`, any number of `send(body:into:)`, always `sendEnd`; and events
+/// until `.end`. Then, if `canBeReused`, `startNextCycle()`.
+package struct HTTP1Connection: Sendable {
+    private var state = HTTP1State()
+    private var reader: HTTP1Reader
+    private var received = ByteQueue()
+    private let limits: HTTP1Limits
+
+    /// Whether anything at all has come since the request's head was sent. If not, and the connection breaks,
+    /// the server has probably not seen the request.
+    package private(set) var hasReceivedAnyByteOfResponse = false
+
+    package init(limits: HTTP1Limits = HTTP1Limits()) {
+        self.limits = limits
+        reader = HTTP1Reader(limits: limits)
+    }
+
+    /// Whether `startNextCycle()` may be called: request and response are complete, neither wanted the
+    /// connection closed, the server has not closed it, and nothing came after the response.
+    package var canBeReused: Bool { state.canBeReused && received.isEmpty }
+
+    /// Makes a connection that `canBeReused` ready for the next request. Anything else is misuse and traps.
+    package mutating func startNextCycle() {
+        state.startNextCycle()
+        hasReceivedAnyByteOfResponse = false
+    }
+
+    // MARK: Sending
+
+    /// Appends a request's head to `output`; on an error nothing is appended, and nothing more can be sent.
+    ///
+    /// `head.fields` has to hold one Host. Content-Length and Transfer-Encoding are written from `body`;
+    /// given as well they must say the same.
+    package mutating func send(
+        head: RequestHead, body: RequestBodyFraming, into output: inout [UInt8]
+    ) throws(HTTP1Error) {
+        do {
+            try HTTP1Writer.check(head, body)
+        } catch {
+            guard case .local(let fault) = error else { throw error }
+            throw state.failRequest(fault)
+        }
+        let facts = RequestFacts(
+            isHead: head.method == "HEAD", isConnect: head.method == "CONNECT",
+            offersUpgrade: head.fields.count(of: "Upgrade") > 0,
+            saysClose: head.fields.contains("Connection", token: "close"))
+        try state.requestHead(facts, framing: body)
+        HTTP1Writer.write(head, body, into: &output)
+        reader.expectHead()
+    }
+
+    /// Appends a piece of the body to `output`, framed.
+    package mutating func send(
+        body: UnsafeRawBufferPointer, into output: inout [UInt8]
+    ) throws(HTTP1Error) {
+        let isChunk = try state.requestBody(body.count) && !body.isEmpty
+        if isChunk { HTTP1Writer.writeChunkSize(body.count, into: &output) }
+        output.append(contentsOf: body)
+        if isChunk { HTTP1Writer.writeLineEnd(into: &output) }
+    }
+
+    /// What has to be written before and after a piece of the body of `count` bytes, for who does not want it
+    /// copied. Both are empty unless the body is chunked.
+    package mutating func frame(
+        bodyOf count: Int
+    ) throws(HTTP1Error) -> (prefix: [UInt8], suffix: [UInt8]) {
+        precondition(count >= 0, "a piece of a body cannot have \(count) bytes")
+        guard try state.requestBody(count), count > 0 else { return ([], []) }
+        var (prefix, suffix): ([UInt8], [UInt8]) = ([], [])
+        HTTP1Writer.writeChunkSize(count, into: &prefix)
+        HTTP1Writer.writeLineEnd(into: &suffix)
+        return (prefix, suffix)
+    }
+
+    /// Ends the request, with or without a body, and appends what that takes. Trailers need a chunked body.
+    package mutating func sendEnd(
+        trailers: HeaderFields = HeaderFields(), into output: inout [UInt8]
+    ) throws(HTTP1Error) {
+        do {
+            try HTTP1Writer.checkTrailers(trailers)
+        } catch {
+            guard case .local(let fault) = error else { throw error }
+            throw state.failRequest(fault)
+        }
+        if try state.requestEnd(hasTrailers: !trailers.isEmpty) {
+            HTTP1Writer.writeLastChunk(trailers, into: &output)
+        }
+    }
+
+    // MARK: Receiving, the simple way
+
+    /// Stores bytes for `nextEvent()`.
+    package mutating func receive(_ bytes: some Sequence<UInt8>) {
+        received.append(bytes)
+    }
+
+    /// The next thing that happened, out of what `receive(_:)` stored. An error comes again at each call.
+    package mutating func nextEvent() throws(HTTP1Error) -> HTTP1Event {
+        let unread = received.unread
+        var consumed = 0
+        let event = try unread.withUnsafeBufferPointer { (input) throws(HTTP1Error) in
+            try advance(in: UnsafeRawBufferPointer(input), consumed: &consumed)
+        }
+        received.consume(consumed)
+        switch event {
+        case .bodyRange(let range):
+            return .body(unread[unread.startIndex + range.lowerBound..<unread.startIndex + range.upperBound])
+        case .switchedProtocol:
+            let leftover = received.unread
+            received = ByteQueue()
+            return .switchedProtocol(leftover: leftover)
+        case .informational, .response, .body, .trailers, .end, .needMoreData, .paused, .closed:
+            return event
+        }
+    }
+
+    // MARK: Receiving without a copy
+
+    /// The next thing that happened, reading on in `input` from `consumed`, which is moved over what was
+    /// read.
+    ///
+    /// Call it until it returns `.needMoreData`, which has taken all of `input`, or an event that ends the
+    /// exchange. An error comes again at each call. `input` need not outlive the call, and may be another one
+    /// at the next.
+    package mutating func nextEvent(
+        from input: UnsafeRawBufferPointer, consumed: inout Int
+    ) throws(HTTP1Error) -> HTTP1Event {
+        precondition(received.isEmpty, "bytes were stored by receive(_:): use nextEvent()")
+        return try advance(in: input, consumed: &consumed)
+    }
+
+    /// The server closed its side of the connection; no bytes will follow those handed in before.
+    package mutating func receiveEnd() { state.peerEnd() }
+
+    // MARK: Inside
+
+    private mutating func advance(
+        in input: UnsafeRawBufferPointer, consumed: inout Int
+    ) throws(HTTP1Error) -> HTTP1Event {
+        switch state.reading {
+        case .message:
+            do {
+                return try readMessage(in: input, consumed: &consumed)
+            } catch {
+                state.failResponse(error)
+                throw error
+            }
+        case .nothing(keepsAlive: true, let answered):
+            try refuseUnsolicited(UnsafeRawBufferPointer(rebasing: input[consumed...]))
+            if state.hasPeerEnded { return .closed }
+            return answered ? .paused : .needMoreData
+        case .nothing(keepsAlive: false, _):
+            // Nobody will read what a server sends after its last response.
+            consumed = input.count
+            return .closed
+        case .switching:
+            state.didSwitch()
+            return .switchedProtocol(leftover: [])
+        case .switched:
+            return .closed
+        case .failed(let error):
+            throw error
+        }
+    }
+
+    private mutating func readMessage(
+        in input: UnsafeRawBufferPointer, consumed: inout Int
+    ) throws(HTTP1Error) -> HTTP1Event {
+        if consumed < input.count { hasReceivedAnyByteOfResponse = true }
+        var output = try reader.next(in: input, consumed: &consumed)
+        if case .needMoreData = output, state.hasPeerEnded {
+            output = try reader.end(hadInformational: state.hasInformational)
+        }
+        switch output {
+        case .needMoreData: return .needMoreData
+        case .head(let head): return try takeHead(head)
+        case .body(let range): return .bodyRange(range)
+        case .trailers(let fields): return .trailers(fields)
+        case .end:
+            state.responseEnd()
+            // Known at once, or the connection would be kept between this event and the next.
+            if case .nothing(keepsAlive: true, _) = state.reading, consumed < input.count {
+                let rest = input[consumed...]
+                state.failResponse(.peer(.unsolicitedBytes(excerpt: Grammar.excerpt(rest))))
+            }
+            return .end
+        }
+    }
+
+    private mutating func takeHead(_ head: ResponseHead) throws(HTTP1Error) -> HTTP1Event {
+        if head.isInformational {
+            try state.informational(limit: limits.maximumInformationalResponses)
+            reader.expectHead()
+            return .informational(head)
+        }
+        guard let facts = state.awaitedBy else { preconditionFailure("bug in Rondo: no head is awaited") }
+        let framing = try ResponseFraming(of: head, answering: facts)
+        state.finalHead(framing, saysKeepAlive: head.saysKeepAlive)
+        reader.expectBody(framing)
+        return .response(head, bodyLength: framing.bodyLength)
+    }
+
+    private mutating func refuseUnsolicited(_ rest: UnsafeRawBufferPointer) throws(HTTP1Error) {
+        if rest.isEmpty { return }
+        let error = HTTP1Error.peer(.unsolicitedBytes(excerpt: Grammar.excerpt(rest)))
+        state.failResponse(error)
+        throw error
+    }
+}

@@ -1,0 +1,143 @@
+// A header or trailer section (RFC 9112 §5): looking for its end while it arrives, and taking it apart once
+// it is whole.
+//
+// Two liberties, both taken because we are where responses end: nothing is passed on, so nobody behind us can
+// read the same bytes differently.
+//   - A line of a header may end in a bare LF, as RFC 9112 §2.2 allows. curl, Go and the browsers accept it,
+//     and servers that print their own headers send it. In trailers it is an error, as everywhere in a
+//     chunked body.
+//   - A folded value is joined by spaces, as §5.2 demands of user agents.
+// A bare CR, a control character in a value, whitespace before the colon or before the first field is an
+// error.
+
+/// Finds the empty line that ends a section, however the section is cut into pieces.
+struct FieldSectionScanner: Sendable {
+    private enum Position: Sendable { case lineStart, carriageReturn, inLine }
+
+    /// A section begins at the start of a line.
+    private var position = Position.lineStart
+    /// Line ends seen, the empty line's among them.
+    private(set) var lineCount = 0
+
+    /// The index after the empty line, nil if it is not in `input` from `start` on.
+    mutating func end(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var position = position
+        defer { self.position = position }
+        for index in start..<input.count {
+            let byte = input[index]
+            if byte == Grammar.lineFeed {
+                lineCount += 1
+                if position != .inLine { return index + 1 }
+                position = .lineStart
+            } else if position != .inLine {
+                let isFirst = position == .lineStart
+                position = isFirst && byte == Grammar.carriageReturn ? .carriageReturn : .inLine
+            }
+        }
+        return nil
+    }
+}
+
+/// Takes a whole section apart.
+struct FieldSectionParser {
+    private let section: UnsafeRawBufferPointer
+    private let kind: HTTP1Error.FieldSection
+    private let maximumCount: Int
+    private var position = 0
+    private var entries: [HeaderFields.Entry] = []
+    /// Line ends inside values, which become spaces.
+    private var folds: [Range<Int>] = []
+
+    /// - Parameters:
+    ///   - section: All its lines with the empty one at the end, as `FieldSectionScanner` found it.
+    ///   - lineCount: An upper bound of the number of fields.
+    init(
+        _ section: UnsafeRawBufferPointer, _ kind: HTTP1Error.FieldSection, lineCount: Int, maximumCount: Int
+    ) {
+        self.section = section
+        self.kind = kind
+        self.maximumCount = maximumCount
+        entries.reserveCapacity(min(lineCount, maximumCount))
+    }
+
+    mutating func parse() throws(HTTP1Error) -> HeaderFields {
+        while !(try isAtEmptyLine()) {
+            if entries.count == maximumCount { throw .peer(.exceeded(.fieldCount(maximumCount))) }
+            let name = try takeName()
+            let value = try takeValue(of: name)
+            entries.append(
+                HeaderFields.Entry(
+                    nameStart: UInt32(name.lowerBound), nameCount: UInt32(name.count),
+                    valueStart: UInt32(value.lowerBound), valueCount: UInt32(value.count)))
+        }
+        if entries.isEmpty { return HeaderFields() }
+        var bytes = [UInt8](section)
+        for fold in folds {
+            for index in fold { bytes[index] = Grammar.space }
+        }
+        return HeaderFields(bytes: bytes, entries: entries)
+    }
+
+    private func isAtEmptyLine() throws(HTTP1Error) -> Bool {
+        switch section[position] {
+        case Grammar.lineFeed where kind == .header: return true
+        case Grammar.lineFeed: throw .peer(.invalidLineEnd(kind))
+        case Grammar.carriageReturn:
+            // The scanner ends a section at CR LF only, so a next byte exists.
+            if section[position + 1] != Grammar.lineFeed { throw .peer(.invalidLineEnd(kind)) }
+            return true
+        default: return false
+        }
+    }
+
+    /// Takes a name and its colon.
+    private mutating func takeName() throws(HTTP1Error) -> Range<Int> {
+        let start = position
+        while Grammar.isToken(section[position]) { position += 1 }
+        guard section[position] == Grammar.colon, position > start else {
+            let line = section[start...].prefix { $0 != Grammar.carriageReturn && $0 != Grammar.lineFeed }
+            throw .peer(.invalidFieldLine(excerpt: Grammar.excerpt(line)))
+        }
+        defer { position += 1 }
+        return start..<position
+    }
+
+    /// Takes a value with its line end, and the lines it is folded over.
+    private mutating func takeValue(of name: Range<Int>) throws(HTTP1Error) -> Range<Int> {
+        let start = position
+        var end: Int
+        repeat {
+            while Grammar.isFieldValue(section[position]) { position += 1 }
+            end = position
+            try takeLineEnd(of: name)
+            if Grammar.isWhitespace(section[position]) { folds.append(end..<position) }
+        } while Grammar.isWhitespace(section[position])
+        return trimmed(start..<end)
+    }
+
+    private mutating func takeLineEnd(of name: Range<Int>) throws(HTTP1Error) {
+        let byte = section[position]
+        if byte == Grammar.lineFeed, kind == .header {
+            position += 1
+        } else if byte == Grammar.carriageReturn, section[position + 1] == Grammar.lineFeed {
+            position += 2
+        } else if byte == Grammar.carriageReturn || byte == Grammar.lineFeed {
+            throw .peer(.invalidLineEnd(kind))
+        } else {
+            throw .peer(.invalidFieldValue(name: Grammar.excerpt(section[name]), byte: byte))
+        }
+    }
+
+    /// Without whitespace at either end, of which the line ends of a fold are part.
+    private func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, isBlank(section[start]) { start += 1 }
+        while end > start, isBlank(section[end - 1]) { end -= 1 }
+        return start..<end
+    }
+
+    private func isBlank(_ byte: UInt8) -> Bool {
+        byte == Grammar.space || byte == Grammar.tab || byte == Grammar.carriageReturn
+            || byte == Grammar.lineFeed
+    }
+}

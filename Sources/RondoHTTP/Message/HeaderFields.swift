@@ -1,0 +1,219 @@
+// Header fields are kept as they came: one buffer of bytes and, for each field, where its name and its value
+// lie in it. A head of twenty fields thus costs two allocations and not forty; a String is made when somebody
+// asks for one. Looking a name up compares bytes and allocates nothing.
+
+/// The fields of a header or trailer section: in order, repeated ones kept, names compared without regard to
+/// ASCII case (RFC 9110 §5).
+///
+/// Nothing is validated here: what was received has been checked by the reader, what is to be sent is checked
+/// by the writer.
+package struct HeaderFields: Sendable {
+    /// Where one field lies in `bytes`.
+    struct Entry: Sendable {
+        var nameStart: UInt32
+        var nameCount: UInt32
+        var valueStart: UInt32
+        var valueCount: UInt32
+
+        var name: Range<Int> { Int(nameStart)..<Int(nameStart) + Int(nameCount) }
+        var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueCount) }
+    }
+
+    /// Names, values and whatever lay between them.
+    private(set) var bytes: [UInt8] = []
+    private(set) var entries: [Entry] = []
+
+    package init() {}
+
+    package init(_ pairs: [(String, String)]) {
+        entries.reserveCapacity(pairs.count)
+        bytes.reserveCapacity(pairs.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count })
+        for (name, value) in pairs { append(name: name, value: value) }
+    }
+
+    /// What the reader found: `bytes` is the section as received.
+    init(bytes: [UInt8], entries: [Entry]) {
+        self.bytes = bytes
+        self.entries = entries
+    }
+
+    /// The number of fields; each repetition counts.
+    package var count: Int { entries.count }
+    package var isEmpty: Bool { entries.isEmpty }
+
+    // MARK: Changing
+
+    package mutating func append(name: String, value: String) {
+        let nameStart = bytes.count
+        bytes.append(contentsOf: name.utf8)
+        let valueStart = bytes.count
+        bytes.append(contentsOf: value.utf8)
+        entries.append(
+            Entry(
+                nameStart: UInt32(nameStart), nameCount: UInt32(valueStart - nameStart),
+                valueStart: UInt32(valueStart), valueCount: UInt32(bytes.count - valueStart)))
+    }
+
+    /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
+    /// none. The field keeps its place and the spelling of its name.
+    package mutating func set(name: String, value: String) {
+        guard let first = entries.firstIndex(where: { isNamed($0, name) }) else {
+            return append(name: name, value: value)
+        }
+        let start = bytes.count
+        bytes.append(contentsOf: value.utf8)
+        entries[first].valueStart = UInt32(start)
+        entries[first].valueCount = UInt32(bytes.count - start)
+        var index = 0
+        entries.removeAll { entry in
+            defer { index += 1 }
+            return index > first && Grammar.equalIgnoringCase(bytes[entry.name], name.utf8)
+        }
+    }
+
+    /// Removes every field called `name`. Their bytes stay in the buffer: a head lives shortly.
+    package mutating func remove(_ name: String) {
+        entries.removeAll { Grammar.equalIgnoringCase(bytes[$0.name], name.utf8) }
+    }
+
+    // MARK: Asking
+
+    /// The value of `name`, nil if there is no such field.
+    ///
+    /// If the field is repeated, the values are joined by ", ", which RFC 9110 §5.3 makes equivalent for
+    /// every field defined as a list. For those that are not (`Location`, `Set-Cookie`, `Date` and the others
+    /// of `isSingular`), it is the first.
+    package subscript(name: String) -> String? {
+        guard let first = entries.firstIndex(where: { isNamed($0, name) }) else { return nil }
+        var joined = value(entries[first])
+        for entry in entries[(first + 1)...] where isNamed(entry, name) {
+            if Self.isSingular(name) { break }
+            joined += ", " + value(entry)
+        }
+        return joined
+    }
+
+    /// The values of every field called `name`, in order, none split at its commas.
+    package func values(for name: String) -> [String] {
+        entries.compactMap { isNamed($0, name) ? value($0) : nil }
+    }
+
+    package func contains(_ name: String) -> Bool {
+        entries.contains { isNamed($0, name) }
+    }
+
+    /// Whether a field called `name`, read as a comma-separated list, has the element `token`, whatever the
+    /// case: `Connection: Keep-Alive, Upgrade` contains `upgrade`.
+    package func contains(_ name: StaticString, token: StaticString) -> Bool {
+        var found = false
+        forEachElement(of: name) { element in
+            found = found || Grammar.equalIgnoringCase(element, token.utf8Bytes)
+        }
+        return found
+    }
+
+    /// Calls `body` with each element of the comma-separated lists that the fields called `name` hold.
+    func forEachElement<Failure: Error>(
+        of name: StaticString,
+        _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        for entry in entries where isNamed(entry, name) {
+            try bytes.withUnsafeBufferPointer { (all) throws(Failure) in
+                try Grammar.forEachElement(of: UnsafeBufferPointer(rebasing: all[entry.value]), body)
+            }
+        }
+    }
+
+    // MARK: Inside
+
+    // Lengths first: among the names of one head few are of the same length.
+
+    private func isNamed(_ entry: Entry, _ name: String) -> Bool {
+        Int(entry.nameCount) == name.utf8.count && Grammar.equalIgnoringCase(bytes[entry.name], name.utf8)
+    }
+
+    func isNamed(_ entry: Entry, _ name: StaticString) -> Bool {
+        let count = name.utf8CodeUnitCount
+        guard Int(entry.nameCount) == count else { return false }
+        let start = Int(entry.nameStart)
+        for index in 0..<count
+        where Grammar.lowercased(bytes[start + index]) != Grammar.lowercased(name.utf8Start[index]) {
+            return false
+        }
+        return true
+    }
+
+    /// How many fields are called `name`.
+    func count(of name: StaticString) -> Int {
+        var count = 0
+        for entry in entries where isNamed(entry, name) { count += 1 }
+        return count
+    }
+
+    func name(_ entry: Entry) -> String {
+        String(decoding: bytes[entry.name], as: UTF8.self)
+    }
+
+    /// The value as text: UTF-8 where it is that, else ISO 8859-1, the charset fields once had (RFC 9110
+    /// §5.5). No byte is lost that way.
+    func value(_ entry: Entry) -> String {
+        let slice = bytes[entry.value]
+        if let text = String(validating: slice, as: UTF8.self) { return text }
+        return String(String.UnicodeScalarView(slice.lazy.map { Unicode.Scalar($0) }))
+    }
+
+    /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).
+    private static func isSingular(_ name: String) -> Bool {
+        switch name.lowercased() {
+        case "age", "authorization", "content-disposition", "content-length", "content-location",
+            "content-range", "content-type", "date", "etag", "expires", "from", "host", "if-modified-since",
+            "if-range", "if-unmodified-since", "last-modified", "location", "proxy-authorization", "referer",
+            "retry-after", "server", "set-cookie", "set-cookie2", "strict-transport-security", "user-agent":
+            true
+        default:
+            false
+        }
+    }
+}
+
+extension HeaderFields: Equatable {
+    /// The same fields in the same order; names are equal whatever their case, values byte by byte.
+    package static func == (left: HeaderFields, right: HeaderFields) -> Bool {
+        left.entries.elementsEqual(right.entries) { mine, other in
+            Grammar.equalIgnoringCase(left.bytes[mine.name], right.bytes[other.name])
+                && left.bytes[mine.value] == right.bytes[other.value]
+        }
+    }
+}
+
+extension HeaderFields: Sequence {
+    package struct Iterator: IteratorProtocol {
+        private let fields: HeaderFields
+        private var index = 0
+
+        init(_ fields: HeaderFields) { self.fields = fields }
+
+        package mutating func next() -> (name: String, value: String)? {
+            guard index < fields.entries.count else { return nil }
+            defer { index += 1 }
+            return (fields.name(fields.entries[index]), fields.value(fields.entries[index]))
+        }
+    }
+
+    /// The fields in order, with their names as they were spelled.
+    package func makeIterator() -> Iterator { Iterator(self) }
+    package var underestimatedCount: Int { count }
+}
+
+extension HeaderFields: CustomStringConvertible {
+    /// One field a line. It shows credentials and cookies: not for logs.
+    package var description: String {
+        map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+    }
+}
+
+extension StaticString {
+    var utf8Bytes: UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
+    }
+}

@@ -1,0 +1,44 @@
+/// What a response begins with: its status line and its header section.
+package struct ResponseHead: Sendable, Equatable {
+    /// The version the server speaks, not the one this response was framed in.
+    package var version: HTTPVersion
+    /// 100 to 999. What is above 599 has no meaning and counts as a 5xx (RFC 9110 §15).
+    package var status: Int
+    /// For people only, often empty.
+    package var reason: String
+    package var fields: HeaderFields
+
+    package init(
+        version: HTTPVersion = .http11, status: Int, reason: String = "",
+        fields: HeaderFields = HeaderFields()
+    ) {
+        self.version = version
+        self.status = status
+        self.reason = reason
+        self.fields = fields
+    }
+
+    /// An interim response (1xx), after which the real one is still to come. 101 is not one of them: it is
+    /// the last HTTP on its connection.
+    package var isInformational: Bool { status < 200 && status != 101 }
+}
+
+/// The protocol version of a message, `HTTP/major.minor`.
+package struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
+    package var major: UInt8
+    package var minor: UInt8
+
+    package init(major: UInt8, minor: UInt8) {
+        self.major = major
+        self.minor = minor
+    }
+
+    package static let http10 = HTTPVersion(major: 1, minor: 0)
+    package static let http11 = HTTPVersion(major: 1, minor: 1)
+
+    package static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
+        (left.major, left.minor) < (right.major, right.minor)
+    }
+
+    package var description: String { "HTTP/\(major).\(minor)" }
+}

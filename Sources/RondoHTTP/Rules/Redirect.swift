@@ -1,0 +1,78 @@
+package import struct Foundation.URL
+
+/// Where a response sends its request, and as what (rules UC-33 and UC-34; RFC 9110 §15.4).
+package enum Redirect {
+    package enum Decision: Sendable, Equatable {
+        /// The response is a result like any other.
+        case notARedirect
+        /// A redirect without a usable Location: none, an empty one (Chromium takes that for none too), or
+        /// one that is no URL with a host.
+        case missingLocation
+        /// The request is to be sent there. `keepsBody` says whether its body, if it has one, goes along:
+        /// that counts as a retransmission. Without `sameOrigin` credentials must not go along.
+        case to(url: URL, method: String, keepsBody: Bool, sameOrigin: Bool)
+        /// It leads to a scheme other than http and https, whither no server may send a request.
+        case unsupported(url: URL)
+    }
+
+    package static func follow(
+        status: Int, location: String?, method: String, currentURL: URL
+    ) -> Decision {
+        guard [301, 302, 303, 307, 308].contains(status) else { return .notARedirect }
+        guard let location, let target = target(of: location, seenFrom: currentURL) else {
+            return .missingLocation
+        }
+        guard let url = URL(string: target.text) else { return .missingLocation }
+        guard isWeb(url.scheme) else { return .unsupported(url: url) }
+        guard let host = url.host, !host.isEmpty else { return .missingLocation }
+        let (newMethod, keepsBody) = request(method, after: status)
+        return .to(
+            url: url, method: newMethod, keepsBody: keepsBody, sameOrigin: areSameOrigin(url, currentURL))
+    }
+
+    /// Same scheme, host and port (RFC 6454 §5). Names and passwords in the URL do not count.
+    package static func areSameOrigin(_ left: URL, _ right: URL) -> Bool {
+        left.scheme?.lowercased() == right.scheme?.lowercased()
+            && left.host?.lowercased() == right.host?.lowercased()
+            && port(left) == port(right)
+    }
+
+    // MARK: Where
+
+    private static func target(of location: String, seenFrom currentURL: URL) -> URIReference? {
+        let reference = URIReference(mending: location)
+        if reference.text.isEmpty { return nil }
+        let base = URIReference(currentURL.absoluteString)
+        var target = reference.resolved(against: base)
+        // RFC 9110 §10.2.2: the fragment outlives the redirect, unless the Location has its own.
+        target.fragment = reference.fragment ?? base.fragment
+        return target
+    }
+
+    private static func isWeb(_ scheme: String?) -> Bool {
+        let scheme = scheme?.lowercased()
+        return scheme == "http" || scheme == "https"
+    }
+
+    private static func port(_ url: URL) -> Int? {
+        if let port = url.port { return port }
+        switch url.scheme?.lowercased() {
+        case "http": return 80
+        case "https": return 443
+        default: return nil
+        }
+    }
+
+    // MARK: As what
+
+    /// 301 and 302 were meant to keep the method, but turn POST into GET in every client since the first
+    /// ones; 303 was made to say so, 307 and 308 to forbid it.
+    private static func request(_ method: String, after status: Int) -> (method: String, keepsBody: Bool) {
+        switch status {
+        case 303 where method == "HEAD": ("HEAD", false)
+        case 303: ("GET", false)
+        case 301 where method == "POST", 302 where method == "POST": ("GET", false)
+        default: (method, true)
+        }
+    }
+}

@@ -1,0 +1,198 @@
+import RondoHTTP
+import Testing
+
+@Suite struct HTTP1WriterTests {
+    /// Sends one request and returns its bytes as text.
+    private func sent(
+        _ head: RequestHead, _ framing: RequestBodyFraming, pieces: [String] = [],
+        trailers: HeaderFields = HeaderFields()
+    ) throws -> String {
+        var connection = HTTP1Connection()
+        var output: [UInt8] = []
+        try connection.send(head: head, body: framing, into: &output)
+        for piece in pieces {
+            try piece.withUTF8Bytes { try connection.send(body: $0, into: &output) }
+        }
+        try connection.sendEnd(trailers: trailers, into: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private func post(_ fields: [(String, String)] = []) -> RequestHead {
+        RequestHead(method: "POST", target: "/a?b", fields: HeaderFields(fields + [("host", "a.example")]))
+    }
+
+    @Test func `RFC 9110 7.2 Host comes first, the other fields in order`() throws {
+        let head = post([("B", "1"), ("A", "2"), ("b", "")])
+        #expect(
+            try sent(head, .none) == "POST /a?b HTTP/1.1\r\nhost: a.example\r\nB: 1\r\nA: 2\r\nb: \r\n\r\n")
+    }
+
+    @Test func `a body of known length`() throws {
+        let first = "POST /a?b HTTP/1.1\r\nhost: a.example\r\n"
+        #expect(
+            try sent(post(), .length(5), pieces: ["he", "", "llo"]) == first
+                + "Content-Length: 5\r\n\r\nhello")
+        #expect(try sent(post(), .length(0)) == first + "Content-Length: 0\r\n\r\n")
+        #expect(
+            try sent(post([("content-length", "2")]), .length(2), pieces: ["ok"])
+                == first + "content-length: 2\r\n\r\nok")
+    }
+
+    @Test func `a body in chunks, where an empty piece is no end`() throws {
+        let first = "POST /a?b HTTP/1.1\r\nhost: a.example\r\n"
+        #expect(
+            try sent(post(), .chunked, pieces: ["hello", "", String(repeating: "x", count: 16)])
+                == first
+                + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n10\r\nxxxxxxxxxxxxxxxx\r\n0\r\n\r\n")
+        #expect(
+            try sent(post([("TRANSFER-ENCODING", "Chunked")]), .chunked, trailers: HeaderFields([("A", "b")]))
+                == first + "TRANSFER-ENCODING: Chunked\r\n\r\n0\r\nA: b\r\n\r\n")
+    }
+
+    @Test func `a piece can be framed without being copied`() throws {
+        var connection = HTTP1Connection()
+        var output: [UInt8] = []
+        try connection.send(head: post(), body: .chunked, into: &output)
+        let frame = try connection.frame(bodyOf: 65536)
+        #expect(frame.prefix == Array("10000\r\n".utf8))
+        #expect(frame.suffix == Array("\r\n".utf8))
+        let nothing = try connection.frame(bodyOf: 0)
+        #expect(nothing.prefix.isEmpty && nothing.suffix.isEmpty)
+
+        var other = HTTP1Connection()
+        try other.send(head: post(), body: .length(3), into: &output)
+        let none = try other.frame(bodyOf: 3)
+        #expect(none.prefix.isEmpty && none.suffix.isEmpty)
+        #expect(throws: HTTP1Error.local(.bodyTooLong(declared: 3, attempted: 4))) {
+            try other.frame(bodyOf: 1)
+        }
+    }
+
+    @Test(arguments: [
+        (RequestHead(method: "", target: "/"), HTTP1Error.Local.invalidMethod("")),
+        (RequestHead(method: "GE T", target: "/"), .invalidMethod("GE T")),
+        (RequestHead(method: "GET\r\n", target: "/"), .invalidMethod("GET\r\n")),
+        (RequestHead(method: "GET", target: ""), .invalidTarget("")),
+        (RequestHead(method: "GET", target: "/a b"), .invalidTarget("/a b")),
+        (RequestHead(method: "GET", target: "/\r\nA: b"), .invalidTarget("/\r\nA: b")),
+        (RequestHead(method: "GET", target: "/\u{7F}"), .invalidTarget("/\u{7F}")),
+        (RequestHead(method: "GET", target: "/ä"), .invalidTarget("/ä")),
+        (RequestHead(method: "GET", target: "/"), .missingHost),
+        (.request("GET", [("HOST", "b")]), .repeatedHost),
+        (.request("GET", [("", "b")]), .invalidFieldName("")),
+        (.request("GET", [("A b", "c")]), .invalidFieldName("A b")),
+        (.request("GET", [("A:", "c")]), .invalidFieldName("A:")),
+        (.request("GET", [("Ä", "c")]), .invalidFieldName("Ä")),
+        (.request("GET", [("A", "b\nC: d")]), .invalidFieldValue(name: "A")),
+        (.request("GET", [("A", "b\rC: d")]), .invalidFieldValue(name: "A")),
+        (.request("GET", [("A", "b\0")]), .invalidFieldValue(name: "A")),
+        (.request("GET", [("Content-Length", "5")]), .framingMismatch(field: "Content-Length")),
+        (.request("GET", [("Transfer-Encoding", "chunked")]), .framingMismatch(field: "Transfer-Encoding")),
+    ])
+    func `what must not be sent is refused before a byte is written`(
+        _ head: RequestHead, _ fault: HTTP1Error.Local
+    ) throws {
+        var connection = HTTP1Connection()
+        var output: [UInt8] = [1]
+        #expect(throws: HTTP1Error.local(fault)) {
+            try connection.send(head: head, body: .none, into: &output)
+        }
+        #expect(output == [1])
+        #expect(throws: HTTP1Error.local(fault), "an error is a state never left") {
+            try connection.send(head: .get, body: .none, into: &output)
+        }
+        #expect(throws: HTTP1Error.local(fault)) { try connection.sendEnd(into: &output) }
+        #expect(output == [1])
+        #expect(!connection.canBeReused)
+    }
+
+    @Test(arguments: [
+        ([("Content-Length", "5")], RequestBodyFraming.length(6), "Content-Length"),
+        ([("Content-Length", "5"), ("Content-Length", "5")], .length(5), "Content-Length"),
+        ([("Content-Length", "5")], .chunked, "Content-Length"),
+        ([("Transfer-Encoding", "chunked")], .length(5), "Transfer-Encoding"),
+        ([("Transfer-Encoding", "gzip, chunked")], .chunked, "Transfer-Encoding"),
+    ])
+    func `framing fields that contradict the body are refused`(
+        _ fields: [(String, String)], _ framing: RequestBodyFraming, _ name: String
+    ) throws {
+        #expect(throws: HTTP1Error.local(.framingMismatch(field: name))) { try sent(post(fields), framing) }
+    }
+
+    @Test func `a body has the length that was declared`() throws {
+        #expect(throws: HTTP1Error.local(.invalidLength(-1))) { try sent(post(), .length(-1)) }
+        #expect(throws: HTTP1Error.local(.bodyTooLong(declared: 3, attempted: 4))) {
+            try sent(post(), .length(3), pieces: ["ab", "cd"])
+        }
+        #expect(throws: HTTP1Error.local(.bodyTooShort(declared: 3, sent: 2))) {
+            try sent(post(), .length(3), pieces: ["ab"])
+        }
+        #expect(throws: HTTP1Error.local(.bodyTooLong(declared: 0, attempted: 1))) {
+            try sent(post(), .none, pieces: ["a"])
+        }
+    }
+
+    @Test func `RFC 9110 6.5.1 trailers follow chunks only and decide nothing`() throws {
+        let trailer = HeaderFields([("A", "b")])
+        #expect(throws: HTTP1Error.local(.trailersWithoutChunks)) {
+            try sent(post(), .none, trailers: trailer)
+        }
+        for name in ["Content-Length", "transfer-encoding", "Host", "Trailer"] {
+            #expect(throws: HTTP1Error.local(.forbiddenTrailer(name))) {
+                try sent(post(), .chunked, trailers: HeaderFields([(name, "1")]))
+            }
+        }
+        #expect(throws: HTTP1Error.local(.invalidFieldValue(name: "A"))) {
+            try sent(post(), .chunked, trailers: HeaderFields([("A", "\r\n\r\nGET")]))
+        }
+    }
+
+    @Test func `each part of a request has its time`() throws {
+        func fault(_ move: HTTP1Error.Move, _ phase: HTTP1Error.Phase) -> HTTP1Error {
+            .local(.outOfTurn(move, during: phase))
+        }
+        var output: [UInt8] = []
+        var idle = HTTP1Connection()
+        #expect(throws: fault(.end, .idle)) { try idle.sendEnd(into: &output) }
+        idle = HTTP1Connection()
+        #expect(throws: fault(.body, .idle)) { try idle.frame(bodyOf: 1) }
+
+        var body = HTTP1Connection()
+        try body.send(head: .get, body: .none, into: &output)
+        var complete = body
+        #expect(throws: fault(.head, .body)) { try body.send(head: .get, body: .none, into: &output) }
+
+        try complete.sendEnd(into: &output)
+        var (second, third) = (complete, complete)
+        #expect(throws: fault(.head, .complete)) { try complete.send(head: .get, body: .none, into: &output) }
+        #expect(throws: fault(.body, .complete)) { try second.frame(bodyOf: 1) }
+        #expect(throws: fault(.end, .complete)) { try third.sendEnd(into: &output) }
+    }
+
+    @Test func `a cycle cannot begin before the last one is over`() async {
+        await #expect(processExitsWith: .failure) {
+            var connection = HTTP1Connection()
+            connection.startNextCycle()
+        }
+    }
+
+    @Test func `every error is a sentence`() {
+        let errors: [HTTP1Error] = [
+            .peer(.closedBeforeResponse), .peer(.closedBeforeFinalResponse),
+            .peer(.truncatedHead(received: 3)),
+            .peer(.truncatedBody(expected: 5, received: 3)),
+            .peer(.truncatedBody(expected: nil, received: 3)),
+            .peer(.invalidStatusLine(excerpt: "x")), .peer(.unsupportedVersion(major: 2, minor: 0)),
+            .peer(.exceeded(.headSize(5))), .peer(.invalidChunk(.sizeTooLarge)),
+            .peer(.conflictingContentLengths(5, 6)), .local(.missingHost),
+            .local(.outOfTurn(.end, during: .idle)),
+        ]
+        for error in errors {
+            #expect(error.description.hasSuffix("."))
+            #expect(error.description.first?.isUppercase == true)
+        }
+        #expect(
+            HTTP1Error.peer(.truncatedBody(expected: 5, received: 3)).description
+                == "The server closed the connection after 3 of the 5 bytes of the body.")
+    }
+}

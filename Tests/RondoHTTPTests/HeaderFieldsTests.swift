@@ -1,0 +1,88 @@
+import RondoHTTP
+import Testing
+
+@Suite struct HeaderFieldsTests {
+    private let fields = HeaderFields([
+        ("Accept", "a"), ("Set-Cookie", "x=1, y"), ("accept", "b, c"), ("set-cookie", "z"), ("Empty", ""),
+    ])
+
+    @Test func `names are found whatever their case, values in order`() {
+        #expect(fields["ACCEPT"] == "a, b, c")
+        #expect(fields.values(for: "Accept") == ["a", "b, c"])
+        #expect(fields["empty"] == "")
+        #expect(fields["accep"] == nil)
+        #expect(fields.values(for: "none").isEmpty)
+        #expect(fields.contains("EMPTY") && !fields.contains("empt"))
+        #expect(fields.count == 5)
+    }
+
+    @Test func `a field that is no list is not joined`() {
+        #expect(fields["Set-Cookie"] == "x=1, y")
+        #expect(HeaderFields([("Location", "/a"), ("location", "/b")])["Location"] == "/a")
+    }
+
+    @Test func `fields are iterated in order, as they were spelled`() {
+        #expect(fields.map(\.name) == ["Accept", "Set-Cookie", "accept", "set-cookie", "Empty"])
+        #expect(fields.map(\.value) == ["a", "x=1, y", "b, c", "z", ""])
+    }
+
+    @Test func `set replaces the first and removes the rest`() {
+        var changed = fields
+        changed.set(name: "ACCEPT", value: "d")
+        changed.set(name: "New", value: "e")
+        #expect(
+            changed
+                == HeaderFields([
+                    ("Accept", "d"), ("Set-Cookie", "x=1, y"), ("Set-Cookie", "z"), ("Empty", ""),
+                    ("New", "e"),
+                ]))
+    }
+
+    @Test func `remove takes every field of that name`() {
+        var changed = fields
+        changed.remove("SET-COOKIE")
+        changed.remove("none")
+        #expect(changed == HeaderFields([("accept", "a"), ("accept", "b, c"), ("empty", "")]))
+    }
+
+    @Test func `equality knows the case of values and the order of fields`() {
+        #expect(HeaderFields([("a", "b")]) != HeaderFields([("a", "B")]))
+        #expect(HeaderFields([("a", "1"), ("b", "2")]) != HeaderFields([("b", "2"), ("a", "1")]))
+        #expect(HeaderFields([("a", "1")]) != HeaderFields([("a", "1"), ("a", "1")]))
+    }
+
+    @Test func `elements of lists are found whatever their case and spacing`() {
+        let connection = HeaderFields([("Connection", "keep-alive , "), ("connection", "\tUpgrade")])
+        #expect(connection.contains("Connection", token: "upgrade"))
+        #expect(connection.contains("Connection", token: "Keep-Alive"))
+        #expect(!connection.contains("Connection", token: "keep"))
+        #expect(!connection.contains("Connection", token: "close"))
+    }
+}
+
+@Suite struct GrammarTests {
+    @Test func `RFC 9110 5.6.2 a token is made of these bytes and no others`() {
+        let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        let token = Set("!#$%&'*+-.^_`|~0123456789\(letters)".utf8)
+        for byte in UInt8.min...UInt8.max {
+            #expect(Grammar.isToken(byte) == token.contains(byte))
+        }
+    }
+
+    @Test func `digits, hexadecimal digits and case are those of ASCII`() {
+        for byte in UInt8.min...UInt8.max {
+            let character = Character(Unicode.Scalar(byte))
+            #expect(Grammar.isDigit(byte) == ("0"..."9").contains(character))
+            let value = character.isASCII ? character.hexDigitValue : nil
+            #expect(Grammar.hexadecimalValue(byte) == value.map(UInt8.init))
+            let lower = character.isASCII ? character.lowercased().utf8.first : byte
+            #expect(Grammar.lowercased(byte) == lower)
+        }
+    }
+
+    @Test func `an excerpt is short and fit for a terminal`() {
+        #expect(Grammar.excerpt(Array("a\u{1B}[2Jé".utf8)) == #"a\x1B[2J\xC3\xA9"#)
+        #expect(Grammar.excerpt(Array(repeating: 0x61, count: 40)) == String(repeating: "a", count: 40))
+        #expect(Grammar.excerpt(Array(repeating: 0x61, count: 41)) == String(repeating: "a", count: 40) + "…")
+    }
+}
