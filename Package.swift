@@ -20,6 +20,7 @@ let package = Package(
     targets: [
         // One system library each.
         .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
+        // The layers, lowest first; arrows point down only.
         .target(
             name: "RondoCore",
             dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
@@ -28,11 +29,21 @@ let package = Package(
             name: "RondoHTTP",
             dependencies: [],
             swiftSettings: settings),
-
         // Tests.
+        .target(
+            name: "RondoTestSupport",
+            dependencies: ["RondoCore"],
+            path: "Tests/RondoTestSupport",
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoCoreTests",
+            dependencies: ["RondoCore", "RondoTestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",
             dependencies: ["RondoHTTP"],
             swiftSettings: settings),
+        // What needs the main thread, which no test has: a scenario an argument.
+        // One target for each way in which Rondo's names have to resolve.
     ]
 )

@@ -2,8 +2,10 @@
 #ifndef RONDO_CEV_SHIM_H
 #define RONDO_CEV_SHIM_H
 
+#include <errno.h>
 #include <ev.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -34,6 +36,18 @@ static inline int rondo_eventfd(void) {
 
 static inline int rondo_timerfd(void) {
     return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+static inline int rondo_epoll(void) {
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+/// Makes an epoll set watch a descriptor for reading and writing, or for neither: then it leaves the set.
+static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes) {
+    struct epoll_event event = {.events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u)};
+    if (!event.events) return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
+    int result = epoll_ctl(set, EPOLL_CTL_MOD, descriptor, &event);
+    return result == -1 && errno == ENOENT ? epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) : result;
 }
 
 /// Arms the timer for an absolute monotonic time in nanoseconds; 0 disarms it.

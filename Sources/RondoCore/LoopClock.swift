@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A moment on the monotonic clock, in nanoseconds from an arbitrary start.
 ///
 /// Everything that waits in a run loop waits for such a moment: a `Date` is translated once, when it is
@@ -35,10 +37,21 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
 /// The monotonic clock and its relation to dates.
 package enum LoopClock {
+    /// This moment, by the clock of the calling thread's loop if that has one of its own.
     package static var now: LoopInstant {
+        if hasTimeSources.load(ordering: .relaxed), let source = RunLoop.currentTimeSource {
+            return source.now
+        }
+        return LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
+    }
+
+    /// Whether any loop of the process has a clock of its own: one branch where none has.
+    fileprivate static let hasTimeSources = Atomic(false)
+
+    private static func nanoseconds(on clock: clockid_t) -> Int64 {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return LoopInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
     /// Whole nanoseconds of an interval in seconds, clamped; not-a-number counts as nothing.
@@ -51,7 +64,71 @@ package enum LoopClock {
     }
 
     /// The monotonic moment at which the wall clock, if nobody sets it, will show `date`.
+    ///
+    /// Equal dates have equal moments, as long as nobody sets it (rule TM-23).
     package static func instant(of date: Date) -> LoopInstant {
-        now.advanced(bySeconds: date.timeIntervalSinceNow)
+        let wall = nanoseconds(date.timeIntervalSinceReferenceDate)
+        // Too far to be told from any other.
+        if wall == .max || wall == .min { return LoopInstant(nanoseconds: wall) }
+        return LoopInstant(nanoseconds: wall).advanced(byNanoseconds: -wallOffset)
+    }
+
+    /// The date of a moment: the reverse of `instant(of:)`.
+    package static func date(of instant: LoopInstant) -> Date {
+        if instant == .never { return .distantFuture }
+        let wall = instant.advanced(byNanoseconds: wallOffset)
+        return Date(timeIntervalSinceReferenceDate: Double(wall.nanoseconds) / 1e9)
+    }
+
+    private static let knownWallOffset = Atomic(Int64.min)
+
+    /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by steps
+    /// only, so what was measured first stays until a measurement says more than its own error.
+    private static var wallOffset: Int64 {
+        let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
+        var measured: Int64 = 0
+        var leastGap = Int64.max
+        // The thread may lose the processor between the two clocks.
+        for _ in 0..<3 where leastGap > 1_000 {
+            let before = nanoseconds(on: CLOCK_MONOTONIC)
+            let wall = nanoseconds(on: CLOCK_REALTIME) - referenceDate
+            // The later moment, so that no timer is early.
+            let after = nanoseconds(on: CLOCK_MONOTONIC)
+            if after - before < leastGap {
+                leastGap = after - before
+                measured = wall - after
+            }
+        }
+        let known = knownWallOffset.load(ordering: .relaxed)
+        if known != .min, abs(measured - known) <= 20_000 { return known }
+        knownWallOffset.store(measured, ordering: .relaxed)
+        return measured
+    }
+}
+
+/// A clock that stands in for the monotonic one on one run loop, so that a test can hold it.
+package protocol LoopTimeSource: AnyObject, Sendable {
+    var now: LoopInstant { get }
+
+    /// The loop has nothing to do before `instant`, which is `.never` if it knows of nothing at all.
+    ///
+    /// - Returns: Whether time has passed; if not, the loop sleeps until somebody wakes it.
+    func loopIsIdle(until instant: LoopInstant) -> Bool
+}
+
+extension RunLoop {
+    fileprivate static var currentTimeSource: (any LoopTimeSource)? {
+        // Asked under locks as well, so the loop is not made here.
+        guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
+        // The thread's slot holds a reference, so the object is alive.
+        return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue().owner.timeSource
+    }
+
+    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
+    package func setTimeSource(_ source: (any LoopTimeSource)?) {
+        requireOwnThread()
+        precondition(currentMode == nil, "A loop's clock is set while the loop does not run.")
+        if source != nil { LoopClock.hasTimeSources.store(true, ordering: .relaxed) }
+        owner.timeSource = source
     }
 }

@@ -9,6 +9,9 @@ struct LoopState {
 
     /// Indices of the modes that the common name stands for.
     private(set) var commonModes: [Int] = []
+    var executors: [RunLoop.Mode: RunLoop.ModeExecutor] = [:]
+    var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
+
     // What was added under the common name, for the modes that join the set later (rule RL-21).
     var commonSources: Set<RunLoop.Source> = []
     var commonObservers: Set<RunLoop.Observer> = []
@@ -23,7 +26,15 @@ struct LoopState {
     var wakeIsPending = false
     /// False once the thread has ended: nothing can be added any more.
     var isAlive = true
+    /// How often the loop has been run from outside; see `RunLoop.warnUnlessRun()`.
+    var runs: UInt64 = 0
+    /// Somebody will look whether the loop is run.
+    var isWatched = false
+    /// The name that the thread had when it made the loop.
+    var threadName: String?
     var wakeUp: WakeUp?
+    /// A foreign loop waits for this one, also while it is not running.
+    var isEmbedded = false
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
@@ -39,6 +50,8 @@ struct LoopState {
             makeCommon(index(of: mode))
         }
     }
+
+    var hasRun: Bool { runs > 0 }
 
     /// Whether the innermost activation has been told to stop.
     var isStopped: Bool { activations.last?.isStopped ?? false }
@@ -115,7 +128,7 @@ struct LoopState {
     /// - Returns: What the caller has to write, after it has let go of the lock; nil where the loop is awake.
     mutating func requestAttention() -> WakeUp? {
         // A wake-up of a loop that is not running is forgotten (rule RL-50).
-        guard !activations.isEmpty else { return nil }
+        guard !activations.isEmpty else { return isEmbedded ? wakeUp : nil }
         wakeIsPending = true
         guard isWaiting else { return nil }
         isWaiting = false
@@ -130,6 +143,7 @@ extension LoopState {
     struct Outlook {
         var nearestTimer: LoopInstant?
         var wasWoken: Bool
+        var isCommon: Bool
         /// Whether `isWaiting` was set: the caller sleeps now, and clears it afterwards.
         var sleeps: Bool
         var stop: [RunLoop.Source]
@@ -138,30 +152,24 @@ extension LoopState {
 
     /// Takes note of everything that other threads have left, and decides whether the loop may sleep.
     mutating func prepareToLook(mode: Int, now: LoopInstant, maySleep: Bool) -> Outlook {
-        let wasWoken = wakeIsPending
-        if wasWoken {
-            wakeIsPending = false
-            activations[activations.count - 1].tookWakeUp = true
-        }
+        let wasWoken = takeWakeUp()
         let (stop, watch) = modes[mode].takeOutdated()
         let nearest = modes[mode].timers.nearest
         let timersAreDue = nearest.map { $0 <= now } ?? false
         isWaiting = maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty
         return Outlook(
-            nearestTimer: nearest, wasWoken: wasWoken, sleeps: isWaiting, stop: stop, watch: watch)
+            nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, sleeps: isWaiting,
+            stop: stop, watch: watch)
     }
 
-    mutating func takeSignalled(in mode: Int) -> Set<RunLoop.Source> {
-        guard !modes[mode].signalled.isEmpty else { return [] }
-        defer { modes[mode].signalled = [] }
-        return modes[mode].signalled
-    }
-
-    /// Sources that stay signalled for the next run (rule SRC-7), as far as they are still in the mode.
-    mutating func putBack(_ sources: [RunLoop.Source], in mode: Int) {
-        for source in sources where modes[mode].sources.contains(source) {
-            modes[mode].signalled.insert(source)
-        }
+    /// The innermost activation reacts to what asked for attention so far.
+    ///
+    /// - Returns: Whether anything did.
+    mutating func takeWakeUp() -> Bool {
+        guard wakeIsPending else { return false }
+        wakeIsPending = false
+        activations[activations.count - 1].tookWakeUp = true
+        return true
     }
 }
 
@@ -226,6 +234,12 @@ struct ModeState {
             }
         }
         return (stop, watch)
+    }
+
+    /// The watchers are gone, with the loop's thread. What is returned is to be released without the lock.
+    mutating func forgetWatchers() -> [Set<RunLoop.Source>] {
+        defer { (outdated, watched) = ([], []) }
+        return [outdated, watched]
     }
 
     // MARK: Observers

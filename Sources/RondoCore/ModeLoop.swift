@@ -18,6 +18,11 @@ final class ModeLoop {
     private var generations: [UInt32] = []
     private var free: [UInt32] = []
     private var tokens: [ObjectIdentifier: WatcherToken] = [:]
+    /// Watchers that are started, by descriptor.
+    private var startedCounts: [UInt16] = []
+    private var paused: Set<ObjectIdentifier> = []
+    /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
+    private var mirror: DescriptorMirror?
 
     /// What the kernel found ready and nobody has served yet.
     var ready = ReadySet()
@@ -63,7 +68,7 @@ final class ModeLoop {
     /// real: a signal, a stale registration and libev's own minute end the sleep too.
     func poll(mayBlock: Bool) {
         mainQueueIsReady = false
-        rondo_ev_poll(loop, mayBlock ? 1 : 0)
+        rondo_ev_poll(loop, mayBlock && !ready.hasReport ? 1 : 0)
         ready.collect()
     }
 
@@ -73,7 +78,11 @@ final class ModeLoop {
         case Token.wakeUp: wakeUp.drain()
         case Token.timer: break  // whoever looked will compare the deadlines with the clock
         case Token.mainQueue: mainQueueIsReady = true
-        default: ready.report(ReadySet.Entry(token: token, events: events, era: era))
+        default:
+            // What waits to be served already is not listed twice.
+            guard let watcher = watcher(token), !watcher.isListed else { return }
+            watcher.isListed = true
+            ready.report(ReadySet.Entry(token: token, events: events, era: era))
         }
     }
 
@@ -83,6 +92,7 @@ final class ModeLoop {
     func nextReady() -> (source: RunLoop.Source, events: Int32)? {
         while let entry = ready.popFirst() {
             guard let watcher = watcher(entry.token), let source = watcher.source else { continue }
+            watcher.isListed = false
             if entry.events & rondo_ev_error != 0 { return (source, entry.events) }
             var events = entry.events & watcher.events
             if events != 0 && entry.era != era {
@@ -118,8 +128,11 @@ final class ModeLoop {
 
     func watch(_ source: RunLoop.Source, descriptor: Int32, events: Int32) {
         if let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) {
+            // Set anew in any case: the number may stand for another file than it did.
+            stop(watcher)
+            paused.remove(ObjectIdentifier(source))
             watcher.set(events: events)
-            if events == 0 { watcher.stop() } else { watcher.start() }
+            if events != 0 { start(watcher) }
             return
         }
         guard events != 0 else { return }
@@ -136,12 +149,13 @@ final class ModeLoop {
             loop: loop, descriptor: descriptor, events: events, token: token, source: source)
         watchers[Int(index)] = watcher
         tokens[ObjectIdentifier(source)] = token
-        watcher.start()
+        start(watcher)
     }
 
     func unwatch(_ source: RunLoop.Source) {
         guard let token = tokens.removeValue(forKey: ObjectIdentifier(source)) else { return }
-        watchers[token.index]?.stop()
+        if let watcher = watchers[token.index] { stop(watcher) }
+        paused.remove(ObjectIdentifier(source))
         watchers[token.index] = nil
         generations[token.index] &+= 1
         free.append(UInt32(token.index))
@@ -150,12 +164,49 @@ final class ModeLoop {
     /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve it
     /// (rule SRC-26) and would spin.
     func pause(_ source: RunLoop.Source) {
-        if let token = tokens[ObjectIdentifier(source)] { watcher(token)?.stop() }
+        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return }
+        stop(watcher)
+        paused.insert(ObjectIdentifier(source))
     }
 
-    func resume(_ source: RunLoop.Source) {
-        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return }
-        if watcher.events != 0 { watcher.start() }
+    /// Whether `source` is paused; it is until it is watched again.
+    func hasPaused(_ source: RunLoop.Source) -> Bool {
+        !paused.isEmpty && paused.contains(ObjectIdentifier(source))
+    }
+
+    private func start(_ watcher: IOWatcher) {
+        guard !watcher.isStarted else { return }
+        let descriptor = Int(watcher.descriptor)
+        while startedCounts.count <= descriptor { startedCounts.append(0) }
+        startedCounts[descriptor] += 1
+        watcher.start()
+        mirror?.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
+    }
+
+    /// Stops `watcher`. libev will tell the kernel what others want of its descriptor, and aborts the process if
+    /// that is closed by now; so they are stopped as well then, and reported (rule SRC-27).
+    private func stop(_ watcher: IOWatcher) {
+        guard watcher.isStarted else { return }
+        let descriptor = watcher.descriptor
+        watcher.stop()
+        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.events))
+        startedCounts[Int(descriptor)] -= 1
+        guard startedCounts[Int(descriptor)] > 0, fcntl(descriptor, F_GETFD) == -1 else { return }
+        startedCounts[Int(descriptor)] = 0
+        for case .some(let other) in watchers where other.isStarted && other.descriptor == descriptor {
+            other.stop()
+            mirror?.remove(descriptor, RunLoop.Source.Interest(events: other.events))
+            ready.report(ReadySet.Entry(token: other.token, events: rondo_ev_error, era: era))
+        }
+    }
+
+    /// Keeps `mirror` equal to what is watched here, from now on; nil ends it.
+    func setMirror(_ mirror: DescriptorMirror?) {
+        self.mirror = mirror
+        guard let mirror else { return }
+        for case .some(let watcher) in watchers where watcher.isStarted && watcher.source != nil {
+            mirror.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
+        }
     }
 
     func mainQueueWasDrained() {

@@ -30,8 +30,11 @@ extension RunLoop {
             var isValid = true
             var loop: RunLoop?
             var modeCount = 0
+            /// Registered in its loop under the common name, whatever modes it has been taken out of since.
+            var isCommon = false
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
+            var label: String?
         }
 
         public let activities: Activity
@@ -56,6 +59,12 @@ extension RunLoop {
 
         public var isValid: Bool { state.withLock { $0.isValid } }
 
+        /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
+        public var label: String? {
+            get { state.withLock { $0.label } }
+            set { state.withLock { $0.label = newValue } }
+        }
+
         /// Takes the observer out of all its modes; it is never called again. Any thread.
         public func invalidate() {
             // What is released must not be released under the lock.
@@ -65,6 +74,7 @@ extension RunLoop {
                     state.loop = nil
                     state.callback = nil
                     state.modeCount = 0
+                    state.isCommon = false
                 }
                 return (state.loop, state.callback)
             }
@@ -73,6 +83,38 @@ extension RunLoop {
                 for index in state.modes.indices { state.modes[index].remove(self) }
             }
             withExtendedLifetime(callback) {}
+        }
+
+        /// Under the common name.
+        ///
+        /// - Returns: The modes that it has to enter.
+        func register(in loop: RunLoop) -> [Mode] {
+            state.withLock { state in
+                guard state.isValid, state.loop == nil || state.loop === loop else { return [] }
+                let modes = loop.state.withLock { loopState -> [Mode] in
+                    guard loopState.isAlive else { return [] }
+                    loopState.commonObservers.insert(self)
+                    return loopState.commonModes.map { loopState.modes[$0].name }
+                }
+                if !modes.isEmpty {
+                    state.loop = loop
+                    state.isCommon = true
+                }
+                return modes
+            }
+        }
+
+        /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+        func unregister(from loop: RunLoop) -> [Mode] {
+            state.withLock { state in
+                guard state.loop === loop, state.isCommon else { return [] }
+                state.isCommon = false
+                if state.modeCount == 0 { state.loop = nil }
+                return loop.state.withLock { loopState in
+                    loopState.commonObservers.remove(self)
+                    return loopState.commonModes.map { loopState.modes[$0].name }
+                }
+            }
         }
 
         func enter(_ loop: RunLoop, _ mode: Mode) {
@@ -105,7 +147,7 @@ extension RunLoop {
                 }
                 guard removed else { return }
                 state.modeCount -= 1
-                if state.modeCount == 0 { state.loop = nil }
+                if state.modeCount == 0 && !state.isCommon { state.loop = nil }
             }
         }
 

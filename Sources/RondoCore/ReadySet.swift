@@ -16,6 +16,8 @@ struct ReadySet {
     private var reported: [Entry] = []
 
     var isEmpty: Bool { next == entries.count }
+    /// Something was reported and has not been collected yet.
+    var hasReport: Bool { !reported.isEmpty }
 
     /// Called from libev's callback: notes and does nothing else.
     mutating func report(_ entry: Entry) {

@@ -17,37 +17,57 @@ extension RunLoop.Source.Interest {
 extension RunLoop {
     /// Makes the mode's watchers match its members: first what left, so that a number that was closed and given
     /// out again is free, then what came or changed.
-    func updateWatchers(stop: [Source], watch: [Source], in modeLoop: ModeLoop) {
-        for source in stop { modeLoop.unwatch(source) }
-        for source in watch {
-            guard case .descriptor(let descriptor) = source.kind else { continue }
-            // libev, as Debian builds it, aborts the process when it is handed a closed descriptor.
-            guard fcntl(descriptor, F_GETFD) != -1 else {
-                source.invalidate(because: SystemError("fcntl", code: errno))
-                modeLoop.unwatch(source)
-                continue
+    ///
+    /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So that is
+    /// done here at once, under the lock that every removal needs: whoever invalidates a source on another thread
+    /// and closes its descriptor then, does so before the check or after the kernel knows it.
+    func updateWatchers(stop: [Source], watch: [Source], in modeLoop: ModeLoop, _ mode: Int) {
+        // The locks of sources come before that of the loop.
+        let interests = watch.map(\.interest)
+        let closed = state.withLock { state -> [Source] in
+            for source in stop { modeLoop.unwatch(source) }
+            var closed: [Source] = []
+            for (source, interest) in zip(watch, interests) {
+                guard case .descriptor(let descriptor) = source.kind,
+                    state.modes[mode].sources.contains(source)
+                else { continue }
+                guard fcntl(descriptor, F_GETFD) != -1 else {
+                    modeLoop.unwatch(source)
+                    closed.append(source)
+                    continue
+                }
+                modeLoop.watch(source, descriptor: descriptor, events: interest.events)
+                // A nested run must not find what it cannot serve (rule SRC-26): it would spin.
+                if owner.serving.contains(source) { modeLoop.pause(source) }
             }
-            modeLoop.watch(source, descriptor: descriptor, events: source.interest.events)
-            if owner.serving.contains(source) && isNested { modeLoop.pause(source) }
+            modeLoop.poll(mayBlock: false)
+            return closed
         }
+        for source in closed { source.invalidate(because: SystemError("fcntl", code: EBADF)) }
+        // The mode may be empty now: nothing else might end the sleep.
+        if !closed.isEmpty { wakeUp() }
     }
-
-    private var isNested: Bool { state.withLock { $0.activations.count > 1 } }
 
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
-    func serve(_ source: Source, events: Int32) -> Bool {
+    func serve(_ source: Source, events: Int32, in mode: Int) -> Bool {
         guard !owner.serving.contains(source) else { return false }
         if events & rondo_ev_error != 0 {
             source.invalidate(because: SystemError("epoll_ctl", code: EBADF))
             return false
         }
         owner.serving.append(source)
-        let served = source.perform(ready: Source.Interest(events: events))
+        let ready = Source.Interest(events: events)
+        let served = Trace.callOut(self, mode, .descriptorSource(ready), label: source.label) {
+            source.perform(ready: ready)
+        }
         owner.serving.removeLast()
-        // A nested run has left it out of the modes that it ran.
-        for modeLoop in owner.modeLoops { modeLoop?.resume(source) }
+        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they watch
+        // it again in the way of every other change: when they next look, and after a check.
+        for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
+            state.withLock { $0.modes[mode].noteChange(of: source) }
+        }
         return served
     }
 

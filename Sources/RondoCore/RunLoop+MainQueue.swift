@@ -19,7 +19,7 @@ extension RunLoop {
         // libdispatch leaves it to the loop to take the wake-up; that nobody has is no error.
         _ = try? systemCall("eventfd_read") { eventfd_read(_dispatch_get_main_queue_handle_4CF(), &count) }
         owner.isDrainingMainQueue = true
-        _dispatch_main_queue_callback_4CF(nil)
+        Trace.callOut(self, mode, .mainQueue) { _dispatch_main_queue_callback_4CF(nil) }
         owner.isDrainingMainQueue = false
         modeLoop.mainQueueWasDrained()
     }

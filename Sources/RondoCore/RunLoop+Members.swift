@@ -10,18 +10,12 @@ extension RunLoop {
     public func add(_ source: Source, forMode mode: Mode) {
         guard source.isValid else { return }
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.isAlive else { return [] }
-                state.commonSources.insert(source)
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { insert(source, into: mode) }
-            // Invalidated in between: the registry must not keep it.
-            if !source.isValid { _ = state.withLock { $0.commonSources.remove(source) } }
+            for mode in source.register(in: self) { insert(source, into: mode) }
         } else {
             insert(source, into: mode)
         }
         wakeIfForeign()
+        warnUnlessRun()
     }
 
     /// Ends the membership of `source` in `mode`. Does nothing where it has none.
@@ -30,11 +24,7 @@ extension RunLoop {
     /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.commonSources.remove(source) != nil else { return [] }
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { source.leave(self, mode) }
+            for mode in source.unregister(from: self) { source.leave(self, mode) }
         } else {
             source.leave(self, mode)
         }
@@ -68,13 +58,7 @@ extension RunLoop {
     /// - Note: Any thread may call this; the observer is called on this loop's thread only.
     public func add(_ observer: Observer, forMode mode: Mode) {
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.isAlive else { return [] }
-                state.commonObservers.insert(observer)
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { insert(observer, into: mode) }
-            if !observer.isValid { _ = state.withLock { $0.commonObservers.remove(observer) } }
+            for mode in observer.register(in: self) { insert(observer, into: mode) }
         } else {
             insert(observer, into: mode)
         }
@@ -82,11 +66,7 @@ extension RunLoop {
 
     public func remove(_ observer: Observer, forMode mode: Mode) {
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.commonObservers.remove(observer) != nil else { return [] }
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { observer.leave(self, mode) }
+            for mode in observer.unregister(from: self) { observer.leave(self, mode) }
         } else {
             observer.leave(self, mode)
         }
@@ -114,37 +94,24 @@ extension RunLoop {
     /// - Note: Any thread may call this; the block runs on this loop's thread only.
     public func add(_ timer: Timer, forMode mode: Mode) {
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.isAlive else { return [] }
-                state.commonTimers.insert(timer)
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { insert(timer, into: mode) }
-            if !timer.belongs(to: self) { _ = state.withLock { $0.commonTimers.remove(timer) } }
+            for mode in timer.register(in: self) { insert(timer, into: mode) }
         } else {
             insert(timer, into: mode)
         }
+        warnUnlessRun()
     }
 
     /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
     public func remove(_ timer: Timer, forMode mode: Mode) {
         if mode == .common {
-            let modes = state.withLock { state -> [Mode] in
-                guard state.commonTimers.remove(timer) != nil else { return [] }
-                return state.commonModes.map { state.modes[$0].name }
-            }
-            for mode in modes { timer.leave(self, mode) }
+            for mode in timer.unregister(from: self) { timer.leave(self, mode) }
         } else {
             timer.leave(self, mode)
         }
     }
 
     public func contains(_ timer: Timer, forMode mode: Mode) -> Bool {
-        state.withLock { state in
-            if mode == .common { return state.commonTimers.contains(timer) }
-            guard let index = state.existingIndex(of: mode) else { return false }
-            return timer.slots.contains(mode: index)
-        }
+        mode == .common ? state.withLock { $0.commonTimers.contains(timer) } : timer.isMember(of: self, mode)
     }
 
     func insert(_ timer: Timer, into mode: Mode) {
@@ -153,8 +120,8 @@ extension RunLoop {
 
     // MARK: Waking
 
-    /// A change made on another thread takes effect at once.
+    /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this one.
     func wakeIfForeign() {
-        if !isCurrent { wakeUp() }
+        if !isCurrent || owner.isEmbedded { wakeUp() }
     }
 }

@@ -43,8 +43,16 @@ extension RunLoop {
             let members = state.modes[index]
             guard !members.sources.isEmpty || members.timerCount > 0 else { return nil }
             guard let nearest = members.timers.nearest else { return .distantFuture }
-            return Date(timeIntervalSinceNow: nearest.seconds(since: LoopClock.now))
+            return LoopClock.date(of: nearest)
         }
+    }
+
+    /// The date of the nearest timer in `mode`; nil if there is none. Any thread may ask; nothing is run.
+    public func nextTimerDate(forMode mode: Mode) -> Date? {
+        let nearest = state.withLock { state in
+            state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearest }
+        }
+        return nearest.map { LoopClock.date(of: $0) }
     }
 
     /// How long the loop has run in `mode` altogether, now included, in nanoseconds.

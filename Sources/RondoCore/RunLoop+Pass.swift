@@ -29,13 +29,16 @@ struct Pass {
     let returnAfterSourceHandled: Bool
 
     func run() -> RunLoop.RunResult {
+        if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         notify(.entry)
         var result: RunLoop.RunResult? = loop.state.withLock { $0.isStopped } ? .stopped : nil
         var drainedMainQueue = true
         while result == nil { result = runOnce(&drainedMainQueue) }
         notify(.exit)
         // The loop above ends only with a result.
-        return result ?? .finished
+        let ended = result ?? .finished
+        if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .exit(ended)) }
+        return ended
     }
 
     private func runOnce(_ drainedMainQueue: inout Bool) -> RunLoop.RunResult? {
@@ -95,7 +98,11 @@ struct Pass {
             guard !state.modes[mode].observedActivities.isDisjoint(with: activity) else { return [] }
             return state.modes[mode].observers.filter { $0.activities.contains(activity) }
         }
-        for observer in observers { observer.notify(activity) }
+        for observer in observers {
+            Trace.callOut(loop, mode, .observer(activity), label: observer.label) {
+                observer.notify(activity)
+            }
+        }
     }
 
     /// A block queued by one of these waits for the next block point (rule RL-63).
@@ -103,25 +110,22 @@ struct Pass {
         let blocks = loop.state.withLock { state in
             state.hasBlocks(for: mode) ? state.takeBlocks(for: mode) : []
         }
-        for block in blocks { block.run() }
+        for block in blocks { Trace.callOut(loop, mode, .block) { block.run() } }
     }
 
     /// - Returns: Whether any was performed.
     private func performSignalledSources() -> Bool {
-        let sources = loop.state.withLock { [mode] in $0.takeSignalled(in: mode) }
+        let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
         guard !sources.isEmpty else { return false }
-        // Another loop may have served some of them already.
         let batch =
             sources
-            .compactMap { source in source.state.withLock { $0.signal }.map { (source: source, signal: $0) } }
+            .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
             .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
         var performed = false
-        for (place, entry) in batch.enumerated() where entry.source.performIfSignalled() {
+        // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one leaves.
+        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
-            guard returnAfterSourceHandled else { continue }
-            let rest = batch[(place + 1)...].map(\.source)
-            loop.state.withLock { [mode] in $0.putBack(rest, in: mode) }
-            break
+            if returnAfterSourceHandled { break }
         }
         return performed
     }
@@ -144,17 +148,23 @@ struct Pass {
                 $0.prepareToLook(mode: mode, now: now, maySleep: maySleepNow && !wasWoken)
             }
             wasWoken = wasWoken || outlook.wasWoken
+            if loop.isMain {
+                modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
+            }
             if !outlook.stop.isEmpty || !outlook.watch.isEmpty {
-                loop.updateWatchers(stop: outlook.stop, watch: outlook.watch, in: modeLoop)
+                loop.updateWatchers(stop: outlook.stop, watch: outlook.watch, in: modeLoop, mode)
                 continue
             }
             if !outlook.sleeps {
                 if modeLoop.ready.isEmpty { modeLoop.poll(mayBlock: false) }
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
-            loop.armTimer(at: min(outlook.nearestTimer ?? .never, limit.instant), now: now)
-            modeLoop.poll(mayBlock: true)
+            sleep(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now)
             loop.state.withLock { $0.isWaiting = false }
+            if Trace.isListening.load(ordering: .relaxed) {
+                Trace.tell(
+                    loop, mode, .wait(nanoseconds: LoopClock.now.nanoseconds - now.nanoseconds), began: now)
+            }
             if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
                 return timersAreDue()
             }
@@ -162,10 +172,25 @@ struct Pass {
         }
     }
 
+    private func sleep(until instant: LoopInstant, now: LoopInstant) {
+        guard let source = loop.owner.timeSource else {
+            loop.armTimer(at: instant, now: now)
+            return modeLoop.poll(mayBlock: true)
+        }
+        // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the clock
+        // is asked, and only if that stands still as well the loop sleeps.
+        modeLoop.poll(mayBlock: false)
+        let isIdle =
+            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.state.withLock { $0.wakeIsPending }
+        guard isIdle, !source.loopIsIdle(until: instant) else { return }
+        loop.armTimer(at: .never, now: now)
+        modeLoop.poll(mayBlock: true)
+    }
+
     private func timersAreDue() -> Bool {
         let nearest = loop.state.withLock { [mode] state -> LoopInstant? in
             // Attention that was asked for until now has been given.
-            state.wakeIsPending = false
+            _ = state.takeWakeUp()
             return state.modes[mode].timers.nearest
         }
         return nearest.map { $0 <= LoopClock.now } ?? false
@@ -173,8 +198,9 @@ struct Pass {
 
     // MARK: - (j)
 
-    /// One kind a pass, in turns; in a pass that only polls, every kind that is ready (rules RL-31 and RL-52).
+    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and RL-52).
     private func kindsToServe(timersAreDue: Bool) -> [EventKind] {
+        let isLast = limit.isReached(at: LoopClock.now)
         var found: [EventKind] = []
         var kind = modeLoop.turn
         for _ in EventKind.allCases {
@@ -186,7 +212,7 @@ struct Pass {
                 }
             if isReady {
                 found.append(kind)
-                if !pollsOnly { break }
+                if !isLast { break }
             }
             kind = kind.next
         }
@@ -198,15 +224,14 @@ struct Pass {
     private func fireDueTimers() {
         let now = LoopClock.now
         for due in loop.state.withLock({ $0.modes[mode].timers.due(at: now) }) {
-            // An earlier one of the batch may have invalidated, moved or removed it, or a nested run fired it.
-            if loop.state.withLock({ $0.take(due, from: mode) }) { due.timer.fire(from: loop) }
+            due.timer.fire(due, in: mode, of: loop)
         }
     }
 
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            if loop.serve(source, events: events) { return true }
+            if loop.serve(source, events: events, in: mode) { return true }
         }
         return false
     }

@@ -31,7 +31,8 @@ extension RunLoop {
         }
 
         init(date: Date) {
-            self.init(seconds: date == .distantFuture ? .infinity : date.timeIntervalSinceNow)
+            let instant = date == .distantFuture ? .never : LoopClock.instant(of: date)
+            self = instant == .never ? .never : instant > LoopClock.now ? .at(instant) : .immediately
         }
     }
 
@@ -45,7 +46,8 @@ extension RunLoop {
     /// end it (rule RL-36).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run(until limit: Date) {
-        while run(mode: .default, before: limit), limit.timeIntervalSinceNow > 0 {}
+        let instant = LoopClock.instant(of: limit)
+        while run(mode: .default, before: limit), instant > LoopClock.now {}
     }
 
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
@@ -57,7 +59,7 @@ extension RunLoop {
     @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool {
         guard isCurrent else { return false }
-        return runActivation(mode, limit: RunLimit(date: limit), returnAfterSourceHandled: true) != .finished
+        return runActivation(mode, limit: RunLimit(date: limit), returnAfterSourceHandled: true) != nil
     }
 
     /// As `run(mode:before:)`, without a result (rule RL-40).
@@ -80,14 +82,17 @@ extension RunLoop {
         requireOwnThread("run(in:for:returnAfterSourceHandled:)")
         return runActivation(
             mode, limit: RunLimit(seconds: seconds), returnAfterSourceHandled: returnAfterSourceHandled)
+            ?? .finished
     }
 
     // MARK: - One activation
 
-    func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult {
+    /// - Returns: How it ended; nil if it could not even start.
+    @discardableResult
+    func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
         guard mode != .common, !owner.isEnding, let index = modeToRun(mode), let modeLoop = modeLoop(index)
         else {
-            return .finished
+            return nil
         }
         let pass = Pass(
             loop: self, mode: index, modeLoop: modeLoop, limit: limit,
@@ -108,17 +113,19 @@ extension RunLoop {
 
     private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) {
         let now = LoopClock.now
-        let isCommon = state.withLock { state in
+        state.withLock { state in
             // What was asked of a loop that was not running is forgotten (rule RL-50).
-            if state.activations.isEmpty { state.wakeIsPending = false }
+            if state.activations.isEmpty {
+                state.wakeIsPending = false
+                state.runs += 1
+            }
             state.countTime(until: now)
             state.activations.append(LoopState.Activation(mode: mode))
-            return state.modes[mode].isCommon
         }
         owner.era &+= 1
         modeLoop.era = owner.era
-        for source in owner.serving { modeLoop.pause(source) }
-        if isMain { modeLoop.setWatchesMainQueue(isCommon && !owner.isDrainingMainQueue) }
+        // The first look pauses them.
+        for source in owner.serving { state.withLock { $0.modes[mode].noteChange(of: source) } }
     }
 
     private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
@@ -135,7 +142,7 @@ extension RunLoop {
     }
 
     /// The mode's `ev_loop`, made when the mode first runs.
-    private func modeLoop(_ index: Int) -> ModeLoop? {
+    func modeLoop(_ index: Int) -> ModeLoop? {
         while owner.modeLoops.count <= index { owner.modeLoops.append(nil) }
         if let modeLoop = owner.modeLoops[index] { return modeLoop }
         do throws(SystemError) {

@@ -65,6 +65,9 @@ public final class RunLoop: NSObject, Sendable {
     /// Whether the loop sleeps just now, waiting for something to do (rule RL-51).
     public var isWaiting: Bool { state.withLock { $0.isWaiting } }
 
+    /// Modes and what is in them, in the spirit of `CFShow`.
+    public override var debugDescription: String { describeInFull() }
+
     // MARK: - Stopping and waking
 
     /// Ends the innermost activation of this loop, after the pass it is in (rules RL-43 to RL-47).
@@ -136,6 +139,7 @@ public final class RunLoop: NSObject, Sendable {
             return waking ? state.requestAttention() : nil
         }
         wakeUp?.wake()
+        warnUnlessRun()
     }
 }
 
@@ -152,6 +156,9 @@ final class LoopOwner {
 
     var modeLoops: [ModeLoop?] = []
     var wakeUp: WakeUp?
+    var isEmbedded = false
+    /// The clock of this loop, if it is not the machine's.
+    var timeSource: (any LoopTimeSource)?
     /// What the timerfd is set to.
     var armed = LoopInstant.never
     /// Counts activations that began or ended.
@@ -168,6 +175,8 @@ extension RunLoop {
     private func adoptThread() {
         // Retained for the thread; released by `threadEnds`, which the thread library calls.
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
+        let name = Thread.current.name
+        if let name, !name.isEmpty { state.withLock { $0.threadName = name } }
     }
 
     /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released unrun
@@ -207,24 +216,38 @@ extension RunLoop {
         }
         let common = state.withLock { state in
             defer {
-                state.commonSources = []
-                state.commonObservers = []
-                state.commonTimers = []
+                state.executors = [:]
+                state.taskExecutors = [:]
                 state.wakeUp = nil
             }
-            return (state.commonSources, state.commonObservers, state.commonTimers)
+            return (
+                state.commonSources, state.commonObservers, state.commonTimers, state.executors,
+                state.taskExecutors
+            )
         }
+        for source in common.0 { _ = source.unregister(from: self) }
+        for observer in common.1 { _ = observer.unregister(from: self) }
+        for timer in common.2 { _ = timer.unregister(from: self) }
         owner.modeLoops.removeAll()
         owner.wakeUp = nil
-        withExtendedLifetime((members, blocks, common)) {}
+        // A source that this kept might keep this.
+        let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
+        withExtendedLifetime((members, blocks, common, watched)) {}
+    }
+
+    /// The name of the calling thread, for messages.
+    private static var nameOfThread: String {
+        if Thread.isMainThread { return "the main thread" }
+        guard let name = Thread.current.name, !name.isEmpty else { return "a thread without a name" }
+        return "thread \(name)"
     }
 
     /// Traps when the calling thread is not the loop's own.
     func requireOwnThread(_ function: String = #function) {
         guard !isCurrent else { return }
         preconditionFailure(
-            "RunLoop.\(function) runs the loop of the calling thread, but was called on the loop of "
-                + "another one (called on \(Thread.current)). Call it on the loop's own thread, or use "
-                + "perform(_:) to run code there.")
+            "RunLoop.\(function) acts on the loop of the calling thread, which is \(Self.nameOfThread), but was "
+                + "called on the loop of thread \(threadName ?? "(without a name)"). Call it on that thread, or "
+                + "use perform(_:) to run code there.")
     }
 }

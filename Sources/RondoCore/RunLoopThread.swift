@@ -8,17 +8,21 @@ public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
         case starting
-        case started(RunLoop)
+        case started
         case ended
     }
 
     private struct State {
         var phase = Phase.new
+        /// Kept when the thread has ended: whoever waits in `start()` may see that late.
+        var loop: RunLoop?
         var stopWasAsked = false
     }
 
     /// The name that debuggers show.
     public let name: String
+    /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
+    public let qualityOfService: QualityOfService
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
     private let changed = PhaseCondition()
@@ -26,8 +30,14 @@ public final class RunLoopThread: Sendable {
     /// - Parameters:
     ///   - name: Shown by debuggers; Linux keeps the first 15 bytes.
     ///   - mode: The mode that the thread's loop runs in.
-    public init(name: String = "Rondo", mode: RunLoop.Mode = .default) {
+    ///   - qualityOfService: Handed to Foundation's `Thread`; without effect on Linux so far.
+    public init(
+        name: String = "Rondo", mode: RunLoop.Mode = .default, qualityOfService: QualityOfService = .default
+    ) {
+        precondition(
+            mode != .common, "The common name is not a mode: give a RunLoopThread one of the common modes.")
         self.name = name
+        self.qualityOfService = qualityOfService
         self.mode = mode
     }
 
@@ -43,22 +53,20 @@ public final class RunLoopThread: Sendable {
         }
         precondition(isFirst, "A RunLoopThread is started once; make a new one for a new run.")
         let thread = Thread { [self] in main() }
-        thread.name = name
+        thread.qualityOfService = qualityOfService
         thread.start()
-        return changed.wait {
-            if case .started(let loop) = state.withLock({ $0.phase }) { loop } else { nil }
-        }
+        return changed.wait { state.withLock { $0.loop } }
     }
 
-    /// The thread's loop. The thread must have been started.
+    /// The thread's loop. The thread must have been started; once it has ended, the loop takes nothing more.
     public var runLoop: RunLoop {
-        guard case .started(let loop) = state.withLock({ $0.phase }) else {
-            preconditionFailure("The loop of a RunLoopThread exists from start() until the thread has ended.")
+        guard let loop = state.withLock({ $0.loop }) else {
+            preconditionFailure("The loop of a RunLoopThread exists from start() on.")
         }
         return loop
     }
 
-    /// Runs `block` on the thread, in the order of the calls.
+    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, it is dropped.
     public func perform(_ block: sending @escaping () -> Void) {
         runLoop.perform(inModes: [mode], block: block)
     }
@@ -67,23 +75,32 @@ public final class RunLoopThread: Sendable {
     public func stop() {
         let loop = state.withLock { state -> RunLoop? in
             state.stopWasAsked = true
-            guard case .started(let loop) = state.phase else { return nil }
-            return loop
+            guard case .started = state.phase else { return nil }
+            return state.loop
         }
         // In the order of the blocks, so that none performed before it is lost.
         loop?.perform(inModes: [mode]) { [weak loop] in loop?.stop() }
     }
 
-    /// Waits until the thread has ended. Not from the thread itself.
+    /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait for
+    /// ever: that traps.
     public func join() {
+        precondition(
+            !(state.withLock { $0.loop }?.isCurrent ?? false),
+            "RunLoopThread.join() was called on the thread that it waits for; call it on another one.")
         changed.wait { if case .ended = state.withLock({ $0.phase }) { () } else { nil } }
     }
 
     private func main() {
+        // Here, because on Linux a name that is given before the start is lost.
+        Thread.current.name = name
         let loop = RunLoop.currentLoop()
         let keepAlive = Port()
         loop.add(keepAlive, forMode: mode)
-        state.withLock { $0.phase = .started(loop) }
+        state.withLock {
+            $0.phase = .started
+            $0.loop = loop
+        }
         changed.notify()
         while !state.withLock({ $0.stopWasAsked }) || loop.hasBlocks(forMode: mode) {
             _ = loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)

@@ -38,7 +38,10 @@ extension RunLoop {
             var signal: UInt64?
             var interest: Interest = []
             var memberships: [Membership] = []
+            /// Loops where it is registered under the common name, whatever modes it has been taken out of since.
+            var commonLoops: [RunLoop] = []
             var error: SystemError?
+            var label: String?
             var perform: (@Sendable (Source, Interest) -> Void)?
             var schedule: ModeCallback?
             var cancel: ModeCallback?
@@ -88,6 +91,12 @@ extension RunLoop {
         // MARK: State
 
         public var isValid: Bool { state.withLock { $0.isValid } }
+
+        /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
+        public var label: String? {
+            get { state.withLock { $0.label } }
+            set { state.withLock { $0.label = newValue } }
+        }
 
         /// Whether some mode of some loop holds the source.
         package var isScheduled: Bool { state.withLock { !$0.memberships.isEmpty } }
@@ -159,21 +168,46 @@ extension RunLoop {
             let old = state.withLock { state -> State? in
                 guard state.isValid else { return nil }
                 let old = state
-                state = State(isValid: false, error: error)
+                state = State(isValid: false, error: error, label: old.label)
                 for membership in old.memberships { withdraw(from: membership) }
+                for loop in old.commonLoops { loop.state.withLock { _ = $0.commonSources.remove(self) } }
                 return old
             }
             guard let old else { return }
-            for membership in old.memberships {
-                membership.loop.state.withLock { _ = $0.commonSources.remove(self) }
-                old.cancel?(membership.loop, membership.mode)
-            }
+            for membership in old.memberships { old.cancel?(membership.loop, membership.mode) }
         }
 
         private func withdraw(from membership: Membership) {
             membership.loop.state.withLock { loopState in
                 guard let index = loopState.existingIndex(of: membership.mode) else { return }
                 loopState.modes[index].remove(self)
+            }
+        }
+
+        /// Under the common name.
+        ///
+        /// - Returns: The modes that it has to enter.
+        func register(in loop: RunLoop) -> [Mode] {
+            state.withLock { state in
+                guard state.isValid else { return [] }
+                let modes = loop.state.withLock { loopState -> [Mode] in
+                    guard loopState.isAlive else { return [] }
+                    loopState.commonSources.insert(self)
+                    return loopState.commonModes.map { loopState.modes[$0].name }
+                }
+                if !modes.isEmpty, !state.commonLoops.contains(loop) { state.commonLoops.append(loop) }
+                return modes
+            }
+        }
+
+        /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+        func unregister(from loop: RunLoop) -> [Mode] {
+            state.withLock { state in
+                state.commonLoops.removeAll { $0 == loop }
+                return loop.state.withLock { loopState in
+                    guard loopState.commonSources.remove(self) != nil else { return [] }
+                    return loopState.commonModes.map { loopState.modes[$0].name }
+                }
             }
         }
 
@@ -211,17 +245,28 @@ extension RunLoop {
 
         // MARK: From the pass
 
+        /// When the source was signalled; nil, and forgotten by the mode, where another loop or mode has served it.
+        func signal(in mode: Int, of loop: RunLoop) -> UInt64? {
+            state.withLock { state in
+                if state.signal == nil {
+                    loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
+                }
+                return state.signal
+            }
+        }
+
         /// The signal, if it still stands, is taken: from here on a new one counts anew (rule SRC-4).
         ///
         /// - Returns: Whether it was performed.
-        func performIfSignalled() -> Bool {
+        func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { state -> (@Sendable (Source, Interest) -> Void)? in
                 guard state.isValid, state.signal != nil else { return nil }
                 state.signal = nil
+                loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                 return state.perform
             }
             guard let perform else { return false }
-            perform(self, [])
+            Trace.callOut(loop, mode, .signalledSource, label: label) { perform(self, []) }
             return true
         }
 

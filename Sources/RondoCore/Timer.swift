@@ -17,8 +17,11 @@ public final class Timer: NSObject, Sendable {
         /// The date set by the block itself while the timer fires.
         var moved: LoopInstant?
         var loop: RunLoop?
+        /// Registered in its loop under the common name, whatever modes it has been taken out of since.
+        var isCommon = false
         var block: (@Sendable (Timer) -> Void)?
         var lastFired: LoopInstant?
+        var label: String?
 
         /// `fireDate` of a deadline, by the anchor.
         func date(of deadline: LoopInstant) -> Date {
@@ -26,14 +29,14 @@ public final class Timer: NSObject, Sendable {
         }
     }
 
-    /// The shortest interval of a repeating timer, in seconds; a shorter one becomes this (rule TM-7).
+    /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
     public let timeInterval: TimeInterval
     let state: Mutex<State>
-    /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, not by `state`; empty while
-    /// none does. It stands here, and not in a table of the loop, so that taking a timer out of the middle of
+    /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
+    /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It stands here, and not in a table of the loop, so that taking a timer out of the middle of
     /// a heap needs no look-up.
     nonisolated(unsafe) var slots = TimerSlots()
 
@@ -45,18 +48,27 @@ public final class Timer: NSObject, Sendable {
     public convenience init(
         timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
     ) {
-        let seconds = repeats ? max(interval, Self.minimumInterval) : interval
+        let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
+        let first = LoopClock.now.advanced(bySeconds: seconds)
         self.init(
-            fire: Date(timeIntervalSinceNow: seconds), interval: interval, repeats: repeats, block: block)
+            first: first, date: LoopClock.date(of: first), interval: interval, repeats: repeats, block: block)
     }
 
     /// A timer whose first date is `date`; one in the past fires in the first pass of a suitable mode.
-    public init(
+    public convenience init(
         fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
+    ) {
+        self.init(
+            first: LoopClock.instant(of: date), date: date, interval: interval, repeats: repeats,
+            block: block)
+    }
+
+    private init(
+        first: LoopInstant, date: Date, interval: TimeInterval, repeats: Bool,
+        block: @escaping @Sendable (Timer) -> Void
     ) {
         let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
         timeInterval = interval
-        let first = LoopClock.instant(of: date)
         let nanoseconds = repeats ? max(1, LoopClock.nanoseconds(interval)) : 0
         state = Mutex(
             State(
@@ -86,21 +98,22 @@ public final class Timer: NSObject, Sendable {
     /// later than the one that has just fired (rules TM-19 to TM-21).
     public var fireDate: Date {
         get {
-            state.withLock { state in
-                state.date(
-                    of: state.isValid ? state.schedule.deadline : state.lastFired ?? state.schedule.deadline)
+            state.withLock { state -> Date in
+                let next = state.moved ?? state.schedule.deadline
+                return state.date(of: state.isValid ? next : state.lastFired ?? next)
             }
         }
         set {
             let instant = LoopClock.instant(of: newValue)
             let loop = state.withLock { state -> RunLoop? in
                 guard state.isValid else { return nil }
+                // The block may have taken it out of its loop.
                 let isFiring =
                     state.loop?.state.withLock { loopState -> Bool in
                         guard !slots.isFiring else { return true }
                         loopState.place(self, deadline: instant)
                         return false
-                    } ?? false
+                    } ?? slots.isFiring
                 if isFiring {
                     guard instant > state.schedule.deadline else { return nil }
                     state.moved = instant
@@ -125,6 +138,12 @@ public final class Timer: NSObject, Sendable {
             let value = max(0, newValue.isNaN ? 0 : newValue)
             state.withLock { $0.tolerance = timeInterval > 0 ? min(value, timeInterval / 2) : value }
         }
+    }
+
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
+    public var label: String? {
+        get { state.withLock { $0.label } }
+        set { state.withLock { $0.label = newValue } }
     }
 
     /// Nothing: timers made with a block carry no user info.
@@ -156,6 +175,7 @@ public final class Timer: NSObject, Sendable {
             state.isValid = false
             let (loop, block) = (state.loop, state.block)
             state.loop = nil
+            state.isCommon = false
             state.block = nil
             if let loop { withdraw(from: loop) }
             return (loop, block)
@@ -172,7 +192,46 @@ public final class Timer: NSObject, Sendable {
 
     // MARK: - Membership
 
-    func belongs(to loop: RunLoop) -> Bool { state.withLock { $0.loop === loop } }
+    /// Under the common name.
+    ///
+    /// - Returns: The modes that it has to enter.
+    func register(in loop: RunLoop) -> [RunLoop.Mode] {
+        state.withLock { state in
+            guard state.isValid, state.loop == nil || state.loop === loop else { return [] }
+            let modes = loop.state.withLock { loopState -> [RunLoop.Mode] in
+                guard loopState.isAlive else { return [] }
+                loopState.commonTimers.insert(self)
+                return loopState.commonModes.map { loopState.modes[$0].name }
+            }
+            if !modes.isEmpty {
+                state.loop = loop
+                state.isCommon = true
+            }
+            return modes
+        }
+    }
+
+    /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+    func unregister(from loop: RunLoop) -> [RunLoop.Mode] {
+        state.withLock { state in
+            guard state.loop === loop, state.isCommon else { return [] }
+            state.isCommon = false
+            return loop.state.withLock { loopState in
+                loopState.commonTimers.remove(self)
+                if slots.isEmpty { state.loop = nil }
+                return loopState.commonModes.map { loopState.modes[$0].name }
+            }
+        }
+    }
+
+    func isMember(of loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        state.withLock { state in
+            guard state.loop === loop else { return false }
+            return loop.state.withLock { loopState in
+                loopState.existingIndex(of: mode).map { slots.contains(mode: $0) } ?? false
+            }
+        }
+    }
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let added = state.withLock { state -> Bool in
@@ -206,39 +265,46 @@ public final class Timer: NSObject, Sendable {
                 loopState.remove(self, fromMode: index)
                 return slots.isEmpty
             }
-            if isOutOfAll { state.loop = nil }
+            if isOutOfAll && !state.isCommon { state.loop = nil }
         }
     }
 
     // MARK: - From the pass
 
-    /// The loop has taken the timer out of its heaps (`LoopState.take`): calls it and puts it back on its grid.
-    func fire(from loop: RunLoop) {
+    /// Calls the timer, which `loop` has found due in `mode`, and puts it back on its grid. Does nothing where
+    /// something has happened to it since: an earlier one of the batch may have invalidated, moved or removed it,
+    /// or a nested run fired it.
+    func fire(_ due: TimerHeap.Due, in mode: Int, of loop: RunLoop) {
         let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
-            guard state.isValid else { return nil }
+            guard state.isValid, state.loop === loop, loop.state.withLock({ $0.take(due, from: mode) }) else {
+                return nil
+            }
             state.lastFired = state.schedule.deadline
             return state.block
         }
-        block?(self)
-        guard timeInterval > 0 else {
-            invalidate()
-            loop.state.withLock { _ in slots.isFiring = false }
-            return
-        }
+        guard let block else { return }
+        Trace.callOut(loop, mode, .timer, label: label) { block(self) }
+        guard timeInterval > 0 else { return invalidate() }
         let now = LoopClock.now
-        state.withLock { state in
+        let holder = state.withLock { state -> RunLoop? in
             if let moved = state.moved {
                 state.schedule.move(to: moved)
                 state.moved = nil
             } else {
                 state.schedule.advance(past: now)
             }
-            loop.state.withLock { loopState in
+            // The block may have moved it to another loop.
+            guard let holder = state.loop else {
                 slots.isFiring = false
-                guard state.isValid, state.loop === loop else { return }
+                return nil
+            }
+            holder.state.withLock { loopState in
+                slots.isFiring = false
                 loopState.place(self, deadline: state.schedule.deadline)
             }
+            return holder
         }
+        if let holder, holder !== loop { holder.wakeUp() }
     }
 }
 

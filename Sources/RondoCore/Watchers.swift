@@ -24,7 +24,9 @@ final class IOWatcher {
     let source: RunLoop.Source?
     private let watcher: UnsafeMutablePointer<ev_io>
     private let loop: OpaquePointer
-    private var isStarted = false
+    private(set) var isStarted = false
+    /// It stands in the mode's ready set.
+    var isListed = false
 
     /// - Parameters:
     ///   - loop: The `ev_loop`, owned by the `ModeLoop` that owns this watcher as well.
@@ -62,12 +64,9 @@ final class IOWatcher {
         ev_io_stop(loop, watcher)
     }
 
+    /// The watcher must be stopped.
     func set(events: Int32) {
-        guard events != self.events else { return }
-        let wasStarted = isStarted
-        stop()
         rondo_ev_io_set(watcher, descriptor, events)
-        if wasStarted { start() }
     }
 }
 

@@ -1,0 +1,50 @@
+internal import CEv
+
+/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 hands out none of its
+/// own. Several sources may watch one descriptor, which stands in the set once, with what all of them want.
+///
+/// Loop's thread only.
+final class DescriptorMirror {
+    private struct Wanted {
+        var reads = 0
+        var writes = 0
+    }
+
+    let descriptor: Int32
+    private var wanted: [Int32: Wanted] = [:]
+    /// Descriptors that epoll does not take, because they are always ready: regular files.
+    private var alwaysReady: Set<Int32> = []
+
+    init() throws(SystemError) {
+        descriptor = try systemCall("epoll_create1") { rondo_epoll() }
+    }
+
+    deinit { close(descriptor) }
+
+    var isAlwaysReady: Bool { !alwaysReady.isEmpty }
+
+    func add(_ other: Int32, _ interest: RunLoop.Source.Interest) { change(other, interest, by: 1) }
+
+    func remove(_ other: Int32, _ interest: RunLoop.Source.Interest) { change(other, interest, by: -1) }
+
+    private func change(_ other: Int32, _ interest: RunLoop.Source.Interest, by step: Int) {
+        var counts = wanted[other] ?? Wanted()
+        if interest.contains(.read) { counts.reads += step }
+        if interest.contains(.write) { counts.writes += step }
+        let isWanted = counts.reads > 0 || counts.writes > 0
+        wanted[other] = isWanted ? counts : nil
+        do throws(SystemError) {
+            _ = try systemCall("epoll_ctl") {
+                rondo_epoll_set(descriptor, other, counts.reads > 0 ? 1 : 0, counts.writes > 0 ? 1 : 0)
+            }
+            alwaysReady.remove(other)
+        } catch {
+            // Leaving the set, it may be closed already, and has left by that.
+            if isWanted && error.code == EPERM {
+                alwaysReady.insert(other)
+            } else {
+                alwaysReady.remove(other)
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+internal import CEv
+internal import Synchronization
+
+extension RunLoop {
+    /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another library's.
+    ///
+    /// The foreign loop waits until `fileDescriptor` can be read, and calls `turn()` then, on this loop's thread:
+    ///
+    /// ```swift
+    /// let embedding = try RunLoop.current.embed(mode: .default)
+    /// var request = pollfd(fd: embedding.fileDescriptor, events: Int16(POLLIN), revents: 0)
+    /// while poll(&request, 1, -1) >= 0 { embedding.turn() }
+    /// ```
+    ///
+    /// - Throws: A POSIX error, where descriptors have run out.
+    /// - Note: On the loop's own thread. One mode of a loop at a time.
+    public func embed(mode: Mode) throws -> Embedding {
+        requireOwnThread()
+        precondition(mode != .common, "The common name is not a mode: embed one of the common modes.")
+        precondition(
+            !owner.isEmbedded, "One mode of a run loop is embedded at a time; invalidate the first embedding."
+        )
+        return try Embedding(self, mode)
+    }
+
+    /// One mode of a run loop in a foreign loop's hands. See `RunLoop.embed(mode:)`.
+    ///
+    /// It belongs to the loop's thread.
+    public final class Embedding {
+        public let loop: RunLoop
+        public let mode: Mode
+        private let mirror: DescriptorMirror
+        private let modeLoop: ModeLoop
+        private let wakeUp: WakeUp
+
+        fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
+            let index = loop.state.withLock { $0.index(of: mode) }
+            guard let modeLoop = loop.modeLoop(index), let wakeUp = loop.owner.wakeUp else {
+                throw NSError(domain: NSPOSIXErrorDomain, code: Int(EMFILE))
+            }
+            do {
+                mirror = try DescriptorMirror()
+            } catch {
+                throw NSError(domain: NSPOSIXErrorDomain, code: Int(error.code))
+            }
+            self.loop = loop
+            self.mode = mode
+            self.modeLoop = modeLoop
+            self.wakeUp = wakeUp
+            mirror.add(wakeUp.eventDescriptor, .read)
+            mirror.add(wakeUp.timerDescriptor, .read)
+            let drainsMainQueue = loop.state.withLock { loop.drainsMainQueue(in: $0.modes[index]) }
+            if drainsMainQueue { mirror.add(_dispatch_get_main_queue_handle_4CF(), .read) }
+            modeLoop.setMirror(mirror)
+            loop.owner.isEmbedded = true
+            loop.state.withLock { $0.isEmbedded = true }
+            // What is in the mode already is noticed in the first turn.
+            wakeUp.wake()
+        }
+
+        /// Readable when a turn has something to do: a descriptor of the mode is ready, a timer is due, or another
+        /// thread wants attention. It stays the loop's; do not close it.
+        public var fileDescriptor: Int32 { mirror.descriptor }
+
+        /// When a turn is due at the latest; nil if there is no timer. Whoever waits for `fileDescriptor` need not
+        /// look at it: the descriptor turns readable then.
+        public var nextDeadline: Date? { loop.nextTimerDate(forMode: mode) }
+
+        /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While there
+        /// is more, `fileDescriptor` stays readable.
+        @discardableResult
+        public func turn() -> RunResult {
+            wakeUp.drain()
+            let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
+            let now = LoopClock.now
+            let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
+                guard let index = state.existingIndex(of: mode) else { return (nil, false) }
+                return (state.modes[index].timers.nearest, state.hasBlocks(for: index))
+            }
+            loop.armTimer(at: nearest ?? .never, now: now)
+            if hasMore || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
+            return result
+        }
+
+        /// Gives the mode back. Loop's thread only.
+        public func invalidate() {
+            guard loop.owner.isEmbedded else { return }
+            modeLoop.setMirror(nil)
+            loop.owner.isEmbedded = false
+            loop.state.withLock { $0.isEmbedded = false }
+        }
+
+        deinit { invalidate() }
+    }
+}
+
+@available(*, unavailable)
+extension RunLoop.Embedding: Sendable {}

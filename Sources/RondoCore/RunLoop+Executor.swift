@@ -1,0 +1,126 @@
+internal import Synchronization
+
+// An actor can live on a run loop, in a mode: its jobs run on the loop's thread while the loop runs in that mode,
+// and at no other time. Two types, because one type that is both a serial and a task executor makes every
+// enqueue slower.
+
+extension RunLoop {
+    /// The executor of actors that live in `mode` of this loop; the same object at each call.
+    ///
+    /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty, but an
+    /// actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a job serves no
+    /// job of the same executor, since an actor does one thing at a time. Jobs for a loop whose thread has ended
+    /// never run.
+    public func executor(in mode: Mode) -> ModeExecutor {
+        state.withLock { state in
+            if let known = state.executors[mode] { return known }
+            let executor = ModeExecutor(self, mode)
+            if state.isAlive { state.executors[mode] = executor }
+            return executor
+        }
+    }
+
+    /// An executor for tasks that are to run in `mode` of this loop; the same object at each call.
+    public func taskExecutor(in mode: Mode) -> ModeTaskExecutor {
+        state.withLock { state in
+            if let known = state.taskExecutors[mode] { return known }
+            let executor = ModeTaskExecutor(self, mode)
+            if state.isAlive { state.taskExecutors[mode] = executor }
+            return executor
+        }
+    }
+
+    /// Runs an actor's jobs in one mode of a run loop. See `RunLoop.executor(in:)`.
+    public final class ModeExecutor: SerialExecutor {
+        private struct State {
+            var jobs: [UnownedJob] = []
+            /// A block is under way that will run the jobs.
+            var isScheduled = false
+            /// How many activations there were when the jobs began to run; nil while none runs.
+            var depth: Int?
+        }
+
+        public let loop: RunLoop
+        public let mode: Mode
+        private let state = Mutex(State())
+
+        fileprivate init(_ loop: RunLoop, _ mode: Mode) {
+            self.loop = loop
+            self.mode = mode
+        }
+
+        public func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let mustSchedule = state.withLock { state in
+                state.jobs.append(job)
+                defer { state.isScheduled = true }
+                return !state.isScheduled
+            }
+            if mustSchedule { schedule() }
+        }
+
+        private func schedule() {
+            loop.perform(inModes: [mode]) { [self] in run() }
+        }
+
+        /// The jobs that are here now; those that they enqueue wait for the next block point.
+        private func run() {
+            let depth = loop.depth
+            let jobs = state.withLock { state in
+                defer { state.jobs = [] }
+                state.depth = depth
+                return state.jobs
+            }
+            for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            let mustSchedule = state.withLock { state in
+                state.depth = nil
+                state.isScheduled = !state.jobs.isEmpty
+                return state.isScheduled
+            }
+            if mustSchedule { schedule() }
+        }
+
+        /// Inside a job, or inside any other callback of this mode while no job is on the stack: `assumeIsolated`
+        /// works in a timer's block as well.
+        private var isIsolating: Bool {
+            guard loop.isCurrent else { return false }
+            if let depth = state.withLock({ $0.depth }) { return depth == loop.depth }
+            guard let running = loop.currentMode else { return false }
+            return loop.modes(named: mode).contains(running)
+        }
+
+        public func isIsolatingCurrentContext() -> Bool? {
+            // Never false: that this cannot tell does not mean that nobody can.
+            isIsolating ? true : nil
+        }
+
+        public func checkIsolated() {
+            guard !isIsolating else { return }
+            let place =
+                loop.isCurrent
+                ? "its loop runs in \(loop.currentMode?.rawValue ?? "no mode")" : "on \(Thread.current)"
+            fatalError(
+                "This actor lives in mode \(mode.rawValue) of a run loop, and was used: \(place). "
+                    + "Call it with await, or in a callback of that mode.")
+        }
+    }
+
+    /// Runs tasks in one mode of a run loop. See `RunLoop.taskExecutor(in:)`.
+    public final class ModeTaskExecutor: TaskExecutor {
+        public let loop: RunLoop
+        public let mode: Mode
+
+        fileprivate init(_ loop: RunLoop, _ mode: Mode) {
+            self.loop = loop
+            self.mode = mode
+        }
+
+        public func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            loop.perform(inModes: [mode]) { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+        }
+    }
+
+    /// How many activations are running, one inside the other.
+    var depth: Int { state.withLock { $0.activations.count } }
+}

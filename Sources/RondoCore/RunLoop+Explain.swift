@@ -1,0 +1,284 @@
+internal import Logging
+internal import Synchronization
+
+// Why has a callback not come? Silence is what users of run loops have suffered from most, so everything that is
+// scheduled can say it, and a loop that nobody runs is warned about.
+
+/// Why something that is scheduled on run loops does not call back just now.
+public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
+    public enum Reason: Sendable, Equatable {
+        /// It was invalidated, has ended or was cancelled.
+        case invalid
+        /// It is in no mode of any loop.
+        case notScheduled
+        /// The loop has never been run since it was scheduled there, or at all.
+        case loopNeverRan
+        /// The loop is not running now.
+        case loopNotRunning
+        /// The loop runs, in a mode that it is not scheduled in.
+        case runsInAnotherMode(RunLoop.Mode)
+        /// The loop runs in a scheduled mode, but is inside a callback that has not returned.
+        case busy
+        /// The thread of the loop has ended.
+        case threadEnded
+        /// Nothing stands in the way: there is nothing to deliver yet.
+        case nothingToDeliver
+    }
+
+    public let reason: Reason
+    /// The same in a sentence for people.
+    public let description: String
+
+    package init(reason: Reason, description: String) {
+        self.reason = reason
+        self.description = description
+    }
+}
+
+extension RunLoop {
+    /// What stands between something in `mode` and its callback, as far as this loop is concerned.
+    package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
+        let (isAlive, hasRun, running, since, isInCallback, modes) = state.withLock { state in
+            (
+                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !state.isWaiting,
+                state.indices(named: mode).map { state.modes[$0].name }
+            )
+        }
+        let place = "scheduled in \(mode.shortName)"
+        let thread = threadName.map { "its loop (thread \($0))" } ?? "its loop"
+        let seconds = { (instant: LoopInstant) in
+            String(format: "%.1f s", LoopClock.now.seconds(since: instant))
+        }
+        guard isAlive else {
+            return DeliveryObstacle(
+                reason: .threadEnded, description: "\(place); the thread of its loop has ended")
+        }
+        guard hasRun else {
+            return DeliveryObstacle(
+                reason: .loopNeverRan,
+                description: "\(place); \(thread) has never been run: run it, in \(mode.shortName)")
+        }
+        guard let running else {
+            return DeliveryObstacle(
+                reason: .loopNotRunning,
+                description: "\(place); \(thread) has not been running for \(seconds(since))")
+        }
+        guard modes.contains(running) else {
+            return DeliveryObstacle(
+                reason: .runsInAnotherMode(running),
+                description:
+                    "\(place); \(thread) has been running in \(running.shortName) for \(seconds(since))")
+        }
+        if isInCallback {
+            return DeliveryObstacle(
+                reason: .busy,
+                description: "\(place); \(thread) runs in it, and is busy with a callback just now")
+        }
+        return DeliveryObstacle(
+            reason: .nothingToDeliver,
+            description: "\(place); \(thread) waits in \(running.shortName): nothing to deliver yet")
+    }
+
+    /// Of several places the one that comes nearest to a delivery.
+    package static func obstacle(places: [(loop: RunLoop, mode: Mode)]) -> DeliveryObstacle {
+        let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
+        return found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found
+            .last
+            ?? DeliveryObstacle(
+                reason: .notScheduled, description: "in no mode of any run loop: schedule it")
+    }
+
+    package static let invalidObstacle = DeliveryObstacle(
+        reason: .invalid, description: "it was invalidated or has ended: nothing will come any more")
+
+    /// The name of the loop's thread, as far as it is known.
+    var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
+}
+
+extension Foundation.RunLoop.Mode {
+    /// "default" for `kCFRunLoopDefaultMode`: the name that people use.
+    package var shortName: String {
+        switch self {
+        case .default: "default"
+        case .common: "the common modes"
+        case .tracking: "tracking"
+        default: rawValue
+        }
+    }
+}
+
+extension RunLoop.Source {
+    /// Why the source has not been served, or has not been served again.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, places) = state.withLock { state in
+            (state.isValid, state.memberships.map { (loop: $0.loop, mode: $0.mode) })
+        }
+        return isValid ? RunLoop.obstacle(places: places) : RunLoop.invalidObstacle
+    }
+}
+
+extension RunLoop.Observer {
+    /// Why the observer has not been called.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, loop) = state.withLock { ($0.isValid, $0.loop) }
+        guard isValid else { return RunLoop.invalidObstacle }
+        let modes = loop.map { loop in
+            loop.state.withLock { state in
+                state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
+            }
+        }
+        return RunLoop.obstacle(places: modes?.compactMap { mode in loop.map { ($0, mode) } } ?? [])
+    }
+}
+
+extension Timer {
+    /// Why the timer has not fired.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, loop) = state.withLock { ($0.isValid, $0.loop) }
+        guard isValid else { return RunLoop.invalidObstacle }
+        let modes = loop.map { loop in
+            loop.state.withLock { state in slots.modes.map { state.modes[$0].name } }
+        }
+        let obstacle = RunLoop.obstacle(places: modes?.compactMap { mode in loop.map { ($0, mode) } } ?? [])
+        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        return DeliveryObstacle(
+            reason: .nothingToDeliver,
+            description:
+                "it is not due: it fires in \(String(format: "%.1f s", fireDate.timeIntervalSinceNow))")
+    }
+}
+
+// MARK: - The loop that nobody runs
+
+extension RunLoop {
+    /// Seconds after which something scheduled on a loop that has not been run since is warned about in the log,
+    /// once a loop; nil: never. Set it before anything is scheduled.
+    public static var unservedWarningDelay: TimeInterval? {
+        get { UnservedWarning.delay.withLock { $0 } }
+        set { UnservedWarning.delay.withLock { $0 = newValue } }
+    }
+
+    /// Something was added: if the loop does not run, somebody looks again after a while.
+    func warnUnlessRun() {
+        let runs = state.withLock { state -> UInt64? in
+            guard state.activations.isEmpty, !state.isWatched, state.isAlive else { return nil }
+            state.isWatched = true
+            return state.runs
+        }
+        guard let runs, let delay = Self.unservedWarningDelay else { return }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + delay) { [weak self] in
+            self?.warnIfUnserved(sinceRun: runs, delay: delay)
+        }
+    }
+
+    private func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
+        let waiting = state.withLock { state -> [String]? in
+            guard state.isAlive, state.runs == runs, state.activations.isEmpty else {
+                // It runs: the next thing that waits in vain is worth a look of its own.
+                state.isWatched = false
+                return nil
+            }
+            return state.modes.compactMap(\.summary)
+        }
+        guard let waiting, !waiting.isEmpty else { return }
+        LoopOwner.log.warning(
+            """
+            The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
+            and nothing scheduled on it can be served: \(waiting.joined(separator: "; ")). Run it, or \
+            schedule on a loop that runs.
+            """)
+    }
+}
+
+private enum UnservedWarning {
+    static let delay = Mutex<TimeInterval?>(5)
+}
+
+extension ModeState {
+    /// "default: 2 sources (download), 1 timer", or nil if nothing waits here.
+    fileprivate var summary: String? {
+        var parts: [String] = []
+        let count = { (number: Int, word: String) in "\(number) \(word)\(number == 1 ? "" : "s")" }
+        if !sources.isEmpty { parts.append(count(sources.count, "source")) }
+        if timerCount > 0 { parts.append(count(timerCount, "timer")) }
+        if !blocks.isEmpty { parts.append("blocks") }
+        return parts.isEmpty ? nil : "\(name.shortName): \(parts.joined(separator: ", "))"
+    }
+}
+
+// MARK: - The whole loop
+
+extension RunLoop {
+    /// What `debugDescription` says.
+    func describeInFull() -> String {
+        let now = LoopClock.now
+        // Labels and dates have locks of their own: what is in the modes is copied first.
+        let (running, isWaiting, modes) = state.withLock { state in
+            (
+                state.activations.map { state.modes[$0.mode].name.shortName }, state.isWaiting,
+                state.modes.map { mode in
+                    (
+                        name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
+                        timers: mode.timers.timers, observers: mode.observers, hasBlocks: !mode.blocks.isEmpty
+                    )
+                }
+            )
+        }
+        var lines = ["RunLoop of thread \(threadName ?? "(without a name)")"]
+        if running.isEmpty {
+            lines[0] += ", not running"
+        } else {
+            lines[0] += ", running in \(running.joined(separator: " > "))\(isWaiting ? ", waiting" : "")"
+        }
+        for mode in modes {
+            lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
+            for source in mode.sources { lines.append("    \(source.summary)") }
+            for timer in mode.timers {
+                let date = timer.state.withLock { $0.schedule.deadline }
+                let due = String(format: "%.3f s", date.seconds(since: now))
+                let repeats = timer.timeInterval > 0 ? ", every \(timer.timeInterval.formatted()) s" : ""
+                lines.append("    timer\(timer.label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)")
+            }
+            for observer in mode.observers {
+                let label = observer.label.map { " “\($0)”" } ?? ""
+                lines.append(
+                    "    observer\(label), order \(observer.order), activities \(observer.activities.names)")
+            }
+            if mode.hasBlocks { lines.append("    blocks") }
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension RunLoop.Source {
+    fileprivate var summary: String {
+        let label = self.label.map { " “\($0)”" } ?? ""
+        switch kind {
+        case .signalled:
+            return "source\(label), signalled by hand, order \(order)\(isSignalled ? ", signalled" : "")"
+        case .descriptor(let descriptor):
+            return "source\(label), descriptor \(descriptor), \(interest.names)"
+        }
+    }
+}
+
+extension RunLoop.Source.Interest {
+    fileprivate var names: String {
+        switch (contains(.read), contains(.write)) {
+        case (true, true): "reading and writing"
+        case (true, false): "reading"
+        case (false, true): "writing"
+        case (false, false): "not watched"
+        }
+    }
+}
+
+extension RunLoop.Activity {
+    fileprivate var names: String {
+        let names: [(RunLoop.Activity, String)] = [
+            (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
+            (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
+        ]
+        return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
+    }
+}

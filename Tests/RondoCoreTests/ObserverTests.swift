@@ -1,0 +1,143 @@
+import RondoCore
+import RondoTestSupport
+import Testing
+
+struct ObserverTests {
+    @Test func `SRC-18 an observer is called for each activity of its mask, with that activity alone`() throws
+    {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            log.observe([.entry, .beforeSources, .exit], of: loop, in: .work)
+            loop.addSignalled("source", to: log, mode: .work)
+            loop.add(Port(), forMode: .other)
+            loop.poll(.other)
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["entry", "beforeSources", "source", "exit"])
+    }
+
+    @Test func `SRC-18 the raw values are those of Core Foundation`() {
+        let values = [
+            RunLoop.Activity.entry, .beforeTimers, .beforeSources, .beforeWaiting, .afterWaiting, .exit,
+            .allActivities,
+        ].map(\.rawValue)
+        #expect(values == [1, 2, 4, 32, 64, 128, 0x0FFF_FFFF])
+    }
+
+    @Test func `SRC-19 observers are called by order, equal ones in order of addition`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .work)
+            for (name, order) in [("c", 2), ("b1", 0), ("a", -1), ("b2", 0), ("d", 3), ("b3", 0)] {
+                loop.add(
+                    RunLoop.Observer(activities: .entry, order: order) { _, _ in log.note(name) },
+                    forMode: .work)
+            }
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["a", "b1", "b2", "b3", "c", "d"])
+    }
+
+    @Test func `SRC-20 an observer that does not repeat is invalid after its first call`() throws {
+        let (entries, isValid) = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .work)
+            let observer = RunLoop.Observer(activities: .allActivities, repeats: false) { _, activity in
+                log.note(activity.name)
+            }
+            loop.add(observer, forMode: .work)
+            loop.poll(.work)
+            loop.poll(.work)
+            return (log.entries, observer.isValid)
+        }
+        #expect(entries == ["entry"])
+        #expect(!isValid)
+    }
+
+    @Test func `SRC-21 an observer belongs to one loop, and to any number of its modes`() throws {
+        let log = EventLog()
+        let observer = RunLoop.Observer(activities: .entry) { _, _ in log.note("entry") }
+        try onLoopThread { loop in
+            for mode in [RunLoop.Mode.work, .other] {
+                loop.add(Port(), forMode: mode)
+                loop.add(observer, forMode: mode)
+                loop.poll(mode)
+            }
+            log.note("second loop")
+            _ = try? onLoopThread { second in
+                second.add(observer, forMode: .work)
+                second.add(observer, forMode: .common)
+                second.add(Port(), forMode: .work)
+                second.add(Port(), forMode: .default)
+                second.poll(.work)
+                second.poll()
+                log.note("\(second.contains(observer, forMode: .common))")
+            }
+        }
+        #expect(log.entries == ["entry", "entry", "second loop", "false"])
+    }
+
+    @Test func `SRC-22 an invalid observer is never called again`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .default)
+            loop.add(Port(), forMode: .work)
+            let observer = log.observe(.entry, of: loop, in: .common)
+            loop.add(observer, forMode: .work)
+            loop.poll()
+            loop.poll(.work)
+            observer.invalidate()
+            loop.add(observer, forMode: .work)
+            loop.poll()
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["entry", "entry"])
+    }
+
+    @Test func `SRC-23 an observer is not re-entered, others see the nested run`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            loop.add(Port(), forMode: .work)
+            loop.add(
+                RunLoop.Observer(activities: [.entry, .beforeTimers], order: 1) { _, activity in
+                    log.note("own \(activity.name)")
+                    if activity == .entry { loop.poll(.work) }
+                }, forMode: .work)
+            loop.add(
+                RunLoop.Observer(activities: .entry, order: 2) { _, _ in log.note("other") }, forMode: .work)
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["own entry", "other", "other", "own beforeTimers"])
+    }
+
+    @Test func `SRC-24 observers keep no mode alive`() throws {
+        let result = try onLoopThread { loop in
+            let log = EventLog()
+            log.observe(of: loop, in: .work)
+            loop.perform(inModes: [.work]) { loop.wakeUp() }
+            return loop.runOn(.work)
+        }
+        #expect(result == .finished)
+    }
+
+    @Test func `SRC-25 a common observer is called in whichever common mode runs`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            log.observe(.entry, of: loop, in: .common)
+            for mode in [RunLoop.Mode.default, .tracking, .work] {
+                loop.add(Port(), forMode: mode)
+                loop.poll(mode)
+                log.note(mode.rawValue)
+            }
+            return log.entries
+        }
+        #expect(
+            entries == [
+                "entry", RunLoop.Mode.default.rawValue, "entry", RunLoop.Mode.tracking.rawValue, "work",
+            ])
+    }
+}

@@ -1,0 +1,162 @@
+import RondoCore
+import RondoTestSupport
+import Synchronization
+import Testing
+
+struct StressTests {
+    /// Eight threads at two loops, each step chosen at random (the same in each run): nothing may be lost, nothing
+    /// may hang, and the sanitizers watch.
+    @Test func `RL-5 many threads may change, signal, stop and wake two loops at once`() throws {
+        let isOver = Atomic(false)
+        let loopThreads = (1...2).map { _ in
+            LoopThread { loop in
+                let port = Port()
+                for mode in [RunLoop.Mode.default, .tracking, .work] { loop.add(port, forMode: mode) }
+                var turn = 0
+                while !isOver.load(ordering: .acquiring) {
+                    turn += 1
+                    _ = loop.run(
+                        in: [.default, .work, .tracking][turn % 3], for: turn % 5 == 0 ? 0 : 0.002,
+                        returnAfterSourceHandled: turn % 2 == 0)
+                }
+                // What was performed to the end is owed.
+                for mode in [RunLoop.Mode.default, .tracking, .work] { loop.poll(mode) }
+                return turn
+            }
+        }
+        let loops = try loopThreads.map { try $0.loop }
+        let blocks = BlockCount()
+        let shared = SharedMembers(loops)
+        let workers = (0..<8).map { number in
+            LoopThread { _ in
+                var random = SplitMix(state: UInt64(number))
+                for _ in 1...5000 {
+                    let loop = loops[Int(random.next() % 2)]
+                    let mode = [RunLoop.Mode.default, .tracking, .work, .common][Int(random.next() % 4)]
+                    if random.next() % 8 == 0 {
+                        blocks.performed.wrappingAdd(1, ordering: .relaxed)
+                        loop.perform(inModes: random.next() % 2 == 0 ? [mode] : [.work, .common]) {
+                            blocks.run.wrappingAdd(1, ordering: .relaxed)
+                        }
+                    } else {
+                        shared.change(&random, loop, mode)
+                    }
+                }
+            }
+        }
+        for worker in workers { try worker.value() }
+        isOver.store(true, ordering: .releasing)
+        for loop in loops { loop.stop() }
+        for thread in loopThreads { #expect(try thread.value() > 0) }
+        #expect(blocks.run.load(ordering: .relaxed) == blocks.performed.load(ordering: .relaxed))
+        shared.invalidateAll()
+    }
+}
+
+private final class BlockCount: Sendable {
+    let performed = Atomic(0)
+    let run = Atomic(0)
+}
+
+/// Members that all threads of the stress test use at the same time.
+private final class SharedMembers: Sendable {
+    private struct Members {
+        var sources: [RunLoop.Source] = []
+        var timers: [Timer] = []
+        var observers: [RunLoop.Observer] = []
+        var pipes: [BytePipe] = []
+    }
+
+    private let members = Mutex(Members())
+
+    init(_ loops: [RunLoop]) {
+        members.withLock { members in
+            for _ in 0..<6 {
+                members.sources.append(Self.source(loops))
+                members.timers.append(Self.timer())
+                members.observers.append(RunLoop.Observer(activities: .allActivities) { _, _ in })
+                let pipe = BytePipe()
+                members.pipes.append(pipe)
+                members.sources.append(pipe.source("ready", to: EventLog()))
+            }
+        }
+    }
+
+    private static func source(_ loops: [RunLoop]) -> RunLoop.Source {
+        // A callback nests now and then.
+        RunLoop.Source {
+            let loop = RunLoop.current
+            loop.perform(inModes: [.inner]) {}
+            if loop.currentMode != .inner { loop.poll(.inner) }
+        }
+    }
+
+    private static func timer() -> Timer { Timer(timeInterval: 0.0003, repeats: true) { _ in } }
+
+    private func pick<Value: Sendable>(_ random: inout SplitMix, _ list: (Members) -> [Value]) -> Value {
+        let number = random.next()
+        let values = list(members.withLock { $0 })
+        return values[Int(number % UInt64(values.count))]
+    }
+
+    func change(_ random: inout SplitMix, _ loop: RunLoop, _ mode: RunLoop.Mode) {
+        switch random.next() % 16 {
+        case 0: loop.add(pick(&random, \.sources), forMode: mode)
+        case 1: loop.remove(pick(&random, \.sources), forMode: mode)
+        case 2: loop.add(pick(&random, \.timers), forMode: mode)
+        case 3: loop.remove(pick(&random, \.timers), forMode: mode)
+        case 4: loop.add(pick(&random, \.observers), forMode: mode)
+        case 5: loop.remove(pick(&random, \.observers), forMode: mode)
+        case 6: pick(&random, \.sources).signal()
+        case 7: loop.wakeUp()
+        case 8: loop.stop()
+        case 9: pick(&random, \.pipes).write()
+        case 10:
+            let source = pick(&random, \.sources)
+            source.interest = source.interest == [] ? .read : []
+        case 11: pick(&random, \.timers).fireDate = Date(timeIntervalSinceNow: 0.0001)
+        case 12:
+            // One leaves for ever, and another takes its place.
+            let new = Self.timer()
+            let place = Int(random.next() % 6)
+            members.withLock { members in
+                let old = members.timers[place]
+                members.timers[place] = new
+                return old
+            }.invalidate()
+        case 13:
+            let new = Self.source([loop])
+            let place = Int(random.next() % 6) * 2
+            members.withLock { members in
+                let old = members.sources[place]
+                members.sources[place] = new
+                return old
+            }.invalidate()
+        case 14:
+            let pipe = BytePipe()
+            let source = pipe.source("ready", to: EventLog())
+            let place = Int(random.next() % 6)
+            // The pipe is closed when the last reference goes: after its source was invalidated.
+            let (oldSource, oldPipe) = members.withLock { members in
+                let old = (members.sources[2 * place + 1], members.pipes[place])
+                members.sources[2 * place + 1] = source
+                members.pipes[place] = pipe
+                return old
+            }
+            oldSource.invalidate()
+            withExtendedLifetime(oldPipe) {}
+        default:
+            _ = loop.currentMode
+            _ = loop.isWaiting
+            _ = loop.contains(pick(&random, \.timers), forMode: mode)
+            _ = pick(&random, \.timers).fireDate
+        }
+    }
+
+    func invalidateAll() {
+        let all = members.withLock { $0 }
+        for source in all.sources { source.invalidate() }
+        for timer in all.timers { timer.invalidate() }
+        for observer in all.observers { observer.invalidate() }
+    }
+}

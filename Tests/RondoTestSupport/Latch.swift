@@ -1,0 +1,26 @@
+internal import Dispatch
+internal import Synchronization
+
+/// Something that a thread waits for and another one lets happen, once and for all.
+package final class Latch: Sendable {
+    private let state = Mutex(false)
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    package init() {}
+
+    package var isOpen: Bool { state.withLock { $0 } }
+
+    package func open() {
+        state.withLock { $0 = true }
+        semaphore.signal()
+    }
+
+    /// Waits until it is open; throws after a time that only a failure reaches.
+    package func wait() throws {
+        guard semaphore.wait(timeout: .now() + 60) == .success else {
+            throw NeverCame(description: "waited in vain at a latch")
+        }
+        // For whoever else waits.
+        semaphore.signal()
+    }
+}

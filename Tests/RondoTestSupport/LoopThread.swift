@@ -1,0 +1,107 @@
+package import RondoCore
+internal import Synchronization
+
+/// A thread of its own for a test, with the run loop of that thread.
+///
+/// Tests run on a shared pool of two threads, whose loops outlive a test: none may use its own thread's loop.
+package final class LoopThread<Value: Sendable>: Sendable {
+    private struct State {
+        var loop: RunLoop?
+        var value: Value?
+    }
+
+    private let state = Mutex(State())
+    private let ended = DispatchSemaphore(value: 0)
+    private let thread = Mutex<pthread_t?>(nil)
+
+    /// Starts a thread and calls `body` there with the thread's loop.
+    ///
+    /// The caller goes on at once; `loop` and `value()` wait for what they need.
+    package init(_ body: @escaping @Sendable (RunLoop) -> Value) {
+        let started = startThread { [self] in
+            let loop = RunLoop.currentLoop()
+            state.withLock { $0.loop = loop }
+            let value = body(loop)
+            state.withLock { $0.value = value }
+            ended.signal()
+        }
+        thread.withLock { $0 = started }
+    }
+
+    /// The thread's loop. It is kept, torn down, as long as this object is.
+    package var loop: RunLoop {
+        get throws { try waitFor("the loop of a thread") { state.withLock { $0.loop } } }
+    }
+
+    /// Waits for the end of the thread, its loop torn down, and returns what `body` returned. To be called once.
+    @discardableResult
+    package func value() throws -> Value {
+        guard ended.wait(timeout: .now() + patience) == .success,
+            let value = state.withLock({ $0.value }), let thread = thread.withLock({ $0 })
+        else { throw NeverCame(description: "waited in vain for the end of a thread") }
+        pthread_join(thread, nil)
+        return value
+    }
+}
+
+/// Calls `body` on a fresh thread, with the run loop of that thread, and waits for the thread's end.
+@discardableResult
+package func onLoopThread<Value: Sendable>(
+    _ body: @escaping @Sendable (RunLoop) -> Value
+) throws -> Value {
+    try LoopThread(body).value()
+}
+
+/// How long a test waits for something, in seconds; only a failure takes that long.
+private let patience: TimeInterval = 60
+
+/// Something that a test waited for has not come; reached by a failure only.
+package struct NeverCame: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) {
+        self.description = description
+    }
+}
+
+/// Waits until `value` is there, and yields the processor meanwhile.
+@discardableResult
+package func waitFor<Value>(_ what: String, _ value: () -> Value?) throws -> Value {
+    let limit = LoopClock.now.advanced(bySeconds: patience)
+    while true {
+        if let value = value() { return value }
+        if LoopClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
+        sched_yield()
+    }
+}
+
+extension RunLoop {
+    /// Waits until the loop, which runs on another thread, sleeps.
+    package func waitUntilAsleep() throws {
+        try waitFor("a loop to sleep") { isWaiting ? () : nil }
+    }
+}
+
+/// What a new thread does, on its way there through C.
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) {
+        self.run = run
+    }
+}
+
+/// A thread that can be joined, which Foundation's cannot: its end includes that of its run loop.
+private func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
+    var thread = pthread_t()
+    let status = pthread_create(
+        &thread, nil,
+        { argument in
+            guard let argument else { return nil }
+            // The one reference that was handed over below.
+            Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().run()
+            return nil
+        }, Unmanaged.passRetained(ThreadBody(run)).toOpaque())
+    precondition(status == 0, "no thread could be made: \(String(cString: strerror(status)))")
+    return thread
+}

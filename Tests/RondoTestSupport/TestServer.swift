@@ -1,0 +1,268 @@
+package import RondoCore
+internal import Synchronization
+
+/// A server of plain blocking sockets on threads of its own, with nothing of ours in it: each accepted
+/// connection is served by a script, which says and does what no real server would.
+///
+/// It lives until `stop()` or the end of the process, so that no test has to hold on to it.
+package final class TestServer: Sendable {
+    /// How a server listens.
+    package enum Listening: Sendable {
+        case ipv4, ipv6
+    }
+
+    package let port: UInt16
+    private let listener: Int32
+    private let state = Mutex(State())
+    private let listening: Listening
+
+    private struct State {
+        var accepted = 0
+        var peers: [TestPeer] = []
+        var requests: [TestRequest] = []
+        var isStopped = false
+    }
+
+    /// - Parameter serve: Called for each connection on a thread of its own, the first with number 0. The
+    ///   connection is closed when it returns, and when it throws because the client has gone.
+    package init(_ listening: Listening = .ipv4, serve: @escaping @Sendable (TestPeer) throws -> Void) throws
+    {
+        self.listening = listening
+        (listener, port) = try Self.listen(listening)
+        Thread.detachNewThread { [self] in acceptAll(serve) }
+    }
+
+    /// `http://127.0.0.1:port/path`.
+    package func url(_ path: String = "/") -> URL {
+        let host = listening == .ipv4 ? "127.0.0.1" : "[::1]"
+        guard let url = URL(string: "http://\(host):\(port)\(path)") else { fatalError("no URL: \(path)") }
+        return url
+    }
+
+    /// How many connections were accepted so far.
+    package var accepted: Int { state.withLock { $0.accepted } }
+
+    /// The requests that were read so far, in order of their arrival.
+    package var requests: [TestRequest] { state.withLock { $0.requests } }
+
+    /// Accepts no more, and breaks the connections that are left.
+    package func stop() {
+        let peers = state.withLock { state -> [TestPeer]? in
+            guard !state.isStopped else { return nil }
+            state.isStopped = true
+            defer { state.peers = [] }
+            return state.peers
+        }
+        guard let peers else { return }
+        // Wakes the thread that accepts, which closes it.
+        _ = shutdown(listener, Int32(SHUT_RDWR))
+        for peer in peers { peer.shutDown() }
+    }
+
+    fileprivate func note(_ request: TestRequest) {
+        state.withLock { $0.requests.append(request) }
+    }
+
+    private func acceptAll(_ serve: @escaping @Sendable (TestPeer) throws -> Void) {
+        defer { _ = close(listener) }
+        while true {
+            let descriptor = accept(listener, nil, nil)
+            guard descriptor >= 0 else { return }
+            var on: Int32 = 1
+            setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+            let number = state.withLock { state -> Int? in
+                guard !state.isStopped else { return nil }
+                defer { state.accepted += 1 }
+                return state.accepted
+            }
+            guard let number else {
+                _ = close(descriptor)
+                return
+            }
+            let peer = TestPeer(descriptor, number: number, server: self)
+            state.withLock { $0.peers.append(peer) }
+            Thread.detachNewThread { [self] in
+                // What a script throws is that the client has gone.
+                try? serve(peer)
+                peer.close()
+                state.withLock { $0.peers.removeAll { $0 === peer } }
+            }
+        }
+    }
+
+    private static func listen(_ listening: Listening) throws -> (Int32, UInt16) {
+        let family = listening == .ipv4 ? AF_INET : AF_INET6
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(family, kind, 0)
+        guard descriptor >= 0 else { throw TestServerProcess.Failure(description: "no socket") }
+        var size: socklen_t
+        let bound: Int32
+        var port: UInt16 = 0
+        switch listening {
+        case .ipv4:
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+            size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            bound = withPointer(to: &address) { bind(descriptor, $0, size) }
+            _ = withPointer(to: &address) { getsockname(descriptor, $0, &size) }
+            port = UInt16(bigEndian: address.sin_port)
+        case .ipv6:
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_addr = in6addr_loopback
+            size = socklen_t(MemoryLayout<sockaddr_in6>.size)
+            bound = withPointer(to: &address) { bind(descriptor, $0, size) }
+            _ = withPointer(to: &address) { getsockname(descriptor, $0, &size) }
+            port = UInt16(bigEndian: address.sin6_port)
+        }
+        guard bound == 0, Glibc.listen(descriptor, 64) == 0 else {
+            _ = close(descriptor)
+            throw TestServerProcess.Failure(description: "cannot listen: \(String(cString: strerror(errno)))")
+        }
+        return (descriptor, port)
+    }
+
+    private static func withPointer<Address, Result>(
+        to address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>) -> Result
+    ) -> Result {
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0) }
+        }
+    }
+}
+
+/// A request as it was read from the socket.
+package struct TestRequest: Sendable {
+    /// The lines of the head, the request line first.
+    package let lines: [String]
+    package let body: Data
+
+    package var method: String { words[0] }
+    package var target: String { words[1] }
+    private var words: [String] { (lines.first ?? "").split(separator: " ").map(String.init) + ["", ""] }
+
+    /// The value of a field, by its name in any case.
+    package func value(_ name: String) -> String? {
+        let prefix = name.lowercased() + ":"
+        return lines.dropFirst().first { $0.lowercased().hasPrefix(prefix) }
+            .map { $0.dropFirst(prefix.count).trimmingCharacters(in: .whitespaces) }
+    }
+}
+
+/// The server's end of one connection. Its script's thread calls everything here but `shutDown`.
+package final class TestPeer: Sendable {
+    /// The peer has closed the connection, or broken it.
+    package struct Gone: Error {}
+
+    /// How many connections the server had accepted before this one.
+    package let number: Int
+    private let descriptor: Mutex<Int32>
+    private let unread = Mutex<[UInt8]>([])
+    private let server: TestServer
+
+    fileprivate init(_ descriptor: Int32, number: Int, server: TestServer) {
+        self.descriptor = Mutex(descriptor)
+        self.number = number
+        self.server = server
+    }
+
+    /// Reads a request with its body.
+    package func readRequest() throws -> TestRequest {
+        let end = Array("\r\n\r\n".utf8)
+        while true {
+            let head = unread.withLock { unread -> [UInt8]? in
+                guard let range = unread.firstRange(of: end) else { return nil }
+                defer { unread.removeFirst(range.upperBound) }
+                return Array(unread[..<range.lowerBound])
+            }
+            if let head {
+                let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
+                let bare = TestRequest(lines: lines, body: Data())
+                let request = TestRequest(lines: lines, body: try readBody(of: bare))
+                server.note(request)
+                return request
+            }
+            try readMore()
+        }
+    }
+
+    private func readBody(of request: TestRequest) throws -> Data {
+        guard let length = request.value("Content-Length").flatMap({ Int($0) }) else { return Data() }
+        while true {
+            let body = unread.withLock { unread -> Data? in
+                guard unread.count >= length else { return nil }
+                defer { unread.removeFirst(length) }
+                return Data(unread.prefix(length))
+            }
+            if let body { return body }
+            try readMore()
+        }
+    }
+
+    /// Waits until the client has closed its side; what it sends until then is dropped.
+    package func waitForEnd() {
+        while (try? readMore()) != nil { unread.withLock { $0 = [] } }
+    }
+
+    private func readMore() throws {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(descriptor.withLock { $0 }, &bytes, bytes.count, 0)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { throw Gone() }
+            unread.withLock { $0 += bytes[..<count] }
+            return
+        }
+    }
+
+    package func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    package func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                Glibc.send(
+                    descriptor.withLock { $0 }, buffer.baseAddress! + sent, bytes.count - sent,
+                    Int32(MSG_NOSIGNAL))
+            }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { throw Gone() }
+            sent += count
+        }
+    }
+
+    /// Sends a whole response with a Content-Length.
+    package func respond(
+        _ status: String = "200 OK", _ fields: [String] = [], body: String = ""
+    ) throws {
+        let lines = ["HTTP/1.1 \(status)"] + fields + ["Content-Length: \(body.utf8.count)"]
+        try send(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+    }
+
+    /// No more bytes will come from here.
+    package func finish() {
+        _ = shutdown(descriptor.withLock { $0 }, Int32(SHUT_WR))
+    }
+
+    /// Both directions, from any thread: who waits in a read or write comes back.
+    package func shutDown() {
+        descriptor.withLock { if $0 >= 0 { _ = shutdown($0, Int32(SHUT_RDWR)) } }
+    }
+
+    package func close() {
+        descriptor.withLock { descriptor in
+            if descriptor >= 0 { _ = Glibc.close(descriptor) }
+            descriptor = -1
+        }
+    }
+
+    /// Closes with a RST in place of a FIN.
+    package func reset() {
+        var linger = Glibc.linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor.withLock { $0 }, SOL_SOCKET, SO_LINGER, &linger,
+            socklen_t(MemoryLayout<Glibc.linger>.size))
+        close()
+    }
+}
