@@ -20,10 +20,16 @@ let package = Package(
     targets: [
         // One system library each.
         .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
         // The layers, lowest first; arrows point down only.
         .target(
             name: "RondoCore",
             dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
+        .target(
+            name: "RondoStreams",
+            dependencies: ["RondoCore", "COpenSSL"],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
@@ -38,6 +44,10 @@ let package = Package(
         .testTarget(
             name: "RondoCoreTests",
             dependencies: ["RondoCore", "RondoTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoStreamsTests",
+            dependencies: ["RondoStreams", "RondoTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",

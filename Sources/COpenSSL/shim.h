@@ -1,0 +1,38 @@
+// OpenSSL 3: the headers that Rondo uses, and the macros that Swift cannot import by itself.
+#ifndef RONDO_COPENSSL_SHIM_H
+#define RONDO_COPENSSL_SHIM_H
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+_Static_assert(OPENSSL_VERSION_MAJOR == 3, "Rondo is written for OpenSSL 3");
+
+// What follows are macros over SSL_ctrl and its kin, whose casts Swift does not import.
+
+static inline int rondo_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
+    return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+static inline int rondo_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
+
+static inline int rondo_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_max_proto_version(context, version);
+}
+
+static inline long rondo_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_mode(context, mode);
+}
+
+// SSL_OP_BIT(30), a macro with an argument.
+static const uint64_t rondo_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+
+// A chain of casts. The name of a certificate's subject in one line, control characters escaped.
+static const unsigned long rondo_XN_FLAG_RFC2253 = XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB;
+
+#endif

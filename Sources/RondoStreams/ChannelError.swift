@@ -1,0 +1,50 @@
+package import RondoCore
+
+/// Why a channel could not be opened, or broke; each case knows the host.
+package enum ChannelError: Error, Equatable, Sendable {
+    case resolve(ResolveError)
+    /// Every address of the host was tried; why each failed, in that order. None: the host has no address.
+    case connect(host: String, port: Int, [SocketError])
+    case tls(TLSError)
+    /// The connection stood and broke.
+    case broken(host: String, port: Int, SocketError)
+
+    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`.
+    package var underlyingError: NSError? {
+        switch self {
+        case .resolve(let error):
+            NSError(
+                domain: "kCFErrorDomainCFNetwork.getaddrinfo", code: Int(error.code),
+                userInfo: [NSLocalizedDescriptionKey: error.sentence])
+        case .connect(_, _, let errors): errors.last?.posixError
+        case .tls(let error):
+            NSError(domain: "OpenSSL", code: 0, userInfo: [NSLocalizedDescriptionKey: error.description])
+        case .broken(_, _, let error): error.posixError
+        }
+    }
+}
+
+extension ChannelError: CustomStringConvertible {
+    /// A sentence that names host, port and cause.
+    package var description: String {
+        switch self {
+        case .resolve(let error): error.description
+        case .connect(let host, let port, let errors):
+            errors.isEmpty
+                ? "\(host) has no address to connect to on port \(port)"
+                : "could not connect to \(host), port \(port): \(Self.causes(errors, host: host))"
+        case .tls(let error): error.description
+        case .broken(let host, let port, let error):
+            "the connection to \(host), port \(port), broke: \(error.description)"
+        }
+    }
+
+    /// What was wrong with each address; the address itself only where it says more than the host.
+    private static func causes(_ errors: [SocketError], host: String) -> String {
+        errors.map { error in
+            let sentence = SocketError.sentence(of: error.code)
+            guard let address = error.address, address.host != host else { return sentence }
+            return "\(address): \(sentence)"
+        }.joined(separator: "; ")
+    }
+}

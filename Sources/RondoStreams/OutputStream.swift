@@ -1,0 +1,195 @@
+public import RondoCore
+
+/// Writes bytes to a file, to memory, or to what makes streams itself (a host, a bound pair), and tells its delegate
+/// when there is space for more.
+///
+/// The counterpart of Apple's `NSOutputStream`; see `InputStream` for how it stands to Foundation's class.
+///
+/// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
+open class OutputStream: Foundation.OutputStream, StreamDelegate {
+    private enum Destination {
+        /// Foundation's own file or memory, which takes all (rule ST-46).
+        case foundation
+        case buffer(rest: UnsafeMutableRawBufferPointer)
+        case backend(any StreamBackend)
+    }
+
+    let core: StreamCore
+    private var destination: Destination
+
+    /// A stream that collects what is written; `.dataWrittenToMemoryStreamKey` reads it (rule ST-30).
+    public required init(toMemory: ()) {
+        core = StreamCore(.output)
+        destination = .foundation
+        super.init(toMemory: ())
+    }
+
+    /// A stream that fills `buffer`, which must outlive it. When it is full, 0 bytes are taken and that is the end.
+    public override init(toBuffer buffer: UnsafeMutablePointer<UInt8>, capacity: Int) {
+        core = StreamCore(.output)
+        // Foundation's own refuses what does not fit as a whole (reading D11).
+        destination = .buffer(rest: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
+        super.init(toBuffer: buffer, capacity: capacity)
+    }
+
+    /// A stream that writes a file, which `open()` creates, or empties unless `append` is true.
+    ///
+    /// - Returns: nil if `url` does not name a file.
+    public override init?(url: URL, append shouldAppend: Bool) {
+        guard url.isFileURL else { return nil }
+        core = StreamCore(.output)
+        destination = .foundation
+        super.init(url: url, append: shouldAppend)
+    }
+
+    init(_ core: StreamCore, backend: any StreamBackend) {
+        self.core = core
+        destination = .backend(backend)
+        super.init(toMemory: ())
+    }
+
+    deinit {
+        core.invalidate()
+        backend?.close(.output)
+    }
+
+    private var backend: (any StreamBackend)? {
+        if case .backend(let backend) = destination { backend } else { nil }
+    }
+
+    // MARK: - Delegate
+
+    /// Whom to tell; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
+    open override weak var delegate: (any StreamDelegate)? {
+        get { super.delegate ?? self }
+        set { super.delegate = newValue }
+    }
+
+    /// What the stream does as its own delegate: nothing, unless a subclass does something.
+    open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
+
+    // MARK: - Schedule
+
+    /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.
+    ///
+    /// In several modes, also by `.common`, and in several loops: each event is delivered once (rule ST-18).
+    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        guard core.schedule(in: aRunLoop, forMode: mode, StreamCore.Way(stream: self)) else { return }
+        backend?.schedule(in: aRunLoop, forMode: mode)
+    }
+
+    open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        guard core.remove(from: aRunLoop, forMode: mode) else { return }
+        backend?.remove(from: aRunLoop, forMode: mode)
+    }
+
+    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is meant.
+    @_disfavoredOverload
+    open override func schedule(in aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
+        schedule(in: RunLoop.counterpart(of: aRunLoop), forMode: mode)
+    }
+
+    @_disfavoredOverload
+    open override func remove(from aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
+        remove(from: RunLoop.counterpart(of: aRunLoop), forMode: mode)
+    }
+
+    // MARK: - Opening and closing
+
+    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled mode,
+    /// or in the first write. The delegate is never called in here (rules ST-2, ST-3).
+    open override func open() {
+        guard core.update({ $0.open() }) else { return }
+        if let backend { return backend.open(.output) }
+        super.open()
+        if super.streamStatus == .error { return follow() }
+        core.opened(isReady: true)
+    }
+
+    /// Ends the flow of bytes and takes the stream out of all loops; it cannot be opened again (rule ST-5).
+    open override func close() {
+        guard let places = core.close() else { return }
+        guard let backend else { return super.close() }
+        for place in places { backend.remove(from: place.loop, forMode: place.mode) }
+        backend.close(.output)
+    }
+
+    open override var streamStatus: Status { core.state.status }
+    open override var streamError: (any Error)? { core.state.error }
+
+    // MARK: - Bytes
+
+    /// Writes at most `len` bytes, and waits for the first one to be taken if there is no space (rule ST-24).
+    ///
+    /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on failure,
+    ///   see `streamError`, and if the stream is not open.
+    open override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
+        guard core.state.mayTransfer else { return -1 }
+        guard len > 0 else { return 0 }
+        let bytes = UnsafeRawBufferPointer(start: buffer, count: len)
+        switch destination {
+        case .backend(let backend): return backend.write(bytes)
+        case .buffer(let rest): return fill(rest, with: bytes)
+        case .foundation: return writeAll(buffer, len)
+        }
+    }
+
+    private func fill(_ rest: UnsafeMutableRawBufferPointer, with bytes: UnsafeRawBufferPointer) -> Int {
+        let count = min(rest.count, bytes.count)
+        rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
+        destination = .buffer(rest: UnsafeMutableRawBufferPointer(rebasing: rest.dropFirst(count)))
+        core.update { state in
+            if count == 0 { state.ended() } else { state.used(isReady: true) }
+        }
+        return count
+    }
+
+    private func writeAll(_ buffer: UnsafePointer<UInt8>, _ len: Int) -> Int {
+        var written = 0
+        while written < len {
+            let count = super.write(buffer + written, maxLength: len - written)
+            guard count > 0 else { break }
+            written += count
+        }
+        follow()
+        return written == len ? len : -1
+    }
+
+    /// Whether `write` would answer without waiting.
+    open override var hasSpaceAvailable: Bool {
+        guard core.state.status == .open else { return false }
+        switch destination {
+        case .backend(let backend): return backend.hasSpaceAvailable
+        case .buffer(let rest): return rest.count > 0
+        case .foundation: return super.hasSpaceAvailable
+        }
+    }
+
+    /// Takes over what has become of Foundation's stream.
+    private func follow() {
+        let status = super.streamStatus
+        // Foundation's own traps on Linux when it is asked for an error that is not there.
+        let error = status == .error ? super.streamError : nil
+        core.update { state in
+            switch status {
+            case .atEnd: state.ended()
+            case .error: state.failed(error as NSError? ?? .unexplained)
+            default: state.used(isReady: true)
+            }
+        }
+    }
+
+    // MARK: - Properties
+
+    open override func property(forKey key: PropertyKey) -> AnyObject? {
+        backend?.property(forKey: key) ?? super.property(forKey: key)
+    }
+
+    /// - Returns: Whether the value was accepted (rule ST-33).
+    open override func setProperty(_ property: AnyObject?, forKey key: PropertyKey) -> Bool {
+        if let backend { return backend.setProperty(property, forKey: key) }
+        // Rule ST-31: whether to append is settled by opening.
+        if key == .appendToFileKey, core.state.status != .notOpen { return false }
+        return super.setProperty(property, forKey: key)
+    }
+}

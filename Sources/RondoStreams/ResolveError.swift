@@ -1,0 +1,64 @@
+internal import RondoCore
+
+/// Why a name has no addresses.
+package struct ResolveError: Error, Hashable, Sendable {
+    package enum Kind: Sendable {
+        /// The name service answered, and the answer is that there is no such host, or none with an address.
+        case unknownHost
+        /// There was no answer (no name server reached, or it failed): another try may succeed.
+        case lookupFailed
+        /// Refused here: more look-ups are waiting than `Resolver.waitingLimit` allows.
+        case tooManyLookups
+    }
+
+    package let host: String
+    package let kind: Kind
+    /// `getaddrinfo`'s answer, an `EAI_` number; 0 if it was not asked.
+    package let code: Int32
+    /// The errno behind `EAI_SYSTEM`, otherwise 0.
+    package let systemCode: Int32
+
+    package init(host: String, code: Int32, systemCode: Int32 = 0) {
+        self.host = host
+        self.code = code
+        self.systemCode = code == EAI_SYSTEM ? systemCode : 0
+        kind = Self.kind(of: code)
+    }
+
+    package static func tooManyLookups(host: String) -> ResolveError {
+        ResolveError(host: host, kind: .tooManyLookups)
+    }
+
+    private init(host: String, kind: Kind) {
+        self.host = host
+        self.kind = kind
+        code = 0
+        systemCode = 0
+    }
+
+    /// glibc has EAI_NODATA (-5) and EAI_ADDRFAMILY (-9) under `_GNU_SOURCE` only, so Swift does not see them.
+    private static func kind(of code: Int32) -> Kind {
+        switch code {
+        case EAI_NONAME, -5, -9: .unknownHost
+        default: .lookupFailed
+        }
+    }
+}
+
+extension ResolveError: CustomStringConvertible {
+    package var description: String {
+        switch kind {
+        case .unknownHost:
+            "no host is called “\(host)”: \(sentence). Check the spelling of the name"
+        case .lookupFailed:
+            "the name “\(host)” could not be looked up: \(sentence). Check this machine's network and name servers"
+        case .tooManyLookups:
+            "the name “\(host)” was not looked up: \(Resolver.waitingLimit) look-ups are waiting already"
+        }
+    }
+
+    /// `gai_strerror`'s sentence, or errno's where `getaddrinfo` points to it.
+    package var sentence: String {
+        systemCode != 0 ? SocketError.sentence(of: systemCode) : String(cString: gai_strerror(code))
+    }
+}

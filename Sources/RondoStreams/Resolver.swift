@@ -1,0 +1,242 @@
+// Name resolution: glibc's getaddrinfo on a few threads of our own.
+//
+// getaddrinfo blocks for as long as a name server takes, and there is no other call that honours nsswitch,
+// /etc/hosts, mDNS and resolved as every other program on the machine does. Its threads start when there is
+// something to look up, at most `threadLimit` of them, and end when nothing came for `idleSeconds`. They are
+// not Dispatch's, whose pool is as small as the machine and belongs to the program.
+//
+// Threads: any may ask and cancel. A completion is called on one of the resolver's threads, never inside the
+// call that asked, and does no more than hand the answer on. All that is shared is in two Mutexes: the
+// resolver's (who waits, how many threads there are) and each request's (its completion, taken once). A
+// completion is always called with neither held.
+
+internal import Glibc
+package import RondoCore
+internal import Synchronization
+
+package final class Resolver: Sendable {
+    package static let shared = Resolver()
+
+    /// Look-ups made at the same time. Further ones wait.
+    package static let threadLimit = 4
+    /// Look-ups that may wait. A program that asks for more at once is told so, instead of growing for ever.
+    package static let waitingLimit = 4_096
+    /// How long a thread without work stays, in seconds.
+    package static let idleSeconds = 10
+
+    package typealias Answer = Result<[SocketAddress], ResolveError>
+    package typealias Lookup = @Sendable (_ host: String, _ port: UInt16) -> Answer
+
+    private struct State {
+        var waiting: [Request] = []
+        var threads = 0
+        /// Threads that wait for work. Each request wakes one of them or starts another.
+        var idle = 0
+    }
+
+    private let state = Mutex(State())
+    private let work = DispatchSemaphore(value: 0)
+    private let lookup: Lookup
+    private let idleTime: DispatchTimeInterval
+
+    /// - Parameter lookup: What runs on the threads; tests hand in their own.
+    package init(
+        idleTime: DispatchTimeInterval = .seconds(Resolver.idleSeconds),
+        lookup: @escaping Lookup = Resolver.addresses(host:port:)
+    ) {
+        self.idleTime = idleTime
+        self.lookup = lookup
+    }
+
+    /// Looks `host` up, and calls `completion` on a thread of the resolver's, later than this call returns or
+    /// at the same time, never before it has begun to return.
+    ///
+    /// Ask `numeric(host:port:)` first: an address needs no thread.
+    @discardableResult
+    package func resolve(
+        host: String, port: UInt16, completion: @escaping @Sendable (Answer) -> Void
+    ) -> Request {
+        let request = Request(host: host, port: port, completion: completion)
+        enum Step { case start, wake, none, refuse }
+        let step: Step = state.withLock { state in
+            if state.waiting.count >= Self.waitingLimit { state.waiting.removeAll(where: \.isOver) }
+            guard state.waiting.count < Self.waitingLimit else { return .refuse }
+            state.waiting.append(request)
+            if state.idle > 0 {
+                state.idle -= 1
+                return .wake
+            }
+            guard state.threads < Self.threadLimit else { return .none }
+            state.threads += 1
+            return .start
+        }
+        switch step {
+        case .start: startThread()
+        case .wake: work.signal()
+        case .none: break
+        case .refuse:
+            DispatchQueue.global().async { request.finish(.failure(.tooManyLookups(host: host))) }
+        }
+        return request
+    }
+
+    /// How many threads there are; for tests.
+    package var threadCount: Int { state.withLock { $0.threads } }
+}
+
+// MARK: - Request
+
+extension Resolver {
+    /// A look-up that was asked for.
+    package final class Request: Sendable {
+        package let host: String
+        package let port: UInt16
+        private let completion: Mutex<(@Sendable (Answer) -> Void)?>
+
+        fileprivate init(host: String, port: UInt16, completion: @escaping @Sendable (Answer) -> Void) {
+            self.host = host
+            self.port = port
+            self.completion = Mutex(completion)
+        }
+
+        /// Gives the look-up up: a completion that has not begun by now is never called. (One may be running
+        /// on the resolver's thread at this moment.)
+        package func cancel() {
+            // Released after the lock is let go: it may be the last owner of anything.
+            let completion = takeCompletion()
+            _ = completion
+        }
+
+        fileprivate var isOver: Bool { completion.withLock { $0 == nil } }
+
+        fileprivate func finish(_ answer: Answer) { takeCompletion()?(answer) }
+
+        private func takeCompletion() -> (@Sendable (Answer) -> Void)? {
+            completion.withLock { completion in
+                defer { completion = nil }
+                return completion
+            }
+        }
+    }
+}
+
+// MARK: - Threads
+
+extension Resolver {
+    private func startThread() {
+        var thread = pthread_t()
+        // The thread takes the resolver over: released when it ends.
+        let resolver = Unmanaged.passRetained(self)
+        let code = pthread_create(
+            &thread, nil,
+            { pointer in
+                Unmanaged<Resolver>.fromOpaque(pointer!).takeRetainedValue().serve()
+                return nil
+            }, resolver.toOpaque())
+        guard code != 0 else {
+            pthread_detach(thread)
+            return
+        }
+        resolver.release()
+        failForLackOfThreads(code)
+    }
+
+    /// The system has no thread for us. If others are at work they will come to what waits; if there is none
+    /// nobody would, so everything waiting fails.
+    private func failForLackOfThreads(_ code: Int32) {
+        let abandoned: [Request] = state.withLock { state in
+            state.threads -= 1
+            guard state.threads == 0 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        guard !abandoned.isEmpty else { return }
+        DispatchQueue.global().async {
+            for request in abandoned {
+                request.finish(
+                    .failure(ResolveError(host: request.host, code: EAI_SYSTEM, systemCode: code)))
+            }
+        }
+    }
+
+    /// What a thread does from its start to its end.
+    private func serve() {
+        while let request = nextRequest() {
+            // A request given up while it waited is not looked up at all.
+            guard !request.isOver else { continue }
+            request.finish(lookup(request.host, request.port))
+        }
+    }
+
+    /// The next request, or nil when none came for `idleTime` and the thread is to end.
+    private func nextRequest() -> Request? {
+        while true {
+            let request: Request? = state.withLock { state in
+                if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+                state.idle += 1
+                return nil
+            }
+            if let request { return request }
+            guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
+            let ends = state.withLock { state in
+                // Somebody counted on this thread while its time ran out: its wake-up is on the way.
+                guard state.idle > 0 else { return false }
+                state.idle -= 1
+                state.threads -= 1
+                return true
+            }
+            if ends { return nil }
+            work.wait()
+        }
+    }
+}
+
+// MARK: - Looking up
+
+extension Resolver {
+    /// The address that `host` spells as numbers, in every form that C's functions know (`127.0.0.1`, `::1`,
+    /// `fe80::1%eth0`, `127.1`, `0x7f000001`), or nil if it is a name. Brackets are the caller's to remove.
+    package static func numeric(host: String, port: UInt16) -> SocketAddress? {
+        if let address = SocketAddress(literal: host, port: port) { return address }
+        // The old forms of IPv4 begin with a digit and have no other letters than these.
+        let letters = "0123456789abcdefABCDEFxX."
+        guard let first = host.first, first.isNumber, host.allSatisfy(letters.contains) else { return nil }
+        return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
+    }
+
+    /// The addresses of `host`, in the order in which they should be tried (RFC 6724), by `getaddrinfo`. Blocks.
+    package static func addresses(host: String, port: UInt16) -> Answer {
+        // Not AI_ADDRCONFIG: it does not count loopback as an address, so a machine with IPv4 alone would
+        // not find ::1. Unusable addresses are sorted last anyway, and the connector does not wait for them.
+        lookUp(host, port, flags: 0)
+    }
+
+    private static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Answer {
+        // getaddrinfo would read up to the NUL, and resolves the empty name to this machine.
+        guard !host.isEmpty, !host.utf8.contains(0) else {
+            return .failure(ResolveError(host: host, code: EAI_NONAME))
+        }
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = flags
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, nil, &hints, &list)
+        let systemCode = errno
+        guard code == 0 else {
+            return .failure(ResolveError(host: host, code: code, systemCode: systemCode))
+        }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        for entry in sequence(first: list, next: { $0?.pointee.ai_next }).prefix(while: { $0 != nil }) {
+            guard let entry = entry?.pointee, let start = entry.ai_addr else { continue }
+            let bytes = UnsafeRawBufferPointer(start: start, count: Int(entry.ai_addrlen))
+            // /etc/hosts may name an address twice.
+            if let address = SocketAddress(sockaddr: bytes)?.withPort(port), !addresses.contains(address) {
+                addresses.append(address)
+            }
+        }
+        return addresses.isEmpty
+            ? .failure(ResolveError(host: host, code: EAI_NONAME)) : .success(addresses)
+    }
+}

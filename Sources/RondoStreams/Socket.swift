@@ -1,0 +1,154 @@
+// One non-blocking TCP or Unix socket, and nothing of run loops: who waits for it, and how, is decided above.
+//
+// Threads: a socket belongs to whoever drives it, one thread at a time; nothing here is locked.
+//
+// Lifetime: the object owns the descriptor. `close()` is idempotent, and `deinit` closes as well, so that a
+// connection attempt can simply be dropped. Whoever has told a run loop about the descriptor takes it back
+// before closing, because the kernel gives the number to the next socket that is opened.
+
+internal import Glibc
+internal import RondoCore
+
+package final class Socket {
+    /// The descriptor's number, or -1 once closed.
+    package private(set) var descriptor: Int32
+
+    package enum ReadResult: Equatable, Sendable {
+        case bytes(Int)
+        case wantsRead
+        /// The peer has sent its last byte.
+        case end
+    }
+
+    package enum WriteResult: Equatable, Sendable {
+        case bytes(Int)
+        case wantsWrite
+    }
+
+    /// Takes a connected descriptor over, sets it non-blocking and owns it from now on, unless this throws.
+    package init(adopting descriptor: Int32) throws(SocketError) {
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0,
+            fcntl(descriptor, F_SETFD, FD_CLOEXEC) >= 0
+        else { throw SocketError(code: errno, operation: .open) }
+        self.descriptor = descriptor
+        setNoDelay()
+    }
+
+    private init(family: Int32, for address: SocketAddress) throws(SocketError) {
+        let kind = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+        descriptor = socket(family, Int32(kind), 0)
+        guard descriptor >= 0 else { throw SocketError(code: errno, operation: .open, address: address) }
+        if family != AF_UNIX { setNoDelay() }
+    }
+
+    deinit { close() }
+
+    package func close() {
+        guard descriptor >= 0 else { return }
+        // Not retried on EINTR: Linux has given the number back already, and it may be somebody else's.
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+    }
+
+    /// Small writes go out at once: whoever wants larger segments writes larger pieces.
+    private func setNoDelay() {
+        var on: Int32 = 1
+        // Refused for what is no TCP socket (a Unix socket taken over): nothing is lost by that.
+        _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+}
+
+@available(*, unavailable)
+extension Socket: Sendable {}
+
+// MARK: - Connecting
+
+extension Socket {
+    /// Begins to connect to `address`. The outcome is known when the descriptor turns writable:
+    /// `finishConnecting(to:)` asks for it.
+    package static func connecting(to address: SocketAddress) throws(SocketError) -> Socket {
+        let socket = try Socket(family: address.family, for: address)
+        guard let code = address.withSockaddr({ socket.connect($0) }) else {
+            throw SocketError(code: ENAMETOOLONG, operation: .connect, address: address)
+        }
+        switch code {
+        // A connect that a signal interrupted goes on in the kernel, like every other of a non-blocking socket.
+        case 0, EINPROGRESS, EINTR: return socket
+        default: throw SocketError(code: code, operation: .connect, address: address)
+        }
+    }
+
+    private func connect(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+        let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
+        guard Glibc.connect(descriptor, address, socklen_t(bytes.count)) < 0 else { return 0 }
+        return errno
+    }
+
+    /// Whether the connection stands; false if the kernel is still trying, an error if it gave up.
+    package func finishConnecting(to address: SocketAddress? = nil) throws(SocketError) -> Bool {
+        var code: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) < 0 { code = errno }
+        guard code == 0 else { throw SocketError(code: code, operation: .connect, address: address) }
+        // SO_ERROR is 0 before there is an outcome, too; only a connected socket has a peer.
+        return peerAddress != nil
+    }
+
+    package var localAddress: SocketAddress? { address(getsockname) }
+    /// Where the socket is connected to; nil before and after.
+    package var peerAddress: SocketAddress? { address(getpeername) }
+
+    private func address(
+        _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &storage) { bytes in
+            let start = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
+            guard call(descriptor, start, &size) == 0 else { return nil }
+            return SocketAddress(sockaddr: UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(size))))
+        }
+    }
+}
+
+// MARK: - Bytes
+
+extension Socket {
+    /// Reads what has arrived, at most as much as the buffer takes.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
+        guard buffer.count > 0 else { return .bytes(0) }
+        switch SocketCalls.receive(descriptor, buffer.baseAddress, buffer.count) {
+        case .bytes(0): return .end
+        case .bytes(let count): return .bytes(count)
+        case .wouldBlock: return .wantsRead
+        case .failed(let code): throw SocketError(code: code, operation: .read, address: nil)
+        }
+    }
+
+    /// Hands bytes to the kernel, perhaps fewer than given.
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> WriteResult {
+        guard bytes.count > 0 else { return .bytes(0) }
+        switch SocketCalls.send(descriptor, bytes.baseAddress, bytes.count) {
+        case .bytes(let count): return .bytes(count)
+        case .wouldBlock: return .wantsWrite
+        case .failed(let code): throw SocketError(code: code, operation: .write, address: nil)
+        }
+    }
+
+    /// Tells the peer that no more bytes will come. A peer that has gone already needs not be told.
+    package func shutdownWriting() {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Whether a read would answer at once, be it with bytes, the end or an error.
+    package func isReadable() -> Bool {
+        descriptor >= 0 && SocketCalls.poll(descriptor, for: POLLIN) != 0
+    }
+
+    /// Whether a connection that was kept idle can be used again: it is open and the peer has said nothing
+    /// that nobody asked for. (Over TLS, session tickets may come unasked: `TLSEngine.isQuiet()` knows them.)
+    package func isQuiet() -> Bool {
+        descriptor >= 0 && !isReadable()
+    }
+}

@@ -1,0 +1,52 @@
+// recv and send on a descriptor, written once for plain sockets and for the BIO under TLS.
+//
+// MSG_NOSIGNAL: a peer that has gone must give an error, not a SIGPIPE that ends the program. errno is read on
+// the line after the call, before anything that Swift might insert (a release, an allocation) can change it.
+//
+// Not by RondoCore's `systemCall`: "would block" is no error here but every other answer, and throwing it with
+// the call's name would cost more than the call.
+
+internal import Glibc
+internal import RondoCore
+
+enum SocketCalls {
+    enum Outcome {
+        /// How many bytes were moved; 0 from a receive is the peer's end.
+        case bytes(Int)
+        case wouldBlock
+        /// The value of `errno`.
+        case failed(Int32)
+    }
+
+    @inline(__always)
+    static func receive(_ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Outcome {
+        retrying { recv(descriptor, start, count, 0) }
+    }
+
+    @inline(__always)
+    static func send(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Outcome {
+        retrying { Glibc.send(descriptor, start, count, Int32(MSG_NOSIGNAL)) }
+    }
+
+    @inline(__always)
+    private static func retrying(_ call: () -> Int) -> Outcome {
+        while true {
+            let result = call()
+            if result >= 0 { return .bytes(result) }
+            let code = errno
+            switch code {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            default: return .failed(code)
+            }
+        }
+    }
+
+    /// What `poll(2)` finds on a descriptor right now, of `events`; errors and hang-ups are always among it.
+    static func poll(_ descriptor: Int32, for events: Int32) -> Int32 {
+        var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
+        // What cannot be polled is no longer usable, which is all that anybody asks.
+        guard (try? systemCall("poll", { Glibc.poll(&entry, 1, 0) })) != nil else { return POLLNVAL }
+        return Int32(entry.revents)
+    }
+}

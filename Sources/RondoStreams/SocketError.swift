@@ -1,0 +1,84 @@
+package import RondoCore
+
+/// What the kernel answered to something tried on a socket, and what that was.
+package struct SocketError: Error, Hashable, Sendable {
+    /// What was tried; the raw value is how a sentence says it.
+    package enum Operation: String, Sendable {
+        case open = "open a socket"
+        case connect = "connect"
+        case read
+        case write
+        case inspect = "look at a socket"
+    }
+
+    /// The value of `errno`, or of `SO_ERROR`.
+    package let code: Int32
+    package let operation: Operation
+    /// The address it was tried with, where one was at hand.
+    package let address: SocketAddress?
+
+    package init(code: Int32, operation: Operation, address: SocketAddress? = nil) {
+        self.code = code
+        self.operation = operation
+        self.address = address
+    }
+
+    /// The same as Foundation has it, for `underlyingError` and `streamError`.
+    package var posixError: NSError {
+        NSError(
+            domain: NSPOSIXErrorDomain, code: Int(code), userInfo: [NSLocalizedDescriptionKey: description])
+    }
+}
+
+extension SocketError: CustomStringConvertible {
+    /// "could not connect to 127.0.0.1:81: Connection refused (ECONNREFUSED)".
+    package var description: String {
+        let target = address.map { operation == .connect ? " to \($0)" : " (\($0))" } ?? ""
+        return "could not \(operation.rawValue)\(target): \(Self.sentence(of: code))"
+    }
+
+    /// The sentence of an errno and its name: "Connection refused (ECONNREFUSED)".
+    package static func sentence(of code: Int32) -> String {
+        "\(String(cString: strerror(code))) (\(name(of: code)))"
+    }
+
+    /// The name of an errno that a socket can give. glibc has `strerrorname_np` for it, but only under
+    /// `_GNU_SOURCE`, which Swift's view of glibc is made without.
+    static func name(of code: Int32) -> String {
+        switch code {
+        case EACCES: "EACCES"
+        case EADDRINUSE: "EADDRINUSE"
+        case EADDRNOTAVAIL: "EADDRNOTAVAIL"
+        case EAFNOSUPPORT: "EAFNOSUPPORT"
+        case EAGAIN: "EAGAIN"
+        case EALREADY: "EALREADY"
+        case EBADF: "EBADF"
+        case ECONNABORTED: "ECONNABORTED"
+        case ECONNREFUSED: "ECONNREFUSED"
+        case ECONNRESET: "ECONNRESET"
+        case EHOSTDOWN: "EHOSTDOWN"
+        case EHOSTUNREACH: "EHOSTUNREACH"
+        case EINPROGRESS: "EINPROGRESS"
+        case EINTR: "EINTR"
+        case EINVAL: "EINVAL"
+        case EIO: "EIO"
+        case EISCONN: "EISCONN"
+        case EMFILE: "EMFILE"
+        case ENAMETOOLONG: "ENAMETOOLONG"
+        case ENETDOWN: "ENETDOWN"
+        case ENETRESET: "ENETRESET"
+        case ENETUNREACH: "ENETUNREACH"
+        case ENFILE: "ENFILE"
+        case ENOBUFS: "ENOBUFS"
+        case ENOENT: "ENOENT"
+        case ENOMEM: "ENOMEM"
+        case ENOTCONN: "ENOTCONN"
+        case ENOTSOCK: "ENOTSOCK"
+        case EPERM: "EPERM"
+        case EPIPE: "EPIPE"
+        case EPROTO: "EPROTO"
+        case ETIMEDOUT: "ETIMEDOUT"
+        default: "errno \(code)"
+        }
+    }
+}

@@ -1,0 +1,22 @@
+internal import RondoCore
+
+/// What is behind a stream that is no file and no memory: a socket, or the other end of a bound pair.
+///
+/// It tells the stream's core what has become possible; the stream tells it what the client does.
+protocol StreamBackend: AnyObject {
+    func open(_ side: StreamState.Direction)
+    func close(_ side: StreamState.Direction)
+    func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode)
+    func remove(from loop: RunLoop, forMode mode: RunLoop.Mode)
+    func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject?
+    func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool
+
+    /// Reads at least one byte, however long that takes; 0 at the end, -1 on failure.
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int
+    /// Whether `read` would not wait.
+    var hasBytesAvailable: Bool { get }
+    /// Writes at least one byte, however long that takes; -1 on failure.
+    func write(_ bytes: UnsafeRawBufferPointer) -> Int
+    /// Whether `write` would not wait.
+    var hasSpaceAvailable: Bool { get }
+}

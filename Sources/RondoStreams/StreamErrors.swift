@@ -1,0 +1,69 @@
+// What clients of socket streams see as `streamError`, translated once, here.
+
+internal import RondoCore
+
+extension ChannelError {
+    /// The error in the domain that Apple's streams use: POSIX for the kernel's, the stream SSL domain for TLS.
+    var streamError: NSError {
+        switch self {
+        case .resolve(let error):
+            // Apple's domain and code for a host that is not found (kCFHostErrorUnknown), and netdb's answer.
+            NSError(
+                domain: "kCFErrorDomainCFNetwork", code: 2,
+                userInfo: [
+                    NSLocalizedDescriptionKey: description,
+                    "kCFGetAddrInfoFailureKey": NSNumber(value: error.code),
+                ])
+        case .connect(_, _, let errors):
+            .posix(errors.last?.code ?? EADDRNOTAVAIL, description)
+        case .broken(_, _, let error):
+            .posix(error.code, description)
+        case .tls(let error):
+            error.streamError
+        }
+    }
+}
+
+extension TLSError {
+    var streamError: NSError {
+        if case .system(let code) = reason { return .posix(code, description) }
+        return NSError(
+            domain: NSStreamSocketSSLErrorDomain, code: secureTransportCode,
+            userInfo: [NSLocalizedDescriptionKey: description])
+    }
+
+    /// The number that Apple's Secure Transport has for it (`errSSL…`).
+    private var secureTransportCode: Int {
+        switch reason {
+        case .certificate(let problem):
+            switch problem.kind {
+            case .expired: -9814
+            case .notYetValid: -9815
+            case .selfSigned: -9807
+            case .unknownIssuer: -9812
+            case .hostNameMismatch: -9843
+            case .revoked: -9827
+            case .other: -9808
+            }
+        case .protocolVersion: -9836
+        case .alert: -9824
+        case .closedDuringHandshake: -9806
+        case .notTLS, .protocolViolation: -9800
+        case .system: -9810
+        case .settings: -9850
+        }
+    }
+}
+
+extension NSError {
+    /// The connection was closed without TLS's own good-bye (errSSLClosedNoNotify).
+    static func truncated(host: String) -> NSError {
+        NSError(
+            domain: NSStreamSocketSSLErrorDomain, code: -9816,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "the secured connection to \(host) was cut off: it ended without the "
+                    + "close_notify that ends it in order, and what came last may be missing"
+            ])
+    }
+}

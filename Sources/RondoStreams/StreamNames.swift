@@ -1,0 +1,42 @@
+public import RondoCore
+
+extension Foundation.Stream.PropertyKey {
+    /// Whether a file output stream writes behind what the file holds already, a Bool as NSNumber; settable until
+    /// the stream is opened. Apple's `kCFStreamPropertyAppendToFile`.
+    public static let appendToFileKey = Self(rawValue: "kCFStreamPropertyAppendToFile")
+
+    /// The host of a socket stream, an NSString. Apple's `kCFStreamPropertySocketRemoteHostName`.
+    public static let socketRemoteHostNameKey = Self(rawValue: "kCFStreamPropertySocketRemoteHostName")
+
+    /// The port of a socket stream, an NSNumber. Apple's `kCFStreamPropertySocketRemotePortNumber`.
+    public static let socketRemotePortNumberKey = Self(rawValue: "kCFStreamPropertySocketRemotePortNumber")
+
+    /// How a socket stream is secured, a `TLSSettings`; settable until the first stream of the pair is opened. What
+    /// Apple's `kCFStreamPropertySSLSettings` holds in a dictionary.
+    public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
+}
+
+extension RunLoop {
+    /// Rondo's loop of the thread whose Foundation loop this is.
+    ///
+    /// Traps for the loop of another thread: Foundation cannot say whose it is.
+    static func counterpart(of loop: Foundation.RunLoop) -> RunLoop {
+        if loop === Foundation.RunLoop.current { return currentLoop() }
+        precondition(
+            loop === Foundation.RunLoop.main,
+            "A stream was scheduled in, or removed from, the Foundation.RunLoop of another thread. Rondo's streams "
+                + "live on Rondo.RunLoop: import Rondo instead of Foundation, or write Rondo.RunLoop.")
+        return main
+    }
+}
+
+extension NSError {
+    /// Foundation's stream is in the state of error without an error.
+    static var unexplained: NSError { NSError(domain: NSPOSIXErrorDomain, code: Int(EIO)) }
+
+    static func posix(_ code: Int32, _ description: String? = nil) -> NSError {
+        NSError(
+            domain: NSPOSIXErrorDomain, code: Int(code),
+            userInfo: [NSLocalizedDescriptionKey: description ?? SocketError.sentence(of: code)])
+    }
+}

@@ -1,0 +1,129 @@
+// What a stream is doing and what it owes its delegate, without any bytes, loop or descriptor.
+//
+// Two ideas. *Owed* events are computed, not queued: the state knows that it has opened, ended or failed and has
+// not said so yet, and that bytes or space are there. And it is *armed* or not: after one hasBytesAvailable
+// (hasSpaceAvailable) none follows until the client reads (writes), wherever it does so (rules ST-13, ST-14).
+//
+//     notOpen ── open ──> opening ──> open ──> atEnd        any of these three ──> error
+//     each of opening, open, atEnd ── close ──> closed; error stays error (rule ST-6)
+//
+// What comes in a state that it does not fit is late, not wrong: the client may have closed meanwhile.
+
+internal import RondoCore
+
+struct StreamState: Sendable {
+    enum Direction: Sendable {
+        case input, output
+
+        /// The event that says that something can be done.
+        var event: Foundation.Stream.Event {
+            switch self {
+            case .input: .hasBytesAvailable
+            case .output: .hasSpaceAvailable
+            }
+        }
+    }
+
+    let direction: Direction
+    private(set) var status = Foundation.Stream.Status.notOpen
+    private(set) var error: NSError?
+    /// Bytes, or space, are there as far as anybody knows.
+    private(set) var isReady = false
+    /// Whether the client has reacted to the last event of its direction.
+    private(set) var isArmed = true
+    private var owesOpenCompleted = false
+    private var owesEnd = false
+    private var owesError = false
+
+    init(_ direction: Direction) { self.direction = direction }
+
+    // MARK: Inputs
+
+    /// The client opens. False: it has done so before, and nothing changes (rule ST-2).
+    mutating func open() -> Bool {
+        guard status == .notOpen else { return false }
+        status = .opening
+        return true
+    }
+
+    /// Opening has succeeded. A client that nobody could tell loses the event (rule ST-12).
+    mutating func opened(isScheduled: Bool, isReady: Bool) {
+        guard status == .opening else { return }
+        status = .open
+        owesOpenCompleted = isScheduled
+        self.isReady = isReady
+    }
+
+    mutating func failed(_ error: NSError) {
+        switch status {
+        case .opening, .open, .atEnd, .reading, .writing: break
+        case .notOpen, .closed, .error: return
+        @unknown default: return
+        }
+        status = .error
+        self.error = error
+        owesError = true
+        owesEnd = false
+    }
+
+    /// The last byte was read, or no more fits.
+    mutating func ended() {
+        guard status == .open else { return }
+        status = .atEnd
+        owesEnd = true
+    }
+
+    /// Bytes or space have come, or gone.
+    mutating func setReady(_ isReady: Bool) { self.isReady = isReady }
+
+    /// The client has read or written, and is told again when it can go on.
+    mutating func used(isReady: Bool) {
+        isArmed = true
+        self.isReady = isReady
+    }
+
+    /// The client closes. False: there is nothing to close.
+    mutating func close() -> Bool {
+        owesOpenCompleted = false
+        owesEnd = false
+        owesError = false
+        switch status {
+        case .notOpen, .closed: return false
+        case .error: return true
+        case .opening, .open, .atEnd, .reading, .writing: break
+        @unknown default: break
+        }
+        status = .closed
+        return true
+    }
+
+    // MARK: Questions
+
+    /// Whether the client may ask for bytes or hand some over; otherwise it gets -1 (rule ST-7).
+    var mayTransfer: Bool { status == .opening || status == .open || status == .atEnd }
+
+    /// Whether to find out if bytes or space are there.
+    var wantsToBeReady: Bool { status == .open && isArmed && !isReady }
+
+    /// The events that the delegate is to be told now.
+    var owed: Foundation.Stream.Event {
+        var events: Foundation.Stream.Event = []
+        if owesOpenCompleted { events.insert(.openCompleted) }
+        if status == .open && isArmed && isReady { events.insert(direction.event) }
+        if owesError { events.insert(.errorOccurred) }
+        if owesEnd { events.insert(.endEncountered) }
+        return events
+    }
+
+    /// The delegate is about to be told `event`. False: it is not owed any more.
+    mutating func take(_ event: Foundation.Stream.Event) -> Bool {
+        guard owed.contains(event) else { return false }
+        switch event {
+        case .openCompleted: owesOpenCompleted = false
+        case .errorOccurred: owesError = false
+        case .endEncountered: owesEnd = false
+        default: isArmed = false
+        }
+        return true
+    }
+}

@@ -1,0 +1,139 @@
+// What can go wrong with TLS, as values: translated from OpenSSL's error queue once, here.
+
+internal import COpenSSL
+internal import RondoCore
+
+/// Why a connection could not be secured, or no longer is.
+package struct TLSError: Error, Hashable, Sendable {
+    package enum Reason: Hashable, Sendable {
+        /// The peer's certificate was refused.
+        case certificate(CertificateProblem)
+        /// There is no version of TLS that both sides allow; OpenSSL's words for it.
+        case protocolVersion(String)
+        /// The peer gave up, by an alert.
+        case alert(Alert)
+        /// The peer closed the connection before it was secured; the errno, if it did so by a reset.
+        case closedDuringHandshake(Int32?)
+        /// What the peer says is no TLS; OpenSSL's words for it.
+        case notTLS(String)
+        /// The peer broke TLS's rules in another way; OpenSSL's words for it.
+        case protocolViolation(String)
+        /// The kernel refused to read or write; an errno.
+        case system(Int32)
+        /// Our own settings cannot be used; a sentence that says which and why.
+        case settings(String)
+    }
+
+    /// A fatal alert of the peer's (RFC 8446, section 6).
+    package struct Alert: Hashable, Sendable, CustomStringConvertible {
+        package let number: UInt8
+
+        package static let handshakeFailure = Alert(number: 40)
+        package static let protocolVersion = Alert(number: 70)
+
+        package init(number: UInt8) { self.number = number }
+
+        /// "handshake failure (alert 40)".
+        package var description: String {
+            "\(String(cString: SSL_alert_desc_string_long(Int32(number)))) (alert \(number))"
+        }
+    }
+
+    package let reason: Reason
+    /// The host that was to be connected to; empty if the settings failed before there was one.
+    package let host: String
+
+    package init(_ reason: Reason, host: String = "") {
+        self.reason = reason
+        self.host = host
+    }
+
+    package func naming(host: String) -> TLSError { TLSError(reason, host: host) }
+}
+
+extension TLSError: CustomStringConvertible {
+    package var description: String {
+        let peer = host.isEmpty ? "the server" : host
+        switch reason {
+        case .certificate(let problem):
+            return problem.description(host: peer)
+        case .protocolVersion(let words):
+            return "\(peer) and this side have no version of TLS in common (\(words)). "
+                + "The server should offer TLS 1.2 or 1.3; see TLSSettings.minimumVersion"
+        case .alert(let alert):
+            return "\(peer) refused to go on with TLS: \(alert)\(hint(for: alert))"
+        case .closedDuringHandshake(let code):
+            let how = code.map { ": \(SocketError.sentence(of: $0))" } ?? ""
+            return "\(peer) closed the connection before it was secured\(how). "
+                + "Check that this port speaks TLS, and that nothing in between blocks it"
+        case .notTLS(let words):
+            return "what \(peer) answers is not TLS (\(words)). "
+                + "Check the port: it probably speaks without TLS, as http:// does"
+        case .protocolViolation(let words):
+            return "\(peer) broke the rules of TLS: \(words)"
+        case .system(let code):
+            return "the secured connection to \(peer) failed: \(SocketError.sentence(of: code))"
+        case .settings(let words):
+            return words
+        }
+    }
+
+    private func hint(for alert: Alert) -> String {
+        switch alert.number {
+        case 40, 71: ". Its ciphers or its age may be below what this side accepts"
+        case 42...46, 48, 116: ". It asks for a certificate of this side's that it trusts"
+        case 112: ". It has no certificate for that name"
+        case 120: ". It speaks none of the protocols in TLSSettings.alpn"
+        default: ""
+        }
+    }
+}
+
+// MARK: - OpenSSL's error queue
+
+/// The errors that OpenSSL has left for this thread. It must be empty before a call, because `SSL_get_error`
+/// looks at it, and is read to the end after one, so that nothing is left for anybody else.
+enum OpenSSLErrors {
+    struct Entry {
+        let code: UInt
+        var library: Int32 { ERR_GET_LIB(code) }
+        var reason: Int32 { ERR_GET_REASON(code) }
+        /// "wrong version number".
+        var words: String {
+            if let text = ERR_reason_error_string(code) { return String(cString: text) }
+            return "error \(String(code, radix: 16))"
+        }
+    }
+
+    @inline(__always)
+    static func clear() { ERR_clear_error() }
+
+    /// Takes all errors, the first one first.
+    static func drain() -> [Entry] {
+        var entries: [Entry] = []
+        while true {
+            let code = ERR_get_error()
+            if code == 0 { return entries }
+            entries.append(Entry(code: code))
+        }
+    }
+
+    /// The words of the first error of `drain()`, for failures of local calls.
+    static func drainedWords() -> String { drain().first?.words ?? "unknown error" }
+
+    /// What OpenSSL's first error says about the peer. A failed verification is for the engine to explain.
+    static func reason(for entry: Entry) -> TLSError.Reason {
+        guard entry.library == ERR_LIB_SSL else { return .protocolViolation(entry.words) }
+        switch entry.reason {
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST:
+            return .notTLS(entry.words)
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION, SSL_R_VERSION_TOO_LOW,
+            SSL_R_VERSION_TOO_HIGH, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            return .protocolVersion(entry.words)
+        case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
+            return .alert(TLSError.Alert(number: UInt8(entry.reason - SSL_AD_REASON_OFFSET)))
+        default:
+            return .protocolViolation(entry.words)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+/// The longest that a test waits for a peer, in milliseconds; only a failure gets there.
+let patience: Int32 = 30_000
+
+struct PeerIsSilent: Error {}
+
+/// For `socket` and `socketpair`: programs that another test starts must not inherit the descriptor, or it would not
+/// be closed when this test closes it.
+let closeOnExec = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+
+func wait(_ descriptor: Int32, for events: Int32) throws {
+    var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+    while true {
+        let count = poll(&entry, 1, patience)
+        if count > 0 { return }
+        guard count < 0, errno == EINTR else { throw PeerIsSilent() }
+    }
+}
+
+func waitUntilWritable(_ socket: Socket) throws { try wait(socket.descriptor, for: POLLOUT) }
+
+/// A listening socket on loopback that nobody serves: the kernel accepts for it.
+final class TestListener: Sendable {
+    let descriptor: Int32
+    let address: SocketAddress
+
+    init() throws {
+        let descriptor = socket(AF_INET, closeOnExec, 0)
+        self.descriptor = descriptor
+        let bound = SocketAddress.loopback(port: 0).withSockaddr { bytes in
+            let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
+            return bind(descriptor, address, socklen_t(bytes.count))
+        }
+        guard bound == 0, listen(descriptor, 8) == 0 else { throw PeerIsSilent() }
+        var storage = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(descriptor, $0, &size) }
+        }
+        guard let address = withUnsafeBytes(of: storage, { SocketAddress(sockaddr: $0) }) else {
+            throw PeerIsSilent()
+        }
+        self.address = address
+    }
+
+    deinit { close(descriptor) }
+
+    var port: UInt16 { address.port! }
+
+    /// Waits for a connection; the descriptor is the caller's.
+    func accept() -> Int32 {
+        let peer = Foundation.accept(descriptor, nil, nil)
+        _ = fcntl(peer, F_SETFD, FD_CLOEXEC)
+        return peer
+    }
+
+    /// Whether somebody has connected and was not accepted yet.
+    var hasConnection: Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
+    }
+}
+
+/// Drives an engine with poll(2), on the thread that asks.
+final class BlockingTLSClient {
+    let socket: Socket
+    let engine: TLSEngine
+    /// The server, which ends with the client.
+    private let process: TestServerProcess?
+
+    init(
+        port: UInt16, settings: TLSSettings = .test, host: String = "localhost",
+        keeping process: TestServerProcess? = nil
+    ) throws {
+        self.process = process
+        socket = try Socket.connecting(to: .loopback(port: port))
+        try waitUntilWritable(socket)
+        try #require(try socket.finishConnecting())
+        engine = try TLSEngine(
+            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host)
+    }
+
+    func handshake() throws {
+        while true {
+            switch try engine.handshake() {
+            case .done: return
+            case .wantsRead: try wait(socket.descriptor, for: POLLIN)
+            case .wantsWrite: try wait(socket.descriptor, for: POLLOUT)
+            }
+        }
+    }
+
+    func write(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            switch try rest.withUnsafeBytes({ try engine.write($0) }) {
+            case .bytes(let count): rest = rest.dropFirst(count)
+            case .wantsRead: try wait(socket.descriptor, for: POLLIN)
+            case .wantsWrite: try wait(socket.descriptor, for: POLLOUT)
+            }
+        }
+        try flush()
+    }
+
+    func flush() throws {
+        while true {
+            switch try engine.flush() {
+            case .done: return
+            case .wantsRead: try wait(socket.descriptor, for: POLLIN)
+            case .wantsWrite: try wait(socket.descriptor, for: POLLOUT)
+            }
+        }
+    }
+
+    /// Reads until there is something, or the end.
+    func read(_ capacity: Int = 65_536) throws -> (TLSEngine.ReadResult, [UInt8]) {
+        var buffer = [UInt8](repeating: 0, count: capacity)
+        while true {
+            let result = try buffer.withUnsafeMutableBytes { try engine.read(into: $0) }
+            switch result {
+            case .bytes(let count): return (result, Array(buffer.prefix(count)))
+            case .wantsRead: try wait(socket.descriptor, for: POLLIN)
+            case .wantsWrite: try wait(socket.descriptor, for: POLLOUT)
+            case .end, .truncated: return (result, [])
+            }
+        }
+    }
+
+    /// Reads exactly so many bytes, in pieces of at most `capacity`.
+    func read(exactly count: Int, capacity: Int = 65_536) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let (result, piece) = try read(min(capacity, count - bytes.count))
+            guard case .bytes = result else { break }
+            bytes += piece
+        }
+        return bytes
+    }
+
+    /// Reads to the end; which of the two ends it was, and the bytes before.
+    func readToEnd(capacity: Int = 65_536) throws -> (TLSEngine.ReadResult, [UInt8]) {
+        var bytes: [UInt8] = []
+        while true {
+            let (result, piece) = try read(capacity)
+            guard case .bytes = result else { return (result, bytes) }
+            bytes += piece
+        }
+    }
+}
+
+extension TLSSettings {
+    /// Trusts the tests' own authority.
+    static var test: TLSSettings {
+        var settings = TLSSettings()
+        settings.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+        return settings
+    }
+
+    static func test(_ change: (inout TLSSettings) -> Void) -> TLSSettings {
+        var settings = test
+        change(&settings)
+        return settings
+    }
+}

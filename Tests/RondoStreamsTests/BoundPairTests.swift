@@ -1,0 +1,156 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct BoundPairTests {
+    @Test func `ST-34 no more than the buffer size is unread`() {
+        let (input, output) = boundStreams(4)
+        input.open()
+        output.open()
+        #expect(output.hasSpaceAvailable)
+        #expect(!input.hasBytesAvailable)
+        #expect(output.write([1, 2, 3, 4, 5, 6], maxLength: 6) == 4)
+        #expect(!output.hasSpaceAvailable)
+        #expect(input.bytes(3).1 == [1, 2, 3])
+        #expect(output.hasSpaceAvailable)
+        // Over the edge of the ring.
+        #expect(output.write([5, 6, 7, 8], maxLength: 4) == 3)
+        #expect(input.bytes().1 == [4, 5, 6, 7])
+    }
+
+    @Test func `ST-35 closing the writing end lets the reader drain the rest`() {
+        let (input, output) = boundStreams(10)
+        output.open()
+        _ = output.writeAll([1, 2])
+        output.close()
+        input.open()
+        #expect(input.bytes(1).1 == [1])
+        #expect(input.streamStatus == .open)
+        #expect(input.bytes(1).1 == [2])
+        #expect(input.streamStatus == .atEnd)
+        #expect(input.bytes().0 == 0)
+    }
+
+    @Test func `ST-35 closing the reading end makes writes fail`() throws {
+        let findings = try onStreamThread { loop in
+            let (input, output) = boundStreams(2)
+            let notes = StreamNotes()
+            output.delegate = notes
+            output.schedule(in: loop, forMode: .default)
+            output.open()
+            input.open()
+            _ = output.writeAll([1, 2])
+            input.close()
+            try loop.run { notes.events.contains("error") }
+            return notes.events + [
+                "\(output.write([1], maxLength: 1))",
+                "\((output.streamError as NSError?)?.code == Int(EPIPE))",
+            ]
+        }
+        #expect(findings == ["open", "error", "-1", "true"])
+    }
+
+    @Test func `a reader that is released is one that is closed`() {
+        let output: OutputStream
+        do {
+            let (input, other) = boundStreams(2)
+            output = other
+            input.open()
+            output.open()
+        }
+        #expect(output.write([1], maxLength: 1) == -1)
+    }
+
+    @Test func `a writer that is released is one that is closed`() {
+        let input: InputStream
+        do {
+            let (other, output) = boundStreams(2)
+            input = other
+            output.open()
+            _ = output.writeAll([1])
+        }
+        input.open()
+        #expect(input.allBytes() == (0, [1]))
+    }
+
+    @Test(arguments: [1, 7, 4_096])
+    func `ST-36 both ends scheduled on different threads`(size: Int) throws {
+        let content = pattern(size == 1 ? 2_000 : 100_000)
+        let (input, output) = boundStreams(size)
+        let ends = Ends(input: input, output: output)
+        let writer = LoopThread<Findings> { loop in
+            var rest = content[...]
+            let notes = StreamNotes { stream, event in
+                guard event == .hasSpaceAvailable else { return }
+                if rest.isEmpty { return stream.close() }
+                let count = rest.withUnsafeBufferPointer {
+                    ends.output.write($0.baseAddress!, maxLength: $0.count)
+                }
+                rest = rest.dropFirst(max(0, count))
+            }
+            ends.output.delegate = notes
+            ends.output.schedule(in: loop, forMode: .default)
+            ends.output.open()
+            do { try loop.run { ends.output.streamStatus == .closed } } catch { return ["threw \(error)"] }
+            return []
+        }
+        let findings = try onStreamThread { loop in
+            var received: [UInt8] = []
+            let notes = StreamNotes { _, event in
+                if event == .hasBytesAvailable { received += ends.input.bytes(1_000).1 }
+            }
+            ends.input.delegate = notes
+            ends.input.schedule(in: loop, forMode: .default)
+            ends.input.open()
+            try loop.run { notes.events.contains("end") }
+            return ["\(received == content)", notes.events.first!, notes.events.last!]
+        }
+        #expect(findings == ["true", "open", "end"])
+        #expect(try writer.value() == [])
+    }
+
+    @Test(arguments: [1, 7, 4_096])
+    func `ST-34 ST-24 a full pair makes the writer wait and an empty one the reader`(size: Int) throws {
+        let content = pattern(size == 1 ? 2_000 : 50_000)
+        let (input, output) = boundStreams(size)
+        let ends = Ends(input: input, output: output)
+        let writer = LoopThread<Bool> { _ in
+            ends.output.open()
+            defer { ends.output.close() }
+            return ends.output.writeAll(content)
+        }
+        let (last, bytes) = try onLoopThread { _ in
+            ends.input.open()
+            return ends.input.allBytes(999)
+        }
+        #expect(try writer.value())
+        #expect(last == 0)
+        #expect(bytes == content)
+    }
+
+    @Test func `ST-25 a thread that waits calls nobody back`() throws {
+        let (input, output) = boundStreams(10)
+        let ends = Ends(input: input, output: output)
+        let waits = DispatchSemaphore(value: 0)
+        let reader = LoopThread<Findings> { loop in
+            var findings: Findings = []
+            ends.input.open()
+            loop.perform(inModes: [.default, .common]) { waits.signal() }
+            waits.signal()
+            findings.append("\(ends.input.bytes().1)")
+            return findings
+        }
+        waits.wait()
+        output.open()
+        _ = output.writeAll([1])
+        #expect(try reader.value() == ["[1]"])
+        #expect(waits.wait(timeout: .now()) == .timedOut)
+    }
+
+    /// `@unchecked Sendable`: each end is used by one thread, which is what is tested.
+    private struct Ends: @unchecked Sendable {
+        let input: InputStream
+        let output: OutputStream
+    }
+}

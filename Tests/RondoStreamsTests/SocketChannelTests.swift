@@ -1,0 +1,343 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// A channel and what it has said, on the thread of a test.
+private final class Conversation {
+    let channel: SocketChannel
+    private(set) var events: [SocketChannel.Event] = []
+    private(set) var received: [UInt8] = []
+    private(set) var ending: SocketChannel.ReadResult?
+    var toSend: ArraySlice<UInt8> = []
+    var capacity = 65_536
+    var onEvent: ((SocketChannel.Event) -> Void)?
+
+    init(_ port: UInt16, host: String = "127.0.0.1", tls: TLSSettings? = nil) {
+        channel = SocketChannel(.init(host: host, port: Int(port), tls: tls))
+        channel.handler = { [unowned self] event in
+            events.append(event)
+            onEvent?(event)
+            switch event {
+            case .readable: read()
+            case .writable: write()
+            default: break
+            }
+        }
+    }
+
+    var words: [String] { events.map { $0.word } }
+
+    func read() {
+        var buffer = [UInt8](repeating: 0, count: capacity)
+        guard let result = try? buffer.withUnsafeMutableBytes({ try channel.read(into: $0) }) else { return }
+        switch result {
+        case .bytes(let count): received += buffer.prefix(count)
+        case .wouldBlock: break
+        case .end, .truncated:
+            ending = result
+            channel.wantsRead = false
+        }
+    }
+
+    func write() {
+        while !toSend.isEmpty {
+            guard let count = try? toSend.withUnsafeBytes({ try channel.write($0) }), count > 0 else { break }
+            toSend = toSend.dropFirst(count)
+        }
+        channel.wantsWrite = !toSend.isEmpty
+    }
+}
+
+extension SocketChannel.Event {
+    fileprivate var word: String {
+        switch self {
+        case .resolving: "resolving"
+        case .connecting: "connecting"
+        case .connected: "connected"
+        case .secured: "secured"
+        case .open: "open"
+        case .readable: "readable"
+        case .writable: "writable"
+        case .failed: "failed"
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct SocketChannelTests {
+    @Test(arguments: [false, true])
+    func `bytes there and back through passes of a loop`(isSecured: Bool) throws {
+        let content = pattern(1_000_000)
+        let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: isSecured ? .test : nil)
+            talk.toSend = content[...]
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            let early = talk.events.count
+            try loop.run { talk.channel.isOpen }
+            talk.channel.wantsRead = true
+            talk.channel.wantsWrite = true
+            try loop.run { talk.received.count == content.count }
+            talk.channel.close()
+            let first = talk.words.prefix(isSecured ? 5 : 4).joined(separator: " ")
+            return ["\(early)", first, "\(talk.received == content)", "\(talk.channel.isOpen)"]
+        }
+        let secured = isSecured ? " secured" : ""
+        #expect(findings == ["0", "resolving connecting connected\(secured) open", "true", "false"])
+    }
+
+    @Test func `UC-72 its modes are not empty while a name is looked up`() throws {
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(80, host: "nonexistent.invalid")
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.words.contains("failed") }
+            let failure = talk.events.last
+            guard case .failed(.resolve(let error)) = failure else { return ["\(talk.events)"] }
+            loop.pass()
+            return talk.words + [error.host, "\(talk.channel.isOpen)"]
+        }
+        #expect(findings == ["resolving", "failed", "nonexistent.invalid", "false"])
+    }
+
+    @Test func `a refused connection fails once and says so`() throws {
+        let port = try TestListener().port
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.words.contains("failed") }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            guard case .failed(.connect(_, _, let errors)) = talk.events.last else { return [] }
+            return talk.words + errors.map(\.description)
+        }
+        #expect(
+            findings == [
+                "connecting", "failed",
+                "could not connect to 127.0.0.1:\(port): Connection refused (ECONNREFUSED)",
+            ])
+    }
+
+    @Test func `a refused certificate fails the channel`() throws {
+        let (server, port) = try OpenSSLServer.start(.expired)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.words.contains("failed") }
+            guard case .failed(.tls(let error)) = talk.events.last else { return [] }
+            return talk.words + [error.description]
+        }
+        #expect(findings.prefix(4) == ["resolving", "connecting", "connected", "failed"])
+        #expect(findings.last?.contains("expired on 2021-01-01") == true)
+    }
+
+    @Test func `nothing happens in another mode`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let talk = Conversation(port)
+            let mode = RunLoop.Mode("its own")
+            talk.channel.schedule(in: loop, forMode: mode)
+            talk.channel.open()
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let before = talk.words
+            try loop.run(inMode: mode) { talk.channel.isOpen }
+            talk.channel.remove(from: loop, forMode: mode)
+            talk.channel.schedule(in: loop, forMode: .tracking)
+            let peer = accept(listener.descriptor, nil, nil)
+            #expect(send(peer, "x", 1, 0) == 1)
+            talk.channel.wantsRead = true
+            loop.add(Port(), forMode: mode)
+            loop.pass(inMode: mode)
+            let moved = talk.received
+            try loop.run(inMode: .tracking) { !talk.received.isEmpty }
+            close(peer)
+            return ["\(before)", "\(moved)", "\(talk.received)"]
+        }
+        #expect(findings == ["[]", "[]", "[120]"])
+    }
+
+    @Test(arguments: ["connecting", "connected", "open", "readable", "writable"])
+    func `nothing follows a close in any event`(word: String) throws {
+        let server = try ContentServer([1, 2, 3])
+        let findings = try onStreamThread { [port = server.port] loop in
+            let talk = Conversation(port)
+            talk.onEvent = { event in
+                if event.word == word { talk.channel.close() }
+                guard event.word == "open" else { return }
+                talk.channel.wantsRead = word != "writable"
+                talk.channel.wantsWrite = word == "writable"
+            }
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.words.contains(word) }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            return [
+                "\(talk.words.last == word)", "\(talk.channel.isOpen)", "\(talk.channel.isAliveWhenIdle)",
+            ]
+        }
+        #expect(findings == ["true", "false", "false"])
+    }
+
+    @Test func `decrypted bytes are delivered however quiet the socket is`() throws {
+        let (server, port) = try PythonServer.start(.told)
+        defer { server.terminate() }
+        server.tell("speak")
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.capacity = 1
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.channel.isOpen }
+            talk.channel.wantsRead = true
+            try loop.run { talk.received.count == 2 }
+            // A pause: nothing is read, and nothing is lost.
+            talk.channel.wantsRead = false
+            let pending = talk.channel.hasBufferedBytes
+            loop.pass()
+            let paused = talk.received.count
+            talk.channel.wantsRead = true
+            try loop.run { talk.received.count == 5 }
+            return ["\(pending) \(paused)", String(decoding: talk.received, as: UTF8.self)]
+        }
+        #expect(findings == ["true 2", "told\n"])
+    }
+
+    @Test(arguments: [(PythonServer.Mode.orderly, "end"), (.truncate, "truncated")])
+    func `how a secured connection ends`(mode: PythonServer.Mode, expected: String) throws {
+        let (server, port) = try PythonServer.start(mode)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            talk.channel.wantsRead = true
+            try loop.run { talk.ending != nil }
+            return ["\(talk.received.count)", "\(talk.ending!)"]
+        }
+        #expect(findings == ["100000", expected])
+    }
+
+    @Test func `a kept connection is alive until the peer speaks or closes`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let talk = Conversation(port)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.channel.isOpen }
+            talk.channel.removeFromAllLoops()
+            let peer = accept(descriptor, nil, nil)
+            var findings = ["\(talk.channel.isAliveWhenIdle)"]
+            #expect(send(peer, "x", 1, 0) == 1)
+            findings.append("\(talk.channel.isAliveWhenIdle)")
+            talk.read()
+            findings.append("\(talk.channel.isAliveWhenIdle)")
+            close(peer)
+            findings.append("\(talk.channel.isAliveWhenIdle)")
+            return findings
+        }
+        #expect(findings == ["true", "false", "true", "false"])
+    }
+
+    @Test func `a kept secured connection takes in session tickets`() throws {
+        let findings = try onStreamThread { loop in
+            let (server, port) = try PythonServer.start(.told)
+            defer { server.terminate() }
+            let talk = Conversation(port, host: "localhost", tls: .test)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.channel.isOpen }
+            talk.channel.removeFromAllLoops()
+            var findings = ["\(talk.channel.isAliveWhenIdle)"]
+            server.tell("speak")
+            _ = try server.line(after: "SENT")
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.wantsRead = true
+            try loop.run { talk.received.count == 5 }
+            findings.append("\(talk.channel.isAliveWhenIdle)")
+            server.tell("close")
+            _ = try server.line(after: "CLOSED")
+            findings.append("\(talk.channel.isAliveWhenIdle)")
+            return findings
+        }
+        #expect(findings == ["true", "true", "false"])
+    }
+
+    @Test func `whoever is turned away at the gate comes back when it is opened`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let talk = Conversation(port)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.channel.isOpen }
+            talk.channel.wantsRead = true
+            let turnedAway = Mutex(0)
+            let interest = talk.channel.interest
+            talk.channel.gate = { _ in
+                turnedAway.withLock { $0 += 1 }
+                interest.suspend()
+            }
+            let peer = accept(descriptor, nil, nil)
+            #expect(send(peer, "x", 1, 0) == 1)
+            try loop.run { turnedAway.withLock { $0 } > 0 }
+            loop.pass()
+            // A level-triggered descriptor does not spin at the gate.
+            var findings = ["\(turnedAway.withLock { $0 })", "\(talk.received)"]
+            talk.channel.gate = { $0() }
+            talk.channel.resumeInterest()
+            try loop.run { !talk.received.isEmpty }
+            findings.append("\(talk.received)")
+            close(peer)
+            return findings
+        }
+        #expect(findings == ["1", "[]", "[120]"])
+    }
+
+    @Test func `two loops serve one channel`() throws {
+        let content = pattern(300_000)
+        let (server, port) = try PythonServer.start(.plainEcho)
+        defer { server.terminate() }
+        let talk = Conversation(port)
+        talk.toSend = content[...]
+        let shared = Shared(talk: talk)
+        // The simplest gate there is: one at a time.
+        talk.channel.gate = { body in shared.lock.withLock(body) }
+        let loops = (0..<2).map { _ in
+            LoopThread<Bool> { loop in
+                shared.lock.withLock { shared.talk.channel.schedule(in: loop, forMode: .default) }
+                loop.add(Port(), forMode: .default)
+                shared.scheduled.signal()
+                return loop.run(in: .default, for: 30, returnAfterSourceHandled: false) == .stopped
+            }
+        }
+        for _ in loops { shared.scheduled.wait() }
+        shared.lock.withLock {
+            shared.talk.channel.wantsRead = true
+            shared.talk.channel.wantsWrite = true
+            shared.talk.channel.open()
+        }
+        try waitFor("the echo") {
+            shared.lock.withLock { shared.talk.received.count == content.count } ? () : nil
+        }
+        shared.lock.withLock { shared.talk.channel.close() }
+        for thread in loops {
+            try thread.loop.stop()
+            #expect(try thread.value())
+        }
+        #expect(talk.received == content)
+    }
+
+    /// `@unchecked Sendable`: the conversation is used with the lock held.
+    private struct Shared: @unchecked Sendable {
+        let talk: Conversation
+        let lock = NSLock()
+        let scheduled = DispatchSemaphore(value: 0)
+    }
+}

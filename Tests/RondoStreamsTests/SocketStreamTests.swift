@@ -1,0 +1,409 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SocketStreamTests {
+    /// Opens both streams and runs until each has an error; what the streams said.
+    private func failing(
+        _ port: UInt16, host: String = "127.0.0.1",
+        _ change: @escaping @Sendable (InputStream) -> Void = { _ in }
+    ) throws -> Findings {
+        try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: host)
+            let notes = [StreamNotes(), StreamNotes()]
+            input.delegate = notes[0]
+            output.delegate = notes[1]
+            change(input)
+            for stream in [input, output] as [Foundation.Stream] {
+                stream.schedule(in: Foundation.RunLoop.current, forMode: .default)
+                stream.open()
+            }
+            try loop.run { notes.allSatisfy { $0.events.contains("error") } }
+            loop.pass()
+            let error = input.streamError as NSError?
+            return notes.map { $0.events.joined(separator: " ") } + [
+                error?.domain ?? "", "\(error?.code ?? 0)", error?.localizedDescription ?? "",
+                "\(input.bytes().0) \(output.write([1], maxLength: 1))",
+            ]
+        }
+    }
+
+    @Test func `ST-37 nothing is connected before one of them is opened`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            loop.pass()
+            return []
+        }
+        #expect(findings == [])
+        #expect(!listener.hasConnection)
+        let opened = try onStreamThread { [port = listener.port] loop in
+            var input: InputStream?
+            Foundation.Stream.getStreamsToHost(
+                withName: "127.0.0.1", port: Int(port), inputStream: &input, outputStream: nil)
+            let notes = StreamNotes()
+            input!.delegate = notes
+            input!.schedule(in: loop, forMode: .default)
+            input!.open()
+            try loop.run { notes.events == ["open"] }
+            return notes.events
+        }
+        #expect(opened == ["open"])
+        #expect(listener.hasConnection)
+    }
+
+    @Test func `ST-38 a refused connection`() throws {
+        let port = try TestListener().port
+        let findings = try failing(port)
+        #expect(findings.prefix(4) == ["error", "error", NSPOSIXErrorDomain, "\(ECONNREFUSED)"])
+        #expect(findings[4].contains("127.0.0.1") && findings[4].contains("\(port)"))
+        #expect(findings[5] == "-1 -1")
+    }
+
+    @Test func `ST-38 an unknown host`() throws {
+        let findings = try failing(80, host: "nonexistent.invalid")
+        #expect(findings.prefix(4) == ["error", "error", "kCFErrorDomainCFNetwork", "2"])
+        #expect(findings[4].contains("nonexistent.invalid"))
+    }
+
+    @Test func `ST-38 a lost connection`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port)
+            let notes = [StreamNotes(), StreamNotes()]
+            input.delegate = notes[0]
+            output.delegate = notes[1]
+            for stream in [input, output] as [Foundation.Stream] {
+                stream.schedule(in: Foundation.RunLoop.current, forMode: .default)
+                stream.open()
+            }
+            try loop.run { notes[1].events.contains("space") }
+            let peer = accept(descriptor, nil, nil)
+            var hard = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(peer, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+            close(peer)
+            try loop.run { notes.allSatisfy { $0.events.contains("error") } }
+            loop.pass()
+            return notes.map { $0.events.joined(separator: " ") }
+                + ["\((input.streamError as NSError?)?.code == Int(ECONNRESET))"]
+        }
+        #expect(findings == ["open error", "open space error", "true"])
+    }
+
+    @Test func `ST-38 what the peer sent before a failed write is still read`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port)
+            input.open()
+            output.open()
+            _ = output.writeAll([1])
+            let peer = accept(descriptor, nil, nil)
+            #expect(send(peer, "early", 5, 0) == 5)
+            // A byte that was not read makes a reset of the close.
+            close(peer)
+            while output.writeAll([1]) {}
+            let (last, bytes) = input.allBytes()
+            return [String(decoding: bytes, as: UTF8.self), "\(last)", "\(input.streamStatus == .error)"]
+        }
+        #expect(findings == ["early", "-1", "true"])
+    }
+
+    @Test func `ST-38 the peer's orderly end ends the input alone`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { notes.events.contains("open") }
+            let peer = accept(descriptor, nil, nil)
+            shutdown(peer, Int32(SHUT_WR))
+            try loop.run { notes.events.contains("end") }
+            // There is no "bytes" event before an end without bytes.
+            var findings = notes.events
+            findings.append("\(output.streamStatus == .open) \(output.writeAll([1, 2, 3]))")
+            var bytes = [UInt8](repeating: 0, count: 10)
+            findings.append("\(recv(peer, &bytes, 10, 0))")
+            close(peer)
+            return findings
+        }
+        #expect(findings == ["open", "end", "true true", "3"])
+    }
+
+    @Test func `ST-39 properties hold for both streams`() {
+        let (input, output) = streamsToHost(4_711, host: "example.com")
+        let level = StreamSocketSecurityLevel.negotiatedSSL.rawValue
+        #expect(
+            input.property(forKey: .socketSecurityLevelKey) as? String
+                == StreamSocketSecurityLevel.none.rawValue)
+        #expect(output.setProperty(level as NSString, forKey: .socketSecurityLevelKey))
+        for stream in [input, output] as [Foundation.Stream] {
+            #expect(stream.property(forKey: .socketSecurityLevelKey) as? String == level)
+            #expect(stream.property(forKey: .socketRemoteHostNameKey) as? String == "example.com")
+            #expect((stream.property(forKey: .socketRemotePortNumberKey) as? NSNumber)?.intValue == 4_711)
+        }
+    }
+
+    @Test func `ST-41 the security levels`() {
+        let (input, _) = streamsToHost(80)
+        for level in [StreamSocketSecurityLevel.negotiatedSSL, .tlSv1, .none] {
+            #expect(input.setProperty(level.rawValue as NSString, forKey: .socketSecurityLevelKey))
+            #expect(input.property(forKey: .socketSecurityLevelKey) as? String == level.rawValue)
+            #expect(input.setProperty(level as AnyObject, forKey: .socketSecurityLevelKey))
+        }
+        for level in [StreamSocketSecurityLevel.ssLv2, .ssLv3, .init(rawValue: "nonsense")] {
+            #expect(!input.setProperty(level.rawValue as NSString, forKey: .socketSecurityLevelKey))
+        }
+        #expect(!input.setProperty(NSNumber(value: 1), forKey: .tlsSettingsKey))
+    }
+
+    @Test(arguments: [(TestCertificates.Kind.expired, -9814), (.untrusted, -9812), (.wrongHost, -9843)])
+    func `ST-44 a refused certificate is an error and no byte is sent`(
+        kind: TestCertificates.Kind, code: Int
+    ) throws {
+        let (server, port) = try OpenSSLServer.start(kind)
+        defer { server.terminate() }
+        let findings = try failing(port, host: "localhost") {
+            _ = $0.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+        }
+        #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "\(code)"])
+    }
+
+    @Test func `ST-41 a peer that does not speak TLS`() throws {
+        let (server, port) = try PythonServer.start(.http)
+        defer { server.terminate() }
+        let findings = try failing(port) {
+            _ = $0.setProperty(
+                StreamSocketSecurityLevel.negotiatedSSL.rawValue as NSString, forKey: .socketSecurityLevelKey)
+        }
+        #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "-9800"])
+    }
+
+    @Test func `a secured connection that is cut off is an error`() throws {
+        let (server, port) = try PythonServer.start(.truncate)
+        defer { server.terminate() }
+        let findings = try onStreamThread { _ in
+            let (input, _) = streamsToHost(port, host: "localhost")
+            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            input.open()
+            let (last, bytes) = input.allBytes()
+            return ["\(last) \(bytes.count)", "\((input.streamError as NSError?)?.code ?? 0)"]
+        }
+        #expect(findings == ["-1 100000", "-9816"])
+    }
+
+    @Test(arguments: [false, true])
+    func `ST-24 ST-20 two threads, one reading and one writing`(isSecured: Bool) throws {
+        let content = pattern(3_000_000)
+        let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
+        defer { server.terminate() }
+        let (input, output) = streamsToHost(port, host: "localhost")
+        if isSecured { _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey) }
+        let ends = Ends(input: input, output: output)
+        let writer = LoopThread<Bool> { _ in
+            ends.output.open()
+            return ends.output.writeAll(content)
+        }
+        let equal = try onLoopThread { _ in
+            ends.input.open()
+            var received: [UInt8] = []
+            while received.count < content.count {
+                let (count, bytes) = ends.input.bytes()
+                if count <= 0 { break }
+                received += bytes
+            }
+            return received == content
+        }
+        #expect(equal)
+        #expect(try writer.value())
+    }
+
+    @Test(arguments: [false, true])
+    func `both streams scheduled on one loop echo everything`(isSecured: Bool) throws {
+        let content = pattern(2_000_000)
+        let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            if isSecured { _ = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey) }
+            var received: [UInt8] = []
+            var rest = content[...]
+            let notes = StreamNotes { stream, event in
+                switch event {
+                case .hasBytesAvailable: received += input.bytes(10_000).1
+                case .hasSpaceAvailable:
+                    guard !rest.isEmpty else { return }
+                    let count = rest.withUnsafeBufferPointer {
+                        output.write($0.baseAddress!, maxLength: $0.count)
+                    }
+                    rest = rest.dropFirst(max(0, count))
+                default: break
+                }
+            }
+            input.delegate = notes
+            output.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { received.count >= content.count || notes.events.contains("error") }
+            return ["\(received == content)", "\(notes.count(of: "open"))"]
+        }
+        #expect(findings == ["true", "2"])
+    }
+
+    @Test func `ST-20 the two streams on different threads`() throws {
+        let content = pattern(500_000)
+        let (server, port) = try PythonServer.start(.plainEcho)
+        defer { server.terminate() }
+        let (input, output) = streamsToHost(port)
+        let ends = Ends(input: input, output: output)
+        let writer = LoopThread<Findings> { loop in
+            var rest = content[...]
+            let notes = StreamNotes { _, event in
+                guard event == .hasSpaceAvailable, !rest.isEmpty else { return }
+                let count = rest.withUnsafeBufferPointer {
+                    ends.output.write($0.baseAddress!, maxLength: $0.count)
+                }
+                rest = rest.dropFirst(max(0, count))
+            }
+            ends.output.delegate = notes
+            ends.output.schedule(in: loop, forMode: .default)
+            ends.output.open()
+            do { try loop.run { rest.isEmpty } } catch { return ["threw \(error)"] }
+            return [notes.events.first!]
+        }
+        let findings = try onStreamThread { loop in
+            var received: [UInt8] = []
+            let notes = StreamNotes { _, event in
+                if event == .hasBytesAvailable { received += ends.input.bytes().1 }
+            }
+            ends.input.delegate = notes
+            ends.input.schedule(in: loop, forMode: .default)
+            ends.input.open()
+            try loop.run { received.count >= content.count || notes.events.contains("error") }
+            return ["\(received == content)"]
+        }
+        #expect(findings == ["true"])
+        #expect(try writer.value() == ["open"])
+    }
+
+    @Test func `a client that does not read holds the peer back`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, _) = streamsToHost(port)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            try loop.run { notes.events.contains("open") }
+            let peer = accept(descriptor, nil, nil)
+            _ = fcntl(peer, F_SETFL, O_NONBLOCK)
+            var sent = 0
+            let piece = [UInt8](repeating: 7, count: 65_536)
+            func fill() {
+                while true {
+                    let count = send(peer, piece, piece.count, Int32(MSG_NOSIGNAL))
+                    if count < 0 { return }
+                    sent += count
+                }
+            }
+            // Until passes of the loop make no more room: the kernel's buffers are full, and nobody reads.
+            var before = -1
+            while before != sent {
+                before = sent
+                fill()
+                loop.pass()
+            }
+            let events = notes.count(of: "bytes")
+            shutdown(peer, Int32(SHUT_WR))
+            let (last, bytes) = input.allBytes()
+            close(peer)
+            return ["\(events)", "\(last)", "\(bytes.count == sent)"]
+        }
+        #expect(findings == ["1", "0", "true"])
+    }
+
+    @Test func `ST-25 a thread that waits calls nobody back and a stop is not lost`() throws {
+        let listener = try TestListener()
+        let waits = DispatchSemaphore(value: 0)
+        let reader = LoopThread<Findings> { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            let ends = Ends(input: input, output: output)
+            let findings = Mutex<Findings>([])
+            loop.perform {
+                ends.input.open()
+                waits.signal()
+                let bytes = ends.input.bytes().1
+                findings.withLock { $0.append("\(bytes)") }
+            }
+            loop.add(Port(), forMode: .default)
+            let result = loop.run(in: .default, for: 30, returnAfterSourceHandled: false)
+            return findings.withLock { $0 } + ["\(result)"]
+        }
+        waits.wait()
+        let peer = listener.accept()
+        try reader.loop.perform { waits.signal() }
+        try reader.loop.waitUntilAsleep()
+        try reader.loop.stop()
+        try reader.loop.waitUntilAsleep()
+        #expect(waits.wait(timeout: .now()) == .timedOut)
+        #expect(send(peer, "x", 1, 0) == 1)
+        let findings = try reader.value()
+        #expect(findings == ["[120]", "stopped"])
+        close(peer)
+    }
+
+    @Test func `ST-12 ST-24 a stream that was polled is scheduled later`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.open()
+            output.open()
+            _ = output.writeAll([1])
+            let peer = accept(descriptor, nil, nil)
+            #expect(send(peer, "ab", 2, 0) == 2)
+            _ = input.bytes(1)
+            input.schedule(in: loop, forMode: .default)
+            try loop.run { notes.events.contains("bytes") }
+            let bytes = input.bytes().1
+            shutdown(peer, Int32(SHUT_WR))
+            try loop.run { notes.events.contains("end") }
+            close(peer)
+            return notes.events + ["\(bytes)"]
+        }
+        #expect(findings == ["bytes", "end", "[98]"])
+    }
+
+    @Test func `closing both ends the connection and opening again is an error`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port)
+            output.open()
+            _ = output.writeAll([1])
+            let peer = accept(descriptor, nil, nil)
+            output.close()
+            var bytes = [UInt8](repeating: 0, count: 10)
+            var findings = ["\(recv(peer, &bytes, 10, 0))", "\(recv(peer, &bytes, 10, 0))"]
+            close(peer)
+            input.open()
+            findings.append("\(input.streamStatus == .error) \(input.bytes().0)")
+            return findings
+        }
+        #expect(findings == ["1", "0", "true -1"])
+    }
+
+    /// `@unchecked Sendable`: each stream is used by one thread, which is what is tested.
+    private struct Ends: @unchecked Sendable {
+        let input: InputStream
+        let output: OutputStream
+    }
+}

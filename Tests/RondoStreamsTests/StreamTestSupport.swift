@@ -1,0 +1,188 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+typealias InputStream = RondoStreams.InputStream
+typealias OutputStream = RondoStreams.OutputStream
+
+/// Writes down what a stream tells it, and does what the test wants done then.
+final class StreamNotes: StreamDelegate {
+    private(set) var events: [String] = []
+    var handler: ((Foundation.Stream, Foundation.Stream.Event) -> Void)?
+
+    init(_ handler: ((Foundation.Stream, Foundation.Stream.Event) -> Void)? = nil) { self.handler = handler }
+
+    func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        note(eventCode.word)
+        handler?(aStream, eventCode)
+    }
+
+    func note(_ event: String) { events.append(event) }
+
+    func count(of event: String) -> Int { events.count { $0 == event } }
+}
+
+extension Foundation.Stream.Event {
+    var word: String {
+        switch self {
+        case .openCompleted: "open"
+        case .hasBytesAvailable: "bytes"
+        case .hasSpaceAvailable: "space"
+        case .errorOccurred: "error"
+        case .endEncountered: "end"
+        default: "unknown \(rawValue)"
+        }
+    }
+}
+
+/// What a test found out on its thread.
+typealias Findings = [String]
+
+/// Runs a test's body on a thread with a loop of its own; what it throws is its last finding.
+func onStreamThread(_ body: @escaping @Sendable (RunLoop) throws -> Findings) throws -> Findings {
+    try onLoopThread { loop in
+        do { return try body(loop) } catch { return ["threw \(error)"] }
+    }
+}
+
+extension RunLoop {
+    /// Runs until something is the case; only a failure takes long.
+    func run(inMode mode: RunLoop.Mode = .default, until isDone: () -> Bool) throws {
+        let limit = Date(timeIntervalSinceNow: 30)
+        while !isDone() {
+            let ran = run(mode: mode, before: limit)
+            if !ran || Date() > limit { throw PeerIsSilent() }
+        }
+    }
+
+    /// A few passes that wait for nothing, after which what should not come has not come.
+    func pass(inMode mode: RunLoop.Mode = .default) {
+        for _ in 0..<8 { _ = run(mode: mode, before: .distantPast) }
+    }
+}
+
+extension InputStream {
+    /// Reads once.
+    func bytes(_ capacity: Int = 65_536) -> (Int, [UInt8]) {
+        var buffer = [UInt8](repeating: 0, count: capacity)
+        let count = read(&buffer, maxLength: capacity)
+        return (count, Array(buffer.prefix(max(0, count))))
+    }
+
+    /// Reads to the end, waiting as long as that takes; the last answer is 0 or -1.
+    func allBytes(_ capacity: Int = 65_536) -> (Int, [UInt8]) {
+        var all: [UInt8] = []
+        while true {
+            let (count, bytes) = bytes(capacity)
+            if count <= 0 { return (count, all) }
+            all += bytes
+        }
+    }
+}
+
+extension OutputStream {
+    /// Writes everything, waiting as long as that takes.
+    func writeAll(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBufferPointer { write($0.baseAddress!, maxLength: $0.count) }
+            if count <= 0 { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}
+
+func pattern(_ count: Int) -> [UInt8] {
+    (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+}
+
+func temporaryPath() -> String { NSTemporaryDirectory() + "/rondo-stream-\(UUID().uuidString)" }
+
+func streamsToHost(_ port: UInt16, host: String = "127.0.0.1") -> (InputStream, OutputStream) {
+    var input: InputStream?
+    var output: OutputStream?
+    Foundation.Stream.getStreamsToHost(
+        withName: host, port: Int(port), inputStream: &input, outputStream: &output)
+    return (input!, output!)
+}
+
+func boundStreams(_ size: Int) -> (InputStream, OutputStream) {
+    var input: InputStream?
+    var output: OutputStream?
+    Foundation.Stream.getBoundStreams(withBufferSize: size, inputStream: &input, outputStream: &output)
+    return (input!, output!)
+}
+
+/// Every kind of stream that gives bytes and then ends.
+enum InputKind: String, CaseIterable, Sendable {
+    case memory, file, bound, socket, secured
+
+    /// A stream that will give `bytes`, not opened; what it needs to live; and whether it opens in `open()`.
+    func make(_ bytes: [UInt8]) throws -> (InputStream, keep: AnyObject?) {
+        switch self {
+        case .memory:
+            return (InputStream(data: Data(bytes)), nil)
+        case .file:
+            let path = temporaryPath()
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            return (InputStream(fileAtPath: path)!, Deferred { unlink(path) })
+        case .bound:
+            let (input, output) = boundStreams(max(1, bytes.count))
+            output.open()
+            _ = output.writeAll(bytes)
+            output.close()
+            return (input, nil)
+        case .socket:
+            let server = try ContentServer(bytes)
+            return (streamsToHost(server.port).0, server)
+        case .secured:
+            let path = temporaryPath()
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            let (server, port) = try PythonServer.start(.content, path)
+            let input = streamsToHost(port, host: "localhost").0
+            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            return (
+                input,
+                Deferred { [server] in
+                    unlink(path)
+                    server.terminate()
+                }
+            )
+        }
+    }
+
+    var opensAtOnce: Bool { self == .memory || self == .file || self == .bound }
+}
+
+final class Deferred {
+    private let body: () -> Void
+    init(_ body: @escaping () -> Void) { self.body = body }
+    deinit { body() }
+}
+
+/// Sends bytes to whoever connects, and closes.
+final class ContentServer {
+    private let listener: TestListener
+    var port: UInt16 { listener.port }
+
+    init(_ bytes: [UInt8]) throws {
+        let listener = try TestListener()
+        self.listener = listener
+        // The thread keeps the listener, or it might accept on a number that is another's by then.
+        Thread.detachNewThread {
+            let peer = listener.accept()
+            guard peer >= 0 else { return }
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                guard count > 0 else { break }
+                rest = rest.dropFirst(count)
+            }
+            close(peer)
+        }
+    }
+
+    deinit { shutdown(listener.descriptor, Int32(SHUT_RDWR)) }
+}
