@@ -12,7 +12,7 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "Rondo",
     products: [
-        .library(name: "RondoCore", targets: ["RondoCore"])
+        .library(name: "Rondo", targets: ["Rondo"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
@@ -35,6 +35,16 @@ let package = Package(
             name: "RondoHTTP",
             dependencies: [],
             swiftSettings: settings),
+        .target(
+            name: "RondoConnections",
+            dependencies: [
+                "RondoCore", "RondoStreams", "RondoHTTP", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "Rondo",
+            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections"],
+            swiftSettings: settings),
         // Tests.
         .target(
             name: "RondoTestSupport",
@@ -53,7 +63,27 @@ let package = Package(
             name: "RondoHTTPTests",
             dependencies: ["RondoHTTP"],
             swiftSettings: settings),
+        .testTarget(
+            name: "RondoConnectionsTests",
+            dependencies: [
+                "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
         // What needs the main thread, which no test has: a scenario an argument.
+        .executableTarget(
+            name: "RondoMainLoopProbe",
+            dependencies: ["Rondo"],
+            path: "Tests/RondoMainLoopProbe",
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoTests",
+            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe"],
+            swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
+        .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),
+        .testTarget(name: "RondoTestsQualified", dependencies: ["Rondo"], swiftSettings: settings),
+        .testTarget(name: "RondoTestsModuleSelector", dependencies: ["Rondo"], swiftSettings: settings),
+        .testTarget(name: "RondoTestsXCTest", dependencies: ["Rondo"], swiftSettings: settings),
     ]
 )

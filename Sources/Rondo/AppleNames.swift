@@ -1,0 +1,83 @@
+// Core Foundation's names and functions, thin over the Swift API: no logic here.
+
+public typealias CFRunLoop = RondoCore.RunLoop
+public typealias CFRunLoopMode = RondoCore.RunLoop.Mode
+public typealias CFRunLoopRunResult = RondoCore.RunLoop.RunResult
+public typealias CFRunLoopSource = RondoCore.RunLoop.Source
+public typealias CFRunLoopObserver = RondoCore.RunLoop.Observer
+public typealias CFRunLoopActivity = RondoCore.RunLoop.Activity
+public typealias CFRunLoopTimer = RondoCore.Timer
+public typealias CFTimeInterval = Double
+/// Seconds since the reference date, 1 January 2001.
+public typealias CFAbsoluteTime = Double
+public typealias CFIndex = Int
+public typealias CFOptionFlags = UInt
+/// Allocators are named in Core Foundation's functions and have no meaning here: pass `kCFAllocatorDefault`.
+public final class CFAllocator: Sendable {}
+public let kCFAllocatorDefault: CFAllocator? = nil
+
+public let kCFRunLoopDefaultMode = CFRunLoopMode.default
+public let kCFRunLoopCommonModes = CFRunLoopMode.common
+public let NSDefaultRunLoopMode = CFRunLoopMode.default
+public let NSRunLoopCommonModes = CFRunLoopMode.common
+/// The length of a body that was not announced.
+public let NSURLResponseUnknownLength: Int64 = -1
+
+/// `RunLoop.current`.
+@available(*, noasync, message: "A task has no thread of its own.")
+public func CFRunLoopGetCurrent() -> CFRunLoop { .current }
+
+/// `RunLoop.main`.
+public func CFRunLoopGetMain() -> CFRunLoop { .main }
+
+/// Runs the current loop's default mode until it is stopped or empty (rule RL-34).
+@available(*, noasync, message: "It blocks the thread.")
+public func CFRunLoopRun() {
+    _ = RunLoop.current.run(in: .default, for: .infinity, returnAfterSourceHandled: false)
+}
+
+/// `RunLoop.run(in:for:returnAfterSourceHandled:)` of the current loop.
+@available(*, noasync, message: "It blocks the thread.")
+@discardableResult
+public func CFRunLoopRunInMode(
+    _ mode: CFRunLoopMode, _ seconds: CFTimeInterval, _ returnAfterSourceHandled: Bool
+) -> CFRunLoopRunResult {
+    RunLoop.current.run(in: mode, for: seconds, returnAfterSourceHandled: returnAfterSourceHandled)
+}
+
+public func CFRunLoopStop(_ loop: CFRunLoop?) { loop?.stop() }
+
+public func CFRunLoopWakeUp(_ loop: CFRunLoop?) { loop?.wakeUp() }
+
+public func CFRunLoopIsWaiting(_ loop: CFRunLoop?) -> Bool { loop?.isWaiting ?? false }
+
+public func CFRunLoopCopyCurrentMode(_ loop: CFRunLoop?) -> CFRunLoopMode? { loop?.currentMode }
+
+public func CFRunLoopCopyAllModes(_ loop: CFRunLoop?) -> [CFRunLoopMode] { loop?.allModes ?? [] }
+
+public func CFRunLoopAddCommonMode(_ loop: CFRunLoop?, _ mode: CFRunLoopMode) { loop?.addCommonMode(mode) }
+
+/// Queues a block without waking the loop (rule RL-61).
+public func CFRunLoopPerformBlock(
+    _ loop: CFRunLoop?, _ mode: CFRunLoopMode, _ block: sending @escaping () -> Void
+) {
+    loop?.performWithoutWaking(inModes: [mode], block: block)
+}
+
+public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
+
+extension String {
+    /// This string with every character percent-escaped that a URL cannot hold as it is.
+    public func addingPercentEscapes(using encoding: Encoding) -> String? {
+        guard let bytes = data(using: encoding) else { return nil }
+        let allowed = Set(
+            "!$&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~#[]%".utf8)
+        return bytes.reduce(into: "") { text, byte in
+            if allowed.contains(byte) {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// Core Foundation's run loop timers: thin, no logic. An interval of 0 or less means "fires once" (rule TM-7); flags
+// and order are ignored, as they are on Apple's systems (rule TM-23).
+
+/// What is handed to a timer's callback.
+public struct CFRunLoopTimerContext: @unchecked Sendable {
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at here.
+
+    public var version: CFIndex
+    public var info: UnsafeMutableRawPointer?
+
+    public init(version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil) {
+        self.version = version
+        self.info = info
+    }
+}
+
+public typealias CFRunLoopTimerCallBack = @Sendable (CFRunLoopTimer?, UnsafeMutableRawPointer?) -> Void
+
+/// `Timer(fire:interval:repeats:block:)`.
+public func CFRunLoopTimerCreate(
+    _ allocator: CFAllocator?, _ fireDate: CFAbsoluteTime, _ interval: CFTimeInterval, _ flags: CFOptionFlags,
+    _ order: CFIndex, _ callout: @escaping CFRunLoopTimerCallBack,
+    _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
+) -> CFRunLoopTimer? {
+    let context = context?.pointee
+    return CFRunLoopTimerCreateWithHandler(allocator, fireDate, interval, flags, order) { timer in
+        callout(timer, context?.info)
+    }
+}
+
+/// `Timer(fire:interval:repeats:block:)`.
+public func CFRunLoopTimerCreateWithHandler(
+    _ allocator: CFAllocator?, _ fireDate: CFAbsoluteTime, _ interval: CFTimeInterval, _ flags: CFOptionFlags,
+    _ order: CFIndex, _ block: @escaping @Sendable (CFRunLoopTimer?) -> Void
+) -> CFRunLoopTimer? {
+    CFRunLoopTimer(
+        fire: Date(timeIntervalSinceReferenceDate: fireDate), interval: interval, repeats: interval > 0,
+        block: block)
+}
+
+public func CFRunLoopTimerGetNextFireDate(_ timer: CFRunLoopTimer?) -> CFAbsoluteTime {
+    timer?.fireDate.timeIntervalSinceReferenceDate ?? 0
+}
+
+public func CFRunLoopTimerSetNextFireDate(_ timer: CFRunLoopTimer?, _ fireDate: CFAbsoluteTime) {
+    timer?.fireDate = Date(timeIntervalSinceReferenceDate: fireDate)
+}
+
+public func CFRunLoopTimerGetInterval(_ timer: CFRunLoopTimer?) -> CFTimeInterval { timer?.timeInterval ?? 0 }
+
+public func CFRunLoopTimerDoesRepeat(_ timer: CFRunLoopTimer?) -> Bool { (timer?.timeInterval ?? 0) > 0 }
+
+public func CFRunLoopTimerGetOrder(_ timer: CFRunLoopTimer?) -> CFIndex { 0 }
+
+public func CFRunLoopTimerInvalidate(_ timer: CFRunLoopTimer?) { timer?.invalidate() }
+
+public func CFRunLoopTimerIsValid(_ timer: CFRunLoopTimer?) -> Bool { timer?.isValid ?? false }
+
+public func CFRunLoopTimerGetTolerance(_ timer: CFRunLoopTimer?) -> CFTimeInterval { timer?.tolerance ?? 0 }
+
+public func CFRunLoopTimerSetTolerance(_ timer: CFRunLoopTimer?, _ tolerance: CFTimeInterval) {
+    timer?.tolerance = tolerance
+}

@@ -1,0 +1,22 @@
+// Declared here and not only re-exported, so that `Rondo.RunLoop`, `Rondo::RunLoop` and
+// `import class Rondo.RunLoop` all resolve.
+
+public typealias RunLoop = RondoCore.RunLoop
+public typealias Timer = RondoCore.Timer
+public typealias Port = RondoCore.Port
+public typealias InputStream = RondoStreams.InputStream
+public typealias OutputStream = RondoStreams.OutputStream
+
+// Cocoa's names.
+
+public typealias NSRunLoop = RondoCore.RunLoop
+public typealias NSTimer = RondoCore.Timer
+public typealias NSInputStream = RondoStreams.InputStream
+public typealias NSOutputStream = RondoStreams.OutputStream
+public typealias CFReadStream = RondoStreams.InputStream
+public typealias CFWriteStream = RondoStreams.OutputStream
+public typealias NSURLConnection = URLConnection
+public typealias NSURLConnectionDelegate = URLConnectionDelegate
+public typealias NSURLConnectionDataDelegate = URLConnectionDataDelegate
+public typealias NSURLDownload = URLDownload
+public typealias NSURLDownloadDelegate = URLDownloadDelegate

@@ -1,0 +1,310 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// One request and its response, by one codec over one channel.
+///
+/// Used inside the gate of the load that owns it.
+final class HTTPExchange {
+    enum Event {
+        case diagnostic(URLConnection.Diagnostic)
+        /// Bytes of the request's body went out: now, so far, in all.
+        case sent(Int, total: Int, expected: Int)
+        case head(ResponseHead, bodyLength: Int64?)
+        case body(Data)
+        /// The response is complete.
+        case end
+        case failed(LoadFailure)
+    }
+
+    private enum Phase {
+        case opening
+        case open
+        /// Over: no event comes any more.
+        case closed
+    }
+
+    /// Bytes of a body that are handed to the channel at once, so that progress is reported on the way.
+    private static let writeSize = 128 * 1024
+    let link: HTTPLink
+    private let request: OutgoingRequest
+    private let onEvent: (Event) -> Void
+    private var phase: Phase
+
+    // What is to be sent: the head, then the body.
+    private var headBytes: [UInt8] = []
+    private var headSent = 0
+    private var bodySent = 0
+    private var sendFailure: ChannelError?
+
+    // What was received and not read yet.
+    private var buffer = ReceiveBuffer()
+    private var filled = 0
+    private var consumed = 0
+    private var sawEnd = false
+    /// The end came without TLS's close_notify: somebody in between could have made it.
+    private var endIsForgeable = false
+    private var bodyReceived: Int64 = 0
+
+    /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
+    private(set) var isPaused = false
+
+    init(_ request: OutgoingRequest, over link: HTTPLink, onEvent: @escaping (Event) -> Void) {
+        self.request = request
+        self.link = link
+        self.onEvent = onEvent
+        phase = link.channel.isOpen ? .open : .opening
+    }
+
+    /// Whether the server cannot have acted on the request: the kept connection was dead when it was used, or
+    /// at least gave no sign of life, and the request does no harm if it arrives twice.
+    var mayBeSentAgain: Bool {
+        link.isReused && !link.codec.hasReceivedAnyByteOfResponse && (request.isIdempotent || nothingWasSent)
+    }
+
+    private var nothingWasSent: Bool { headSent == 0 }
+
+    private var isSent: Bool { headSent == headBytes.count && bodySent == request.body.count }
+
+    // MARK: - Running
+
+    /// Starts sending, now or once the channel is open.
+    func begin() {
+        link.channel.handler = { [unowned self] in handle($0) }
+        do throws(HTTP1Error) {
+            try link.codec.send(head: request.head, body: request.framing, into: &headBytes)
+        } catch {
+            return fail(.http(error))
+        }
+        switch phase {
+        case .opening: link.channel.open()
+        case .open: didOpen()
+        case .closed: break
+        }
+    }
+
+    /// Ends the exchange without a further event. Whoever calls disposes of the link.
+    func abandon() {
+        phase = .closed
+        link.channel.handler = nil
+    }
+
+    /// The rest of a response that nobody wants: if it is here already, the link can still serve another request;
+    /// it is not waited for.
+    func discardRest() {
+        guard case .open = phase else { return }
+        abandon()
+        while true {
+            let input = UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
+            do throws(HTTP1Error) {
+                switch try link.codec.nextEvent(from: input, consumed: &consumed) {
+                case .informational, .response, .body, .bodyRange, .trailers: continue
+                case .end, .needMoreData, .paused, .closed, .switchedProtocol: return
+                }
+            } catch {
+                // A codec that has failed cannot be reused, and that is all that matters here.
+                return
+            }
+        }
+    }
+
+    /// Something has come that was not read yet: the server is not to blame for the time that passes.
+    var hasUnreadInput: Bool {
+        guard case .open = phase else { return false }
+        return consumed < filled || !link.channel.isAliveWhenIdle
+    }
+
+    func pause() {
+        isPaused = true
+        link.channel.wantsRead = false
+    }
+
+    func resume() {
+        guard isPaused, case .open = phase else { return }
+        isPaused = false
+        link.channel.wantsRead = true
+        parse()
+    }
+
+    private func handle(_ event: SocketChannel.Event) {
+        switch event {
+        case .resolving(let host): onEvent(.diagnostic(.resolving(host: host)))
+        case .connecting(let address): onEvent(.diagnostic(.connecting(address: address.description)))
+        case .connected(let address): onEvent(.diagnostic(.connected(address: address.description)))
+        case .secured(let version, let cipher, let subject):
+            onEvent(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
+        case .open: didOpen()
+        case .readable: receive()
+        case .writable: send()
+        case .failed(let error): fail(.channel(error))
+        }
+    }
+
+    private func didOpen() {
+        phase = .open
+        onEvent(.diagnostic(.requestHead(String(decoding: headBytes, as: UTF8.self))))
+        link.channel.wantsRead = true
+        send()
+    }
+
+    private func fail(_ failure: LoadFailure) {
+        guard phase != .closed else { return }
+        abandon()
+        onEvent(.failed(failure))
+    }
+
+    // MARK: - Sending
+
+    private func send() {
+        guard case .open = phase, sendFailure == nil else { return }
+        do throws(ChannelError) {
+            while headSent < headBytes.count {
+                let count = try headBytes.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+                    try write(UnsafeRawBufferPointer(bytes)[headSent...])
+                }
+                guard count > 0 else {
+                    link.channel.wantsWrite = true
+                    return
+                }
+                headSent += count
+            }
+            while bodySent < request.body.count {
+                let end = min(request.body.count, bodySent + Self.writeSize)
+                // `Data` knows no typed throws.
+                let count = try request.body.withUnsafeBytes { bytes in
+                    Result { () throws(ChannelError) in try write(bytes[bodySent..<end]) }
+                }.get()
+                guard count > 0 else {
+                    link.channel.wantsWrite = true
+                    return
+                }
+                bodySent += count
+                onEvent(.sent(count, total: bodySent, expected: request.body.count))
+                guard case .open = phase else { return }
+            }
+        } catch {
+            // The server may have answered before it closed: what it said is worth more than our error.
+            sendFailure = error
+            link.channel.wantsWrite = false
+            return
+        }
+        link.channel.wantsWrite = false
+        finishSending()
+    }
+
+    private func write(_ bytes: Slice<UnsafeRawBufferPointer>) throws(ChannelError) -> Int {
+        try link.channel.write(UnsafeRawBufferPointer(rebasing: bytes))
+    }
+
+    private func finishSending() {
+        do throws(HTTP1Error) {
+            // The codec counts the body; to one of known length it adds nothing.
+            _ = try link.codec.frame(bodyOf: request.body.count)
+            var nothing: [UInt8] = []
+            try link.codec.sendEnd(into: &nothing)
+        } catch {
+            fail(.http(error))
+        }
+    }
+
+    // MARK: - Receiving
+
+    private func receive() {
+        guard case .open = phase, !isPaused else { return }
+        if consumed == filled {
+            consumed = 0
+            filled = 0
+            if buffer.isShared { buffer = ReceiveBuffer() }
+        }
+        do throws(ChannelError) {
+            // TLS gives a record at a time; a pass is worth more than that.
+            fill: while filled < ReceiveBuffer.capacity {
+                let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
+                switch try link.channel.read(into: room) {
+                case .bytes(let count):
+                    filled += count
+                    if !link.channel.hasBufferedBytes && count < room.count { break fill }
+                case .wouldBlock:
+                    break fill
+                case .end:
+                    sawEnd = true
+                    break fill
+                case .truncated:
+                    sawEnd = true
+                    endIsForgeable = true
+                    break fill
+                }
+            }
+        } catch {
+            parse()
+            return fail(.channel(sendFailure ?? error))
+        }
+        parse()
+    }
+
+    /// Takes what can be told from the received bytes, an event at a time: each may pause or end the exchange.
+    private func parse() {
+        while case .open = phase, !isPaused {
+            let event: HTTP1Event
+            do throws(HTTP1Error) {
+                let input = UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
+                event = try link.codec.nextEvent(from: input, consumed: &consumed)
+            } catch {
+                if let sendFailure, case .peer(.closedBeforeResponse) = error {
+                    return fail(.channel(sendFailure))
+                }
+                return fail(.http(error))
+            }
+            switch event {
+            case .informational(let head):
+                onEvent(.diagnostic(.responseHead(Self.text(of: head))))
+            case .response(let head, let bodyLength):
+                onEvent(.diagnostic(.responseHead(Self.text(of: head))))
+                guard case .open = phase else { return }
+                onEvent(.head(head, bodyLength: bodyLength))
+            case .bodyRange(let range):
+                bodyReceived += Int64(range.count)
+                onEvent(.body(buffer.data(range)))
+            case .trailers, .body:
+                break
+            case .needMoreData:
+                guard sawEnd else { return }
+                link.codec.receiveEnd()
+                sawEnd = false
+            case .end where endIsForgeable && !sawEnd:
+                // Nothing but the end of the connection has ended the body (RFC 9112 §9.8).
+                return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
+            case .end, .paused, .closed, .switchedProtocol:
+                let isWhole = if case .end = event { true } else { false }
+                abandon()
+                return onEvent(
+                    isWhole ? .end : .failed(.http(.peer(.closedBeforeResponse))))
+            }
+        }
+    }
+
+    /// Whether the link can serve another request.
+    var isReusable: Bool {
+        link.codec.canBeReused && isSent && sendFailure == nil && !sawEnd && consumed == filled
+    }
+
+    private static func text(of head: ResponseHead) -> String {
+        var text = "\(head.version) \(head.status) \(head.reason)\r\n"
+        for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
+        return text
+    }
+}
+
+/// A channel and the codec that speaks over it; both live as long as the connection to the server.
+final class HTTPLink {
+    let channel: SocketChannel
+    let key: PoolKey
+    var codec = HTTP1Connection()
+    /// It has served a request before.
+    var isReused = false
+
+    init(_ channel: SocketChannel, key: PoolKey) {
+        self.channel = channel
+        self.key = key
+    }
+}

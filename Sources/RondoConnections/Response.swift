@@ -1,0 +1,113 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// Foundation's response, mended where Foundation on Linux answers wrongly.
+final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
+    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    private let announcedLength: Int64
+
+    init?(url: URL, head: ResponseHead, bodyLength: Int64?) {
+        announcedLength = Self.announcedLength(head, bodyLength: bodyLength)
+        var fields: [String: String] = [:]
+        for (name, value) in head.fields {
+            // Fields that come again are one list (RFC 9110 §5.3).
+            if let known = fields[name] { fields[name] = known + ", " + value } else { fields[name] = value }
+        }
+        super.init(
+            url: url, statusCode: head.status, httpVersion: head.version.description, headerFields: fields)
+    }
+
+    required init?(coder: NSCoder) {
+        announcedLength = coder.decodeInt64(forKey: Self.lengthKey)
+        super.init(coder: coder)
+    }
+
+    override func encode(with coder: NSCoder) {
+        super.encode(with: coder)
+        coder.encode(announcedLength, forKey: Self.lengthKey)
+    }
+
+    private static let lengthKey = "RondoAnnouncedLength"
+
+    /// The announced length, or -1 where it is unknown (rule UC-25). To HEAD it is the one that GET would have.
+    private static func announcedLength(_ head: ResponseHead, bodyLength: Int64?) -> Int64 {
+        if let length = bodyLength, length > 0 { return length }
+        if let field = head.fields.values(for: "Content-Length").first, let length = Int64(field) {
+            return length
+        }
+        return bodyLength ?? -1
+    }
+
+    override var expectedContentLength: Int64 { announcedLength }
+
+    /// The charset that Content-Type names (rule UC-26); Foundation knows the parameter in lower case only.
+    override var textEncodingName: String? {
+        value(forHTTPHeaderField: "Content-Type").flatMap { FieldParameters.of($0)["charset"] }
+    }
+
+    /// A name under which the body can be saved (rule UC-26): from Content-Disposition, the URL's last path
+    /// component, its host, or "unknown". It never holds a path separator.
+    override var suggestedFilename: String? {
+        SuggestedFilename.from(
+            contentDisposition: value(forHTTPHeaderField: "Content-Disposition"), url: url)
+    }
+}
+
+enum SuggestedFilename {
+    static func from(contentDisposition: String?, url: URL?) -> String {
+        let last = url.map(\.lastPathComponent) ?? ""
+        let candidates = [contentDisposition.flatMap(name(in:)), last, url?.host]
+        return candidates.lazy.compactMap { $0.flatMap(harmless) }.first ?? "unknown"
+    }
+
+    /// What is left of a name once nothing in it can lead to another folder; nil if that is nothing.
+    private static func harmless(_ name: String) -> String? {
+        let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init) ?? ""
+        let printable = String(last.unicodeScalars.filter { $0.value >= 32 && $0.value != 127 })
+        let trimmed = printable.trimmingCharacters(in: .whitespaces)
+        return ["", ".", ".."].contains(trimmed) ? nil : trimmed
+    }
+
+    /// The `filename*` or `filename` parameter (RFC 6266); the former wins, in UTF-8 or not at all.
+    private static func name(in disposition: String) -> String? {
+        let parameters = FieldParameters.of(disposition)
+        if let extended = parameters["filename*"] {
+            let parts = extended.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+            if parts.count == 3, parts[0].lowercased() == "utf-8",
+                let decoded = String(parts[2]).removingPercentEncoding
+            {
+                return decoded
+            }
+        }
+        return parameters["filename"]
+    }
+}
+
+/// The parameters behind a header field's value: `text/html; charset=utf-8`.
+enum FieldParameters {
+    /// By name in lower case; the first of a name counts.
+    static func of(_ value: String) -> [String: String] {
+        var parameters: [String: String] = [:]
+        var rest = value[...]
+        while let semicolon = rest.firstIndex(of: ";") {
+            rest = rest[rest.index(after: semicolon)...].drop(while: { $0 == " " || $0 == "\t" })
+            guard let equals = rest.firstIndex(of: "=") else { break }
+            let name = rest[..<equals].trimmingCharacters(in: .whitespaces).lowercased()
+            rest = rest[rest.index(after: equals)...].drop(while: { $0 == " " || $0 == "\t" })
+            var text = ""
+            if rest.first == "\"" {
+                rest = rest.dropFirst()
+                while let character = rest.popFirst(), character != "\"" {
+                    text.append(character == "\\" ? rest.popFirst() ?? character : character)
+                }
+            } else {
+                let end = rest.firstIndex(of: ";") ?? rest.endIndex
+                text = rest[..<end].trimmingCharacters(in: .whitespaces)
+                rest = rest[end...]
+            }
+            if parameters[name] == nil { parameters[name] = text }
+        }
+        return parameters
+    }
+}

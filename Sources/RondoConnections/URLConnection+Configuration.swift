@@ -1,0 +1,32 @@
+internal import FoundationNetworking
+internal import RondoCore
+public import RondoStreams
+
+extension URLConnection {
+    /// Settings that Apple's `URLRequest` has no place for.
+    public struct Configuration: Sendable {
+        /// How the server is verified, and which TLS versions are spoken.
+        public var tls = TLSSettings()
+
+        /// Told what happens below the delegate's methods, as it happens, on the thread that serves the
+        /// connection; for logs and for `rondo fetch -v`.
+        public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?
+
+        public init() {}
+    }
+
+    /// A step of a load that the delegate is not told about.
+    public enum Diagnostic: Sendable, Equatable {
+        case resolving(host: String)
+        case connecting(address: String)
+        case connected(address: String)
+        case secured(version: String, cipher: String, subject: String)
+        /// The request goes over a connection that was kept.
+        case reusing(address: String)
+        /// Request line and header fields, each line ended by CR LF.
+        case requestHead(String)
+        /// Status line and header fields, each line ended by CR LF; interim responses too.
+        case responseHead(String)
+        case closed(reason: String)
+    }
+}

@@ -1,0 +1,232 @@
+public import FoundationNetworking
+internal import Logging
+public import RondoCore
+internal import Synchronization
+
+/// Loads a URL and tells a delegate about it, driven by the run loops and modes that it is scheduled in.
+///
+/// A connection that starts at once is scheduled in the default mode of the loop of the thread that made it
+/// (rule UC-3). To choose loop and mode, create it with `startImmediately: false`, `schedule(in:forMode:)` it
+/// and `start()` it: after the start the schedule is fixed. While its loop runs in other modes only, or not
+/// at all, the load stands still: no callback comes, the kernel's buffer fills, and the server has to wait.
+///
+/// The delegate is retained from the start to the last callback, and so is the connection (rule UC-15). Any
+/// thread may schedule, start and cancel. The counterpart of Apple's `NSURLConnection`.
+open class URLConnection: NSObject, @unchecked Sendable {
+    // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
+
+    /// The delegate need not be Sendable.
+    ///
+    /// `@unchecked Sendable`: it is handed over when the connection is made, and one callback at a time gets it.
+    struct Delegate: @unchecked Sendable {
+        let object: Any?
+    }
+
+    private enum Phase {
+        case created, started, ended
+    }
+
+    private struct State {
+        var phase = Phase.created
+        var isCancelled = false
+        var places: [Loader.Place] = []
+        var queue: OperationQueue?
+        var delegate: Delegate
+        var currentRequest: URLRequest
+        var configuration = Configuration()
+        var loader: Loader?
+        var hasWarned = false
+
+        mutating func letGo() -> Delegate {
+            defer {
+                delegate = Delegate(object: nil)
+                loader = nil
+            }
+            return delegate
+        }
+
+        /// One warning for each connection.
+        mutating func complain(_ sentence: String) -> String? {
+            defer { hasWarned = true }
+            return hasWarned ? nil : sentence
+        }
+    }
+
+    static let log = Logger(label: "rondo.connections")
+
+    /// The request as it was when the connection was made.
+    public let originalRequest: URLRequest
+    private let state: Mutex<State>
+
+    // MARK: - Making
+
+    /// Whether a connection can be made for `request`: an http or https URL with a host.
+    open class func canHandle(_ request: URLRequest) -> Bool {
+        CanonicalRequest.of(request) != nil
+    }
+
+    /// A connection that starts at once, in the default mode of the calling thread's loop.
+    ///
+    /// - Parameter delegate: An object that conforms to `URLConnectionDataDelegate`; retained until the end.
+    /// - Returns: Nil if no connection can be made for the request (rule UC-1).
+    public convenience init?(request: URLRequest, delegate: Any?) {
+        self.init(request: request, delegate: delegate, startImmediately: true)
+    }
+
+    /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection can
+    ///   be scheduled and configured.
+    public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
+        guard Self.canHandle(request) else { return nil }
+        originalRequest = request
+        state = Mutex(State(delegate: Delegate(object: delegate), currentRequest: request))
+        super.init()
+        if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
+    }
+
+    // MARK: - Before the start
+
+    /// Loop and mode for the whole load. Several may be given; `.common` stands for every common mode.
+    ///
+    /// After the start it has no effect, and is warned about in the log once (rule UC-7).
+    open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = Loader.Place(loop: runLoop, mode: mode)
+        let complaint = state.withLock { state -> String? in
+            guard state.phase == .created, !state.isCancelled else {
+                return state.complain(
+                    "schedule(in:forMode:) after start() has no effect: schedule, then start.")
+            }
+            guard state.queue == nil else {
+                return state.complain(
+                    "A connection has either a schedule or a delegate queue; the queue was there first.")
+            }
+            if !state.places.contains(place) { state.places.append(place) }
+            return nil
+        }
+        warn(complaint)
+    }
+
+    /// Takes one loop and mode back, before the start.
+    open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = Loader.Place(loop: runLoop, mode: mode)
+        let complaint = state.withLock { state -> String? in
+            guard state.phase == .created else {
+                // After the end it is not needed, and harmless (rule UC-6).
+                guard state.phase == .started else { return nil }
+                return state.complain("unschedule(from:forMode:) after start() has no effect.")
+            }
+            state.places.removeAll { $0 == place }
+            return nil
+        }
+        warn(complaint)
+    }
+
+    /// Has callbacks made as operations of `queue`, in order and one at a time (rules UC-9 to UC-11).
+    ///
+    /// Set before `start()` and without a schedule, no run loop of the program is needed. Set on a connection
+    /// that started at once, the load still needs the loop and mode that it started in.
+    open func setDelegateQueue(_ queue: OperationQueue?) {
+        let complaint = state.withLock { state -> String? in
+            guard state.places.isEmpty || state.phase != .created else {
+                return state.complain(
+                    "A connection has either a schedule or a delegate queue; the schedule was there first.")
+            }
+            state.queue = queue
+            return nil
+        }
+        warn(complaint)
+    }
+
+    /// Settings beyond the request. Set after the start they have no effect on a connection being made.
+    open var configuration: Configuration {
+        get { state.withLock { $0.configuration } }
+        set { state.withLock { $0.configuration = newValue } }
+    }
+
+    // MARK: - Running
+
+    /// Starts the load. Without schedule and queue it runs in the default mode of the calling thread's loop.
+    /// A second call changes nothing.
+    open func start() {
+        begin(on: RunLoop.currentLoop(), ignoringQueue: false)
+    }
+
+    private func begin(on current: RunLoop, ignoringQueue: Bool) {
+        let loader = state.withLock { state -> Loader? in
+            guard state.phase == .created, !state.isCancelled else { return nil }
+            if state.places.isEmpty {
+                let loop = state.queue == nil || ignoringQueue ? current : RunLoop.loader
+                state.places = [Loader.Place(loop: loop, mode: .default)]
+            }
+            state.phase = .started
+            let loader = Loader(self, request: originalRequest, places: state.places)
+            state.loader = loader
+            return loader
+        }
+        loader?.start()
+    }
+
+    /// Ends the load: no callback follows, not even a failure (rule UC-17).
+    ///
+    /// Allowed inside a callback. From another thread than the loop's a callback already begun may still finish.
+    open func cancel() {
+        let (loader, released) = state.withLock { state -> (Loader?, Delegate?) in
+            guard !state.isCancelled, state.phase != .ended else { return (nil, nil) }
+            state.isCancelled = true
+            return (state.loader, state.letGo())
+        }
+        loader?.cancel()
+        withExtendedLifetime(released) {}
+    }
+
+    /// The request as it stands: after canonicalisation and redirects (rule UC-14).
+    public var currentRequest: URLRequest { state.withLock { $0.currentRequest } }
+
+    // MARK: - For the load
+
+    enum Standing {
+        case notStarted
+        case running([Loader.Place])
+        case over
+    }
+
+    var standing: Standing {
+        state.withLock { state in
+            if state.isCancelled { return .over }
+            switch state.phase {
+            case .created: return .notStarted
+            case .started: return .running(state.places)
+            case .ended: return .over
+            }
+        }
+    }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    var delegateQueue: OperationQueue? { state.withLock { $0.queue } }
+
+    var delegate: Delegate { state.withLock { $0.delegate } }
+
+    func setCurrentRequest(_ request: URLRequest) {
+        state.withLock { $0.currentRequest = request }
+    }
+
+    func report(_ diagnostic: Diagnostic) {
+        configuration.onDiagnostic?(diagnostic)
+    }
+
+    /// The load is over: the delegate is let go (rule UC-15).
+    func didEnd() {
+        // What is released must not be released under the lock.
+        let released = state.withLock { state in
+            state.phase = .ended
+            return state.letGo()
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    // MARK: - Misuse
+
+    private func warn(_ complaint: String?) {
+        guard let complaint else { return }
+        Self.log.warning("\(originalRequest.url?.absoluteString ?? "a connection"): \(complaint)")
+    }
+}

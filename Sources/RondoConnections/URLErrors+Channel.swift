@@ -1,0 +1,50 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoStreams
+
+extension URLErrors {
+    /// The code for what went wrong below HTTP.
+    static func code(of error: ChannelError) -> URLError.Code {
+        switch error {
+        case .resolve(let error):
+            switch error.kind {
+            case .unknownHost: .cannotFindHost
+            case .lookupFailed: .dnsLookupFailed
+            case .tooManyLookups: .resourceUnavailable
+            }
+        case .connect(_, _, let errors): code(ofConnect: errors)
+        case .broken: .networkConnectionLost
+        case .tls(let error): code(of: error)
+        }
+    }
+
+    /// The last attempt counts: it was the last hope.
+    private static func code(ofConnect errors: [SocketError]) -> URLError.Code {
+        switch errors.last?.code {
+        case ENETUNREACH, ENETDOWN: .notConnectedToInternet
+        case ETIMEDOUT: .timedOut
+        default: .cannotConnectToHost
+        }
+    }
+
+    private static func code(of error: TLSError) -> URLError.Code {
+        switch error.reason {
+        case .certificate(let problem):
+            switch problem.kind {
+            case .expired: .serverCertificateHasBadDate
+            case .notYetValid: .serverCertificateNotYetValid
+            case .unknownIssuer: .serverCertificateHasUnknownRoot
+            case .selfSigned, .hostNameMismatch, .revoked, .other: .serverCertificateUntrusted
+            }
+        case .alert(let alert):
+            switch alert.number {
+            case 42...46, 48: .clientCertificateRejected
+            case 116: .clientCertificateRequired
+            default: .secureConnectionFailed
+            }
+        case .system: .networkConnectionLost
+        case .protocolVersion, .closedDuringHandshake, .notTLS, .protocolViolation, .settings:
+            .secureConnectionFailed
+        }
+    }
+}

@@ -1,0 +1,114 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Why a load ended without a response, as its own layers know it; `URLErrors` turns it into what callers get.
+enum LoadFailure: Error, Equatable {
+    case channel(ChannelError)
+    case http(HTTP1Error)
+    case timedOut(seconds: Double)
+    case tooManyRedirects(Int)
+    case redirectWithoutLocation(status: Int)
+    case unsupportedRedirect(URL)
+    case canonicalRequestRefused
+    case unsupportedURL
+    case bodyStreamUnsupported
+    case collectedTooMuch(Int)
+    case noRunLoop
+}
+
+/// The one place where failures become `URLError`s (rule UC-59).
+enum URLErrors {
+    /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59 wants.
+    private static let failingURLStringKey = "NSErrorFailingURLStringKey"
+
+    static func error(_ failure: LoadFailure, url: URL?) -> URLError {
+        let (code, sentence, cause) = explain(failure, host: url?.host ?? "the server")
+        return error(code, sentence, url: url, cause: cause)
+    }
+
+    static func error(
+        _ code: URLError.Code, _ sentence: String, url: URL?, cause: (any Error)? = nil
+    ) -> URLError {
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: sentence]
+        if let url {
+            userInfo[NSURLErrorFailingURLErrorKey] = url
+            userInfo[failingURLStringKey] = url.absoluteString
+        }
+        if let cause { userInfo[NSUnderlyingErrorKey] = cause }
+        return URLError(_nsError: NSError(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo))
+    }
+
+    private static func explain(
+        _ failure: LoadFailure, host: String
+    ) -> (URLError.Code, String, (any Error)?) {
+        switch failure {
+        case .channel(let error):
+            return (code(of: error), error.description, error.underlyingError)
+        case .http(let error):
+            return (code(of: error), "\(host): \(error.description)", nil)
+        case .timedOut(let seconds):
+            return (
+                .timedOut,
+                "Nothing came from \(host) for \(seconds.formatted()) s. Raise the request's timeoutInterval if "
+                    + "the server may take longer.", nil
+            )
+        case .tooManyRedirects(let count):
+            return (
+                .httpTooManyRedirects,
+                "\(host) redirected more than \(count) times; the last redirect was not followed.",
+                nil
+            )
+        case .redirectWithoutLocation(let status):
+            return (
+                .redirectToNonExistentLocation,
+                "\(host) answered \(status), a redirect, without a Location that can be followed.", nil
+            )
+        case .unsupportedRedirect(let target):
+            return (
+                .unsupportedURL,
+                "\(host) redirected to \(target.absoluteString), which is neither http nor https.", nil
+            )
+        case .canonicalRequestRefused:
+            return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
+        case .unsupportedURL:
+            return (.unsupportedURL, "Only http and https URLs with a host can be loaded.", nil)
+        case .bodyStreamUnsupported:
+            return (
+                .requestBodyStreamExhausted,
+                "The body stream of the request to \(host) cannot be sent; hand the body over as httpBody.",
+                nil
+            )
+        case .noRunLoop:
+            return (
+                .cannotLoadFromNetwork,
+                "The calling thread's run loop could not run; the log says why (file descriptors, as a rule).",
+                nil
+            )
+        case .collectedTooMuch(let limit):
+            return (
+                .dataLengthExceedsMaximum,
+                "The response of \(host) is longer than the \(limit) bytes that are collected in memory; take it "
+                    + "as it comes, with a delegate.", nil
+            )
+        }
+    }
+
+    private static func code(of error: HTTP1Error) -> URLError.Code {
+        switch error {
+        case .local: return .badURL
+        case .peer(let peer):
+            switch peer {
+            case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead, .truncatedBody:
+                return .networkConnectionLost
+            case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
+                .invalidLineEnd,
+                .invalidContentLength, .conflictingContentLengths, .contentLengthWithTransferEncoding,
+                .transferEncodingInHTTP10, .unsupportedTransferCoding, .invalidChunk,
+                .unexpectedSwitchingProtocols, .unsolicitedBytes, .exceeded:
+                return .badServerResponse
+            }
+        }
+    }
+}

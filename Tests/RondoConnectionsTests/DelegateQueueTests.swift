@@ -1,0 +1,146 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Callbacks as operations of a queue.
+@Suite(.timeLimit(.minutes(5))) struct DelegateQueueTests {
+    private static func server(_ body: String = longText(400_000)) throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(body: body)
+            }
+        }
+    }
+
+    private static func queue(width: Int) -> OperationQueue {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = width
+        return queue
+    }
+
+    @Test func `UC-9 a queue set before start needs no run loop`() throws {
+        let server = try Self.server()
+        let recorder = Recorder()
+        let connection = URLConnection(
+            request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+        connection?.setDelegateQueue(Self.queue(width: 1))
+        connection?.start()
+        try waitFor("the end of the load") { recorder.isDone ? () : nil }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(recorder.hasBody(longText(400_000)))
+    }
+
+    @Test func `UC-10 with a queue on an immediate start the loop still drives the load`() throws {
+        let server = try Self.server()
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            recorder.loop = loop
+            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            connection?.setDelegateQueue(Self.queue(width: 1))
+            loop.runInVain(.tracking)
+            #expect(server.accepted == 0)
+            #expect(recorder.calls == [])
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(recorder.places == ["another thread"])
+    }
+
+    @Test func `UC-11 callbacks come in order and one at a time, however wide the queue`() throws {
+        let server = try Self.server(longText(3_000_000))
+        let inside = Box(0)
+        let overlaps = Box(0)
+        let recorder = Recorder { _, _ in
+            if inside.value != 0 { overlaps.value += 1 }
+            inside.value = 1
+            sched_yield()
+            inside.value = 0
+        }
+        let connection = URLConnection(
+            request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+        connection?.setDelegateQueue(Self.queue(width: 8))
+        connection?.start()
+        try waitFor("the end of the load") { recorder.isDone ? () : nil }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(recorder.hasBody(longText(3_000_000)))
+        #expect(overlaps.value == 0)
+    }
+
+    @Test func `UC-11 a redirect is asked about on the queue`() throws {
+        let server = try TestServer { peer in
+            while true {
+                switch try peer.readRequest().target {
+                case "/old": try peer.respond("302 Found", ["Location: /new"], body: "moved")
+                default: try peer.respond(body: "here")
+                }
+            }
+        }
+        let recorder = Recorder()
+        let connection = URLConnection(
+            request: URLRequest(url: server.url("/old")), delegate: recorder, startImmediately: false)
+        connection?.setDelegateQueue(Self.queue(width: 4))
+        connection?.start()
+        try waitFor("the end of the load") { recorder.isDone ? () : nil }
+        #expect(recorder.calls == ["willSend 302 \(server.url("/new"))", "response 200", "data", "finish"])
+        #expect(recorder.text == "here")
+    }
+
+    @Test func `UC-11 a delegate that does not keep up holds the server back`() throws {
+        let total = 64 << 20
+        let sent = Box(0)
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(total)\r\n\r\n")
+            let piece = [UInt8](repeating: 65, count: 1 << 16)
+            while sent.value < total {
+                try peer.send(piece)
+                sent.value += piece.count
+            }
+            peer.waitForEnd()
+        }
+        let count = Box(0)
+        let queue = Self.queue(width: 1)
+        queue.isSuspended = true
+        let ended = Latch()
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: server.url()), delegate: ByteCounter(count))
+            connection?.setDelegateQueue(queue)
+            loop.runInVain(for: 0.5)
+            #expect(sent.value < total, "everything was taken, though the delegate took nothing")
+            queue.isSuspended = false
+            #expect(loop.runOut() == .finished)
+            ended.open()
+        }
+        #expect(count.value == total)
+    }
+
+    /// The last call may be made on the queue's thread while the loop's thread is still inside the load.
+    @Test func `UC-16 the loop is left after the terminal callback on a queue, each time`() throws {
+        let server = try Self.server("short")
+        let queue = Self.queue(width: 4)
+        for round in 0..<300 {
+            let recorder = Recorder()
+            let result = try onLoopThread { loop -> RunLoop.RunResult in
+                let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+                connection?.setDelegateQueue(queue)
+                return loop.run(in: .default, for: 20, returnAfterSourceHandled: false)
+            }
+            #expect(result == .finished, "round \(round): \(recorder.calls)")
+            #expect(recorder.isDone)
+            if result != .finished { break }
+        }
+    }
+
+    @Test func `UC-17 cancel on the queue stops what waits there`() throws {
+        let server = try Self.server()
+        let recorder = Recorder { call, connection in if call == .response { connection.cancel() } }
+        try onLoopThread { loop in
+            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            connection?.setDelegateQueue(Self.queue(width: 1))
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.calls == ["response 200"])
+    }
+}

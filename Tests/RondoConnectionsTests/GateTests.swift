@@ -1,0 +1,147 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// One thread at a time in a load, and calls for a queue one at a time.
+@Suite(.timeLimit(.minutes(5))) struct GateTests {
+    @Test func `who comes while another is inside is turned away, and looked after`() throws {
+        let gate = Gate()
+        let log = EventLog()
+        let (entered, leave) = (Latch(), Latch())
+        let first = LoopThread { _ in
+            gate.enter(
+                {
+                    log.note("first")
+                    entered.open()
+                    try? leave.wait()
+                }, catchUp: { log.note("catch up") })
+        }
+        try entered.wait()
+        // Does not wait.
+        for _ in 0..<3 {
+            gate.enter(
+                { log.note("second") }, catchUp: { log.note("wrong") }, turnedAway: { log.note("away") })
+        }
+        leave.open()
+        try first.value()
+        #expect(log.entries == ["first", "away", "away", "away", "catch up"])
+        gate.enter({ log.note("free again") }, catchUp: { log.note("wrong") })
+        #expect(log.entries.last == "free again")
+    }
+
+    @Test func `a call inside a call is turned away, and one while catching up is caught up with`() {
+        let gate = Gate()
+        let log = EventLog()
+        let rounds = Box(0)
+        gate.enter(
+            { gate.enter({ log.note("inner") }, catchUp: {}, turnedAway: { log.note("away") }) },
+            catchUp: {
+                log.note("catch up")
+                rounds.value += 1
+                if rounds.value < 3 { gate.enter({ log.note("inner") }, catchUp: {}) }
+            })
+        #expect(log.entries == ["away", "catch up", "catch up", "catch up"])
+    }
+
+    @Test func `two threads are never inside together, and nobody is forgotten`() throws {
+        let gate = Gate()
+        let inside = Box(0)
+        let overlaps = Box(0)
+        let wanted = Box(0)
+        let seen = Box(0)
+        let look = {
+            @Sendable in
+            if inside.mutate({
+                $0 += 1; return $0
+            }) != 1 {
+                overlaps.mutate { $0 += 1 }
+            }
+            seen.value = wanted.value
+            inside.mutate { $0 -= 1 }
+        }
+        let threads = (0..<2).map { _ in
+            LoopThread { _ in
+                for _ in 0..<20_000 {
+                    wanted.mutate { $0 += 1 }
+                    gate.enter(look, catchUp: look)
+                }
+            }
+        }
+        for thread in threads { try thread.value() }
+        #expect(overlaps.value == 0)
+        // Whatever was wanted was seen by somebody in the end.
+        #expect(seen.value == 40_000)
+    }
+
+    // MARK: - QueuedCalls
+
+    @Test func `UC-11 queued calls are made in order and one at a time`() throws {
+        let calls = QueuedCalls()
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 8
+        let made = Box<[Int]>([])
+        let inside = Box(0)
+        let overlaps = Box(0)
+        for number in 1...1000 {
+            _ = calls.add(.sent(number, total: 0, expected: 0), to: queue) { call in
+                if inside.mutate({
+                    $0 += 1; return $0
+                }) != 1 {
+                    overlaps.mutate { $0 += 1 }
+                }
+                if case .sent(let number, _, _) = call { made.mutate { $0.append(number) } }
+                inside.mutate { $0 -= 1 }
+            }
+        }
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(made.value == Array(1...1000))
+        #expect(overlaps.value == 0)
+    }
+
+    @Test func `UC-11 too many bytes that wait stop the reading, until half of them are gone`() throws {
+        let calls = QueuedCalls()
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = true
+        let quarter = Data(count: QueuedCalls.maximumWaitingBytes / 4)
+        let (half, rest) = (Latch(), Latch())
+        let made = Box(0)
+        var mayRead = true
+        for number in 1...5 {
+            #expect(mayRead == (number <= 5))
+            mayRead = calls.add(.data(quarter), to: queue) { _ in
+                made.value += 1
+                if made.value == 3 {
+                    half.open()
+                    try? rest.wait()
+                }
+            }
+        }
+        #expect(!mayRead)
+        #expect(!calls.mayRead)
+        queue.isSuspended = false
+        try half.wait()
+        #expect(calls.mayRead)
+        rest.open()
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(made.value == 5)
+    }
+
+    @Test func `UC-17 after removeAll nothing that waited is called`() {
+        let calls = QueuedCalls()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let made = Box(0)
+        for _ in 0..<5 { _ = calls.add(.finish, to: queue) { _ in made.mutate { $0 += 1 } } }
+        calls.removeAll()
+        queue.isSuspended = false
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(made.value == 0)
+        // And it goes on afterwards.
+        _ = calls.add(.finish, to: queue) { _ in made.mutate { $0 += 1 } }
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(made.value == 1)
+    }
+}

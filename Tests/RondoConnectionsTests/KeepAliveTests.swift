@@ -1,0 +1,211 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Connections to servers that serve more than one request, and what becomes of a request on a dead one.
+@Suite(.timeLimit(.minutes(5))) struct KeepAliveTests {
+    private static func request(_ server: TestServer, _ method: String = "GET", path: String = "/")
+        -> URLRequest
+    {
+        var request = URLRequest(url: server.url(path))
+        request.httpMethod = method
+        if method == "POST" { request.httpBody = Data("body".utf8) }
+        return request
+    }
+
+    @Test func `RFC 9112 9.3 two requests use one connection`() throws {
+        let server = try TestServer { peer in
+            while true { try peer.respond(body: try peer.readRequest().target) }
+        }
+        #expect(try load(server.url("/one")).text == "/one")
+        #expect(try load(server.url("/two")).text == "/two")
+        #expect(try load(Self.request(server, "POST", path: "/three")).text == "/three")
+        #expect(server.accepted == 1)
+        #expect(server.requests.map(\.target) == ["/one", "/two", "/three"])
+    }
+
+    @Test func `RFC 9112 9.3 a redirect to the same server uses the same connection`() throws {
+        let server = try TestServer { peer in
+            while true {
+                if try peer.readRequest().target == "/old" {
+                    try peer.respond("302 Found", ["Location: /new"], body: "moved")
+                } else {
+                    try peer.respond(body: "here")
+                }
+            }
+        }
+        #expect(try load(server.url("/old")).text == "here")
+        #expect(server.accepted == 1)
+    }
+
+    @Test(arguments: ["HTTP/1.1 200 OK\r\nConnection: close", "HTTP/1.0 200 OK"])
+    func `RFC 9112 9.6 a connection that is to be closed is not kept`(head: String) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("\(head)\r\nContent-Length: 2\r\n\r\nok")
+            peer.waitForEnd()
+        }
+        #expect(try load(server.url()).text == "ok")
+        #expect(try load(server.url()).text == "ok")
+        #expect(server.accepted == 2)
+    }
+
+    @Test func `RFC 9112 9.3 a connection with a response left unread is not kept`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart")
+            peer.waitForEnd()
+        }
+        for _ in 0..<2 {
+            let recorder = Recorder { call, connection in if call == .data { connection.cancel() } }
+            try load(server.url(), recorder: recorder)
+            #expect(recorder.calls == ["response 200", "data"])
+        }
+        #expect(server.accepted == 2)
+    }
+
+    @Test(arguments: ["GET", "POST"])
+    func `RFC 9112 9.5 a kept connection that was closed meanwhile is replaced silently`(method: String)
+        throws
+    {
+        let closed = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "answer \(peer.number)")
+            if peer.number == 0 {
+                peer.close()
+                closed.open()
+            } else {
+                peer.waitForEnd()
+            }
+        }
+        #expect(try load(Self.request(server, method)).text == "answer 0")
+        try closed.wait()
+        let second = try load(Self.request(server, method))
+        #expect(second.text == "answer 1")
+        #expect(second.calls.filter { $0 != "sent" } == ["response 200", "data", "finish"])
+        #expect(server.accepted == 2)
+    }
+
+    /// The server closes when it has read the second request, without a byte of an answer.
+    private static func fickleServer(resets: Bool) throws -> TestServer {
+        try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "answer \(peer.number)")
+            _ = try peer.readRequest()
+            if resets { peer.reset() } else { peer.close() }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `RFC 9110 9.2.2 a GET on a kept connection that turns out dead is sent again, once`(resets: Bool)
+        throws
+    {
+        let server = try Self.fickleServer(resets: resets)
+        #expect(try load(server.url("/one")).text == "answer 0")
+        let second = try load(server.url("/two"))
+        #expect(second.calls == ["response 200", "data", "finish"])
+        #expect(second.text == "answer 1")
+        #expect(server.accepted == 2)
+        #expect(server.requests.map(\.target) == ["/one", "/two", "/two"])
+    }
+
+    @Test(arguments: [false, true])
+    func `RFC 9110 9.2.2 a POST on a kept connection that turns out dead is not sent again`(resets: Bool)
+        throws
+    {
+        let server = try Self.fickleServer(resets: resets)
+        #expect(try load(server.url("/one")).text == "answer 0")
+        let second = try load(Self.request(server, "POST", path: "/two"))
+        #expect(second.error?.code == .networkConnectionLost)
+        #expect(second.error?.localizedDescription.contains("127.0.0.1") == true)
+        #expect(second.calls.last == "fail -1005")
+        #expect(server.accepted == 1)
+        #expect(server.requests.map(\.target) == ["/one", "/two"])
+    }
+
+    @Test func `RFC 9110 9.2.2 a GET that fails on a fresh connection is not sent again`() throws {
+        let server = try TestServer { peer in _ = try peer.readRequest() }
+        let recorder = try load(server.url())
+        #expect(recorder.calls == ["fail -1005"])
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `RFC 9110 9.2.2 after a byte of a response nothing is sent again`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "first")
+            _ = try peer.readRequest()
+            try peer.send("H")
+        }
+        #expect(try load(server.url("/one")).text == "first")
+        let second = try load(server.url("/two"))
+        #expect(second.calls == ["fail -1005"])
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `RFC 9112 9.3 unasked bytes on a kept connection are not taken for an answer`() throws {
+        let said = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "answer \(peer.number)")
+            if peer.number == 0 {
+                try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+                said.open()
+            }
+            peer.waitForEnd()
+        }
+        #expect(try load(server.url("/one")).text == "answer 0")
+        try said.wait()
+        #expect(try load(server.url("/two")).text == "answer 1")
+    }
+
+    @Test func `connections with different TLS settings are not shared`() throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            global count
+            try: count += 1
+            except NameError: count = 1
+            import threading
+            number = count
+            def serve(tls):
+                try:
+                    while True:
+                        body = f"connection {number}".encode()
+                        head = f"HTTP/1.1 200 OK\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n".encode()
+                        tls.sendall(head + body)
+                        if not tls.recv(65536): break
+                except OSError: pass
+            threading.Thread(target=serve, args=(tls,), daemon=True).start()
+            """)
+        let target = url("https://localhost:\(port)/")
+        let first = try load(target) { $0.trustTestAuthority() }
+        #expect(first.text == "connection 1")
+        let same = try load(target) { $0.trustTestAuthority() }
+        #expect(same.text == "connection 1")
+        // Trusted with less care: it must neither use the careful one's connection nor leave one to it.
+        let careless = try load(target) { $0.configuration.tls.verification = .none }
+        #expect(careless.text == "connection 2")
+        let distrustful = try load(target)
+        #expect(distrustful.error?.code == .serverCertificateHasUnknownRoot)
+        server.terminate()
+    }
+
+    /// In a process of its own: other tests keep connections in the same pool.
+    @Test func `idle connections can be closed`() async {
+        await #expect(processExitsWith: .success) {
+            let ended = Latch()
+            let server = try TestServer { peer in
+                _ = try peer.readRequest()
+                try peer.respond(body: "ok")
+                peer.waitForEnd()
+                ended.open()
+            }
+            try load(server.url())
+            precondition(!ended.isOpen, "it was not kept")
+            URLConnection.closeIdleConnections()
+            try ended.wait()
+        }
+    }
+}

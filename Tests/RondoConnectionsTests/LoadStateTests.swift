@@ -1,0 +1,160 @@
+import Rondo
+import RondoHTTP
+import Testing
+
+@testable import RondoConnections
+
+/// The decisions of a load: every input in every phase.
+struct LoadStateTests {
+    private static let plain = URLRequest(url: url("http://a.example/x"))
+    private static let bare = URLRequest(url: url("http://a.example"))
+    private static let ok = ResponseHead(version: .http11, status: 200, reason: "OK", fields: HeaderFields())
+
+    private static func redirect(_ location: String?, status: Int = 302) -> ResponseHead {
+        var fields = HeaderFields()
+        if let location { fields.append(name: "Location", value: location) }
+        return ResponseHead(version: .http11, status: status, reason: "Found", fields: fields)
+    }
+
+    enum Phase: String, CaseIterable, Sendable {
+        case created, askingAboutCanonical, exchanging, askingAboutRedirect, receiving, ended, failed,
+            cancelled
+    }
+
+    private static func state(in phase: Phase) -> LoadState {
+        var state = LoadState(phase == .askingAboutCanonical ? bare : plain)
+        if phase == .created { return state }
+        _ = state.begin()
+        switch phase {
+        case .created, .askingAboutCanonical, .exchanging: break
+        case .askingAboutRedirect: _ = state.received(redirect("/y"), bodyLength: 3)
+        case .receiving: _ = state.received(ok, bodyLength: 3)
+        case .ended:
+            _ = state.received(ok, bodyLength: 3)
+            _ = state.bodyEnded()
+        case .failed: _ = state.failed(.unsupportedURL)
+        case .cancelled: state.cancelled()
+        }
+        return state
+    }
+
+    @Test(arguments: Phase.allCases) func `begin acts once`(phase: Phase) {
+        var state = Self.state(in: phase)
+        #expect(state.begin() == (phase == .created ? .send(Self.plain) : .nothing))
+    }
+
+    @Test func `UC-29 begin asks about a canonical form, and only then`() {
+        var state = LoadState(Self.bare)
+        var canonical = Self.bare
+        canonical.url = url("http://a.example/")
+        #expect(state.begin() == .ask(canonical, redirect: nil))
+        #expect(state.answered(canonical) == .send(canonical))
+        #expect(state.request == canonical)
+        var refused = LoadState(Self.bare)
+        _ = refused.begin()
+        #expect(refused.answered(nil) == .fail(.canonicalRequestRefused))
+        var unsupported = LoadState(URLRequest(url: url("ftp://a.example/")))
+        #expect(unsupported.begin() == .fail(.unsupportedURL))
+        #expect(unsupported.isEnded)
+    }
+
+    @Test(arguments: Phase.allCases) func `an answer counts only while it is asked for`(phase: Phase) {
+        var other = Self.plain
+        other.url = url("http://b.example/z")
+        var state = Self.state(in: phase)
+        let isAsking = phase == .askingAboutCanonical || phase == .askingAboutRedirect
+        #expect(state.answered(other) == (isAsking ? .send(other) : .nothing))
+        var refusing = Self.state(in: phase)
+        switch phase {
+        case .askingAboutCanonical: #expect(refusing.answered(nil) == .fail(.canonicalRequestRefused))
+        case .askingAboutRedirect:
+            #expect(refusing.answered(nil) == .deliver(Self.redirect("/y"), bodyLength: 3))
+            #expect(refusing.deliversBody)
+        default: #expect(refusing.answered(nil) == .nothing)
+        }
+        var wrong = Self.state(in: phase)
+        let answer = wrong.answered(URLRequest(url: url("ftp://b.example/")))
+        #expect(answer == (isAsking ? .fail(.unsupportedURL) : .nothing))
+    }
+
+    @Test(arguments: Phase.allCases) func `a head counts only while one is awaited`(phase: Phase) {
+        var state = Self.state(in: phase)
+        let action = state.received(Self.ok, bodyLength: nil)
+        #expect(action == (phase == .exchanging ? .deliver(Self.ok, bodyLength: nil) : .nothing))
+        #expect(state.deliversBody == (phase == .exchanging || phase == .receiving))
+    }
+
+    @Test(arguments: Phase.allCases) func `the end of a body counts only while it is received`(phase: Phase) {
+        var state = Self.state(in: phase)
+        #expect(state.bodyEnded() == (phase == .receiving ? .finish : .nothing))
+        #expect(state.bodyEnded() == .nothing)
+    }
+
+    @Test(arguments: Phase.allCases) func `UC-18 a failure ends it from anywhere, once`(phase: Phase) {
+        var state = Self.state(in: phase)
+        let wasEnded = [.ended, .failed, .cancelled].contains(phase)
+        #expect(state.isEnded == wasEnded)
+        #expect(state.failed(.noRunLoop) == (wasEnded ? .nothing : .fail(.noRunLoop)))
+        #expect(state.failed(.noRunLoop) == .nothing)
+        #expect(state.isEnded)
+        #expect(!state.deliversBody)
+    }
+
+    @Test(arguments: Phase.allCases) func `UC-17 after cancel nothing counts`(phase: Phase) {
+        var state = Self.state(in: phase)
+        state.cancelled()
+        #expect(state.begin() == .nothing)
+        #expect(state.answered(Self.plain) == .nothing)
+        #expect(state.answered(nil) == .nothing)
+        #expect(state.received(Self.ok, bodyLength: nil) == .nothing)
+        #expect(state.received(Self.redirect("/y"), bodyLength: nil) == .nothing)
+        #expect(state.bodyEnded() == .nothing)
+        #expect(state.failed(.noRunLoop) == .nothing)
+        #expect(state.isEnded)
+    }
+
+    @Test func `UC-34 a redirect without Location, or to elsewhere than the web, fails`() {
+        var missing = Self.state(in: .exchanging)
+        #expect(
+            missing.received(Self.redirect(nil), bodyLength: nil)
+                == .fail(.redirectWithoutLocation(status: 302)))
+        var file = Self.state(in: .exchanging)
+        #expect(
+            file.received(Self.redirect("file:///x"), bodyLength: nil)
+                == .fail(.unsupportedRedirect(url("file:///x"))))
+    }
+
+    @Test func `UC-32 the seventeenth redirect fails`() {
+        var state = Self.state(in: .exchanging)
+        for number in 1...16 {
+            guard case .ask(let request, _) = state.received(Self.redirect("/\(number)"), bodyLength: 0)
+            else {
+                Issue.record("redirect \(number) was not asked about")
+                return
+            }
+            #expect(state.answered(request) == .send(request))
+        }
+        #expect(state.received(Self.redirect("/17"), bodyLength: 0) == .fail(.tooManyRedirects(16)))
+    }
+
+    @Test func `UC-33 a redirect is proposed in the form that its status wants`() {
+        var post = Self.plain
+        post.httpMethod = "POST"
+        post.httpBody = Data("body".utf8)
+        for (status, method, keepsBody) in [(301, "GET", false), (303, "GET", false), (307, "POST", true)] {
+            var state = LoadState(post)
+            _ = state.begin()
+            let head = Self.redirect("https://b.example/", status: status)
+            guard case .ask(let request, let redirect) = state.received(head, bodyLength: 0) else {
+                Issue.record("\(status) was not asked about")
+                continue
+            }
+            #expect(redirect == head)
+            #expect(request.url == url("https://b.example/"))
+            #expect(request.httpMethod == method)
+            #expect((request.httpBody != nil) == keepsBody)
+            // Until the delegate has agreed, the request is the old one.
+            #expect(state.request == post)
+        }
+    }
+}

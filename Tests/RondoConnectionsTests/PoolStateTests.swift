@@ -1,0 +1,80 @@
+import Rondo
+import RondoCore
+import RondoStreams
+import Testing
+
+@testable import RondoConnections
+
+/// Which connections are kept, and which have to go.
+struct PoolStateTests {
+    private static func key(_ host: String, port: Int = 80, tls: TLSSettings? = nil) -> PoolKey {
+        PoolKey(host: host, port: port, tls: tls)
+    }
+
+    private static func second(_ number: Double) -> LoopInstant {
+        LoopInstant(nanoseconds: 0).advanced(bySeconds: number)
+    }
+
+    @Test func `the one that has been idle for the shortest time is taken`() {
+        var pool = PoolState<Int>()
+        #expect(pool.add(1, for: Self.key("a"), now: Self.second(0)) == [])
+        #expect(pool.add(2, for: Self.key("a"), now: Self.second(1)) == [])
+        #expect(pool.take(for: Self.key("a"), now: Self.second(2)).kept == 2)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(2)).kept == 1)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(2)).kept == nil)
+        #expect(pool.count == 0)
+    }
+
+    @Test func `hosts, ports and TLS settings are kept apart`() {
+        var careless = TLSSettings()
+        careless.verification = .none
+        let keys = [
+            Self.key("a"), Self.key("b"), Self.key("a", port: 81), Self.key("a", tls: TLSSettings()),
+            Self.key("a", tls: careless),
+        ]
+        var pool = PoolState<Int>()
+        for (number, key) in keys.enumerated() {
+            #expect(pool.take(for: key, now: Self.second(0)).kept == nil)
+            _ = pool.add(number, for: key, now: Self.second(0))
+        }
+        for (number, key) in keys.enumerated() {
+            #expect(pool.take(for: key, now: Self.second(0)).kept == number)
+        }
+    }
+
+    @Test func `one server has at most six, the oldest goes`() {
+        var pool = PoolState<Int>()
+        for number in 0..<6 { #expect(pool.add(number, for: Self.key("a"), now: Self.second(0)) == []) }
+        _ = pool.add(100, for: Self.key("b"), now: Self.second(0))
+        #expect(pool.add(6, for: Self.key("a"), now: Self.second(0)) == [0])
+        #expect(pool.count == 7)
+    }
+
+    @Test func `there are at most 64 in all, the oldest goes`() {
+        var pool = PoolState<Int>()
+        for number in 0..<64 {
+            #expect(pool.add(number, for: Self.key("\(number)"), now: Self.second(0)) == [])
+        }
+        #expect(pool.add(64, for: Self.key("64"), now: Self.second(0)) == [0])
+        #expect(pool.count == 64)
+    }
+
+    @Test func `what was idle for too long is dropped, whoever asks`() {
+        var pool = PoolState<Int>()
+        _ = pool.add(1, for: Self.key("a"), now: Self.second(0))
+        _ = pool.add(2, for: Self.key("b"), now: Self.second(10))
+        let taken = pool.take(for: Self.key("c"), now: Self.second(56))
+        #expect(taken.kept == nil)
+        #expect(taken.dropped == [1])
+        #expect(pool.add(3, for: Self.key("c"), now: Self.second(66)) == [2])
+        #expect(pool.take(for: Self.key("c"), now: Self.second(67)).kept == 3)
+    }
+
+    @Test func `removeAll gives all back`() {
+        var pool = PoolState<Int>()
+        for number in 0..<3 { _ = pool.add(number, for: Self.key("a"), now: Self.second(0)) }
+        #expect(pool.removeAll() == [0, 1, 2])
+        #expect(pool.count == 0)
+        #expect(pool.removeAll() == [])
+    }
+}

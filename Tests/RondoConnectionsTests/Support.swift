@@ -1,0 +1,232 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// A delegate that writes down what it is told.
+///
+/// The calls read "willSend 302 http://…", "response 200", "data" (any number of them in a row is one), "finish",
+/// "fail -1005".
+final class Recorder: NSObject, URLConnectionDataDelegate, Sendable {
+    enum Call: Sendable {
+        case willSend, response, data, sent, finish, fail
+    }
+
+    private struct State {
+        var calls: [String] = []
+        /// Where each call was made: the mode of the watched loop, or "another thread".
+        var places: [String] = []
+        var responses: [HTTPURLResponse] = []
+        var body = Data()
+        var pieces: [Data] = []
+        var sent: [[Int]] = []
+        var error: URLError?
+        var isDone = false
+        var loop: RunLoop?
+        var hook: (@Sendable (Call, URLConnection) -> Void)?
+        var willSend: (@Sendable (URLRequest, URLResponse?, URLConnection) -> URLRequest?)?
+    }
+
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - loop: The loop that calls are expected on.
+    ///   - hook: Called in each call, after it was noted.
+    init(on loop: RunLoop? = nil, hook: (@Sendable (Call, URLConnection) -> Void)? = nil) {
+        state.withLock {
+            $0.loop = loop
+            $0.hook = hook
+        }
+    }
+
+    /// The loop that calls are expected on.
+    var loop: RunLoop? {
+        get { state.withLock { $0.loop } }
+        set { state.withLock { $0.loop = newValue } }
+    }
+
+    func answerWillSend(
+        _ answer: @escaping @Sendable (URLRequest, URLResponse?, URLConnection) -> URLRequest?
+    ) {
+        state.withLock { $0.willSend = answer }
+    }
+
+    var calls: [String] { state.withLock { $0.calls } }
+    var places: Set<String> { state.withLock { Set($0.places) } }
+    var responses: [HTTPURLResponse] { state.withLock { $0.responses } }
+    var response: HTTPURLResponse? { responses.last }
+    var body: Data { state.withLock { $0.body } }
+    var text: String { String(decoding: body, as: UTF8.self) }
+    /// Whether the body is `data`: to be expected of large ones, whose difference takes for ever to print.
+    func hasBody(_ data: Data) -> Bool { body == data }
+    func hasBody(_ text: String) -> Bool { body == Data(text.utf8) }
+    /// Whether the pieces, as they are now, are still what they were when they were delivered.
+    var isMadeOfPieces: Bool { state.withLock { $0.pieces.reduce(Data(), +) == $0.body } }
+    var pieces: [Data] { state.withLock { $0.pieces } }
+    var sent: [[Int]] { state.withLock { $0.sent } }
+    var error: URLError? { state.withLock { $0.error } }
+    /// A terminal call has come.
+    var isDone: Bool { state.withLock { $0.isDone } }
+
+    private func note(
+        _ call: Call, _ text: String, _ connection: URLConnection, _ change: (inout State) -> Void = { _ in }
+    ) {
+        let hook = state.withLock { state in
+            if call != .data || state.calls.last != text { state.calls.append(text) }
+            if let loop = state.loop {
+                let mode = loop.currentMode?.rawValue ?? "no mode"
+                state.places.append(loop.isCurrent ? mode : "another thread")
+            }
+            change(&state)
+            return state.hook
+        }
+        hook?(call, connection)
+    }
+
+    func connection(
+        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest? {
+        let status = (response as? HTTPURLResponse).map { String($0.statusCode) } ?? "canonical"
+        note(.willSend, "willSend \(status) \(request.url?.absoluteString ?? "nil")", connection)
+        guard let answer = state.withLock({ $0.willSend }) else { return request }
+        return answer(request, response, connection)
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        guard let response = response as? HTTPURLResponse else { return }
+        note(.response, "response \(response.statusCode)", connection) { $0.responses.append(response) }
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) {
+        note(.data, "data", connection) { state in
+            state.body.append(data)
+            state.pieces.append(data)
+        }
+    }
+
+    func connection(
+        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int
+    ) {
+        note(.sent, "sent", connection) {
+            $0.sent.append([bytesWritten, totalBytesWritten, totalBytesExpectedToWrite])
+        }
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        note(.finish, "finish", connection) { $0.isDone = true }
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        let error = error as? URLError
+        note(.fail, "fail \(error?.errorCode ?? 0)", connection) {
+            $0.error = error
+            $0.isDone = true
+        }
+    }
+}
+
+extension RunLoop.Mode {
+    static let work = RunLoop.Mode("work")
+    static let other = RunLoop.Mode("other")
+}
+
+extension RunLoop {
+    /// Runs `mode` until it is empty or stopped; the limit is for failures only.
+    @discardableResult
+    func runOut(_ mode: Mode = .default) -> RunResult {
+        run(in: mode, for: 60, returnAfterSourceHandled: false)
+    }
+
+    /// Runs `mode` until `condition` holds, asked after each source and every now and then; answers whether it
+    /// does.
+    @discardableResult
+    func run(_ mode: Mode = .default, until condition: () -> Bool) -> Bool {
+        let limit = Date(timeIntervalSinceNow: 60)
+        while !condition() {
+            guard limit.timeIntervalSinceNow > 0, run(mode: mode, before: Date(timeIntervalSinceNow: 0.05))
+            else { break }
+        }
+        return condition()
+    }
+
+    /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough: one that
+    /// is too short lets a broken behaviour pass, and a right one never fails by it.
+    func runInVain(_ mode: Mode = .default, for seconds: TimeInterval = 0.2) {
+        let keepAlive = Port()
+        add(keepAlive, forMode: mode)
+        _ = run(in: mode, for: seconds, returnAfterSourceHandled: false)
+        keepAlive.invalidate()
+    }
+}
+
+/// Loads a request on a thread of its own, in the default mode, to the end.
+@discardableResult
+func load(
+    _ request: URLRequest, recorder: Recorder = Recorder(),
+    configure: @escaping @Sendable (URLConnection) -> Void = { _ in }
+) throws -> Recorder {
+    let result = try onLoopThread { loop -> RunLoop.RunResult? in
+        guard let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+        else { return nil }
+        configure(connection)
+        connection.start()
+        return loop.runOut()
+    }
+    #expect(result == .finished, "the loop did not run out: \(recorder.calls)")
+    return recorder
+}
+
+/// Loads a URL; see above.
+@discardableResult
+func load(
+    _ url: URL, recorder: Recorder = Recorder(),
+    configure: @escaping @Sendable (URLConnection) -> Void = { _ in }
+) throws -> Recorder {
+    try load(URLRequest(url: url), recorder: recorder, configure: configure)
+}
+
+/// A reference that says whether its object is still there.
+final class WeakBox<Object: AnyObject & Sendable>: Sendable {
+    private let object: Mutex<Weak>
+
+    private struct Weak {
+        weak var object: Object?
+    }
+
+    init(_ object: Object?) {
+        self.object = Mutex(Weak(object: object))
+    }
+
+    var isEmpty: Bool { object.withLock { $0.object == nil } }
+}
+
+/// A value that closures on several threads write.
+final class Box<Value: Sendable>: Sendable {
+    private let held: Mutex<Value>
+
+    init(_ value: Value) {
+        held = Mutex(value)
+    }
+
+    var value: Value {
+        get { held.withLock { $0 } }
+        set { held.withLock { $0 = newValue } }
+    }
+
+    @discardableResult
+    func mutate<Result: Sendable>(_ change: @Sendable (inout Value) -> Result) -> Result {
+        held.withLock { change(&$0) }
+    }
+}
+
+/// Text of `count` bytes in which no two places look alike.
+func longText(_ count: Int) -> String {
+    var text = ""
+    var number = 0
+    while text.utf8.count < count {
+        text += "\(number)."
+        number += 1
+    }
+    return String(text.prefix(count))
+}

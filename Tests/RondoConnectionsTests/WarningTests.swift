@@ -1,0 +1,98 @@
+import Logging
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Misuse is logged once a connection, and goes on. Each in a process of its own, which has one log handler.
+struct WarningTests {
+    /// Keeps warnings of the connections.
+    private struct Catcher: LogHandler {
+        static let log = EventLog()
+
+        let label: String
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.warning
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            if label == "rondo.connections" { Self.log.note("\(event.level): \(event.message)") }
+        }
+    }
+
+    @Test func `UC-7 scheduling after the start is warned about once a connection`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            let server = try TestServer { peer in
+                while true {
+                    _ = try peer.readRequest()
+                    try peer.respond(body: "ok")
+                }
+            }
+            let recorder = Recorder()
+            try onLoopThread { loop in
+                for _ in 0..<2 {
+                    let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+                    // No misuse: another start, and a queue after an immediate start (rule UC-10).
+                    connection?.start()
+                    connection?.schedule(in: loop, forMode: .tracking)
+                    connection?.unschedule(from: loop, forMode: .default)
+                    connection?.schedule(in: loop, forMode: .common)
+                    loop.runOut()
+                }
+                let quiet = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+                quiet?.start()
+                quiet?.setDelegateQueue(OperationQueue())
+                loop.runOut()
+            }
+            let entries = Catcher.log.entries
+            precondition(entries.count == 2, "\(entries)")
+            precondition(entries.allSatisfy { $0.hasPrefix("warning: ") }, "\(entries)")
+            precondition(entries.allSatisfy { $0.contains(server.url().absoluteString) }, "\(entries)")
+            precondition(entries.allSatisfy { $0.contains("after start()") }, "\(entries)")
+        }
+    }
+
+    @Test func `UC-8 both a schedule and a queue are warned about, and the first is kept`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            let server = try TestServer { peer in
+                while true {
+                    _ = try peer.readRequest()
+                    try peer.respond(body: "ok")
+                }
+            }
+            // The schedule first: its loop calls.
+            let scheduled = Recorder()
+            try onLoopThread { loop in
+                scheduled.loop = loop
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url()), delegate: scheduled, startImmediately: false)
+                connection?.schedule(in: loop, forMode: .work)
+                connection?.setDelegateQueue(OperationQueue())
+                connection?.start()
+                loop.runOut(.work)
+            }
+            precondition(scheduled.calls.last == "finish", "\(scheduled.calls)")
+            precondition(scheduled.places == ["work"], "\(scheduled.places)")
+            precondition(Catcher.log.entries.count == 1, "\(Catcher.log.entries)")
+            // The queue first: no loop is needed.
+            let queued = Recorder()
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url()), delegate: queued, startImmediately: false)
+                connection?.setDelegateQueue(OperationQueue())
+                connection?.schedule(in: loop, forMode: .work)
+                connection?.start()
+                let result = loop.run(in: .work, for: 0, returnAfterSourceHandled: false)
+                precondition(result == .finished, "it was scheduled: \(result)")
+            }
+            try waitFor("the end of the load") { queued.isDone ? () : nil }
+            precondition(queued.calls.last == "finish", "\(queued.calls)")
+            precondition(Catcher.log.entries.count == 2, "\(Catcher.log.entries)")
+        }
+    }
+}

@@ -1,0 +1,252 @@
+import Rondo
+import Synchronization
+
+typealias Scenario = @Sendable ([String]) -> Void
+
+let scenarios: [String: Scenario] = [
+    "RL-2": { _ in mainLoopIsOne() }, "RL-3": { _ in mainLoopDoesNotRunByItself() },
+    "RL-14": { _ in mainLoopIsNeverEmpty() }, "RL-58": { _ in mainQueueSkipsTheWait() },
+    "RL-59": { _ in mainQueueIsDrainedByTheMainLoopOnly() }, "TH-1": mainThreadWithoutARun,
+    "TH-3": scheduledOnTheMainLoop, "UC-61": synchronousOnTheMainThread, "UC-63": asynchronousToTheMainQueue,
+]
+
+// MARK: - The loop
+
+private func mainLoopIsOne() {
+    // Asked for on another thread before this one has asked.
+    let elsewhere = onAnotherThread { (RunLoop.main, RunLoop.current) }
+    expect(elsewhere.0 === RunLoop.current, "RunLoop.main is the main thread's current loop")
+    expect(RunLoop.main === RunLoop.current, "and so it is here")
+    expect(elsewhere.1 !== RunLoop.main, "another thread has another one")
+}
+
+private func mainLoopDoesNotRunByItself() {
+    let log = Log()
+    onAnotherThread {
+        RunLoop.main.perform { log.note("block") }
+        RunLoop.main.wakeUp()
+        // Time for somebody to run it, if there were anybody.
+        usleep(200_000)
+    }
+    expect(log.entries == [], "nobody has run the main loop: \(log.entries)")
+    expect(RunLoop.main.currentMode == nil, "it is in no mode")
+    _ = RunLoop.main.run(in: .default, for: 0, returnAfterSourceHandled: false)
+    expect(log.entries == ["block"], "now it was run: \(log.entries)")
+}
+
+private func mainLoopIsNeverEmpty() {
+    let loop = RunLoop.main
+    let mine = RunLoop.Mode("mine")
+    for mode in [RunLoop.Mode.default, .tracking] {
+        let result = loop.run(in: mode, for: 0.02, returnAfterSourceHandled: false)
+        expect(result == .timedOut, "\(mode.rawValue) is not empty: \(result)")
+    }
+    expect(loop.run(in: mine, for: 60, returnAfterSourceHandled: false) == .finished, "mine is not common")
+    loop.addCommonMode(mine)
+    expect(loop.run(in: mine, for: 0.02, returnAfterSourceHandled: false) == .timedOut, "now mine is common")
+    expect(loop.run(mode: .default, before: Date(timeIntervalSinceNow: 0.02)), "run(mode:before:) can start")
+    let elsewhere = onAnotherThread {
+        RunLoop.current.run(in: .default, for: 60, returnAfterSourceHandled: false)
+    }
+    expect(elsewhere == .finished, "elsewhere the queue does not count: \(elsewhere)")
+}
+
+private func mainQueueSkipsTheWait() {
+    let loop = RunLoop.main
+    let log = Log()
+    let observer = RunLoop.Observer(activities: [.beforeSources, .beforeWaiting, .afterWaiting]) {
+        _, activity in
+        switch activity {
+        case .beforeSources: log.note("pass")
+        case .beforeWaiting: log.note("before waiting")
+        default: log.note("after waiting")
+        }
+    }
+    loop.add(observer, forMode: .default)
+    // In the first pass of an activation the queue waits for its turn behind the sleep.
+    DispatchQueue.main.async {
+        log.note("queue")
+        loop.stop()
+    }
+    expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "first run")
+    expect(log.entries == ["pass", "before waiting", "after waiting", "queue"], "first: \(log.entries)")
+    log.clear()
+    // From the second pass on it goes first, unless it was drained in the pass before.
+    loop.add(
+        Timer(timeInterval: 0.01, repeats: false) { _ in
+            log.note("timer")
+            DispatchQueue.main.async {
+                log.note("queue")
+                loop.stop()
+            }
+        }, forMode: .default)
+    expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "second run")
+    let expected = ["pass", "before waiting", "after waiting", "timer", "pass", "queue"]
+    expect(log.entries == expected, "second: \(log.entries)")
+    observer.invalidate()
+}
+
+private func mainQueueIsDrainedByTheMainLoopOnly() {
+    let loop = RunLoop.main
+    let log = Log()
+    let mine = RunLoop.Mode("mine")
+    loop.add(Port(), forMode: mine)
+    DispatchQueue.main.async { log.note("block") }
+    _ = loop.run(in: mine, for: 0.1, returnAfterSourceHandled: false)
+    expect(log.entries == [], "a mode that is not common drains nothing: \(log.entries)")
+    onAnotherThread {
+        RunLoop.current.add(Port(), forMode: .default)
+        _ = RunLoop.current.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+    }
+    expect(log.entries == [], "another thread's loop drains nothing: \(log.entries)")
+    _ = loop.run(in: .tracking, for: 0.1, returnAfterSourceHandled: true)
+    expect(log.entries == ["block"], "a common mode drains: \(log.entries)")
+    log.clear()
+
+    DispatchQueue.main.async {
+        log.note("outer")
+        DispatchQueue.main.async { log.note("second") }
+        let result = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        log.note("nested \(result)")
+    }
+    while log.entries.last != "second" {
+        guard loop.run(mode: .default, before: Date(timeIntervalSinceNow: 60)) else { break }
+    }
+    expect(log.entries == ["outer", "nested finished", "second"], "nested: \(log.entries)")
+    log.clear()
+
+    Task { @MainActor in log.note("main actor \(Thread.isMainThread)") }
+    OperationQueue.main.addOperation { log.note("operation \(Thread.isMainThread)") }
+    while log.entries.count < 2 {
+        guard loop.run(mode: .default, before: Date(timeIntervalSinceNow: 60)) else { break }
+    }
+    expect(Set(log.entries) == ["main actor true", "operation true"], "\(log.entries)")
+}
+
+// MARK: - Connections
+
+private func mainThreadWithoutARun(_ arguments: [String]) {
+    let log = Log()
+    _ = URLConnection(request: request(arguments), delegate: Delegate(log))
+    // Alive, but not running its loop.
+    usleep(300_000)
+    expect(log.entries == [], "no callback without a run: \(log.entries)")
+    runMainLoop(until: { log.isDone })
+    expect(log.entries == ["response default", "data default", "finish default"], "with one: \(log.entries)")
+}
+
+private func scheduledOnTheMainLoop(_ arguments: [String]) {
+    let log = Log()
+    let url = request(arguments)
+    onAnotherThread {
+        let connection = URLConnection(request: url, delegate: Delegate(log), startImmediately: false)
+        connection?.schedule(in: .main, forMode: .tracking)
+        connection?.start()
+    }
+    _ = RunLoop.main.run(in: .default, for: 0.3, returnAfterSourceHandled: false)
+    expect(log.entries == [], "not in another mode: \(log.entries)")
+    runMainLoop(.tracking, until: { log.isDone })
+    expect(log.entries == ["response tracking", "data tracking", "finish tracking"], "\(log.entries)")
+}
+
+private func synchronousOnTheMainThread(_ arguments: [String]) {
+    let log = Log()
+    DispatchQueue.main.async { log.note("main queue") }
+    RunLoop.main.add(Timer(timeInterval: 0, repeats: false) { _ in log.note("timer") }, forMode: .common)
+    let data = try? URLConnection.sendSynchronousRequest(request(arguments), returning: nil)
+    expect(data?.isEmpty == false, "it loads on a main thread whose loop never ran")
+    expect(log.entries == [], "meanwhile nothing of the main loop was served: \(log.entries)")
+}
+
+private func asynchronousToTheMainQueue(_ arguments: [String]) {
+    let log = Log()
+    URLConnection.sendAsynchronousRequest(request(arguments), queue: .main) { _, data, _ in
+        log.note("handler \(Thread.isMainThread) \(data?.isEmpty == false)")
+    }
+    usleep(300_000)
+    expect(log.entries == [], "not before the main loop runs: \(log.entries)")
+    runMainLoop(until: { !log.entries.isEmpty })
+    expect(log.entries == ["handler true true"], "\(log.entries)")
+}
+
+/// Notes each call with the main loop's mode, and whether it came on the main thread.
+private final class Delegate: NSObject, URLConnectionDataDelegate, Sendable {
+    private let log: Log
+
+    init(_ log: Log) {
+        self.log = log
+    }
+
+    private func note(_ call: String) {
+        let modes: [RunLoop.Mode: String] = [.default: "default", .tracking: "tracking"]
+        let mode = RunLoop.main.currentMode.flatMap { modes[$0] } ?? "no mode"
+        let text = Thread.isMainThread ? "\(call) \(mode)" : "\(call) on another thread"
+        if log.entries.last != text { log.note(text) }
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) { note("response") }
+    func connection(_ connection: URLConnection, didReceive data: Data) { note("data") }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        note("finish")
+        log.isDone = true
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        note("fail \(error)")
+        log.isDone = true
+    }
+}
+
+// MARK: - Help
+
+private final class Log: Sendable {
+    private let state = Mutex((entries: [String](), isDone: false))
+
+    var entries: [String] { state.withLock { $0.entries } }
+    var isDone: Bool {
+        get { state.withLock { $0.isDone } }
+        set { state.withLock { $0.isDone = newValue } }
+    }
+
+    func note(_ entry: String) { state.withLock { $0.entries.append(entry) } }
+    func clear() { state.withLock { $0.entries = [] } }
+}
+
+private func expect(_ condition: Bool, _ message: String, line: Int = #line) {
+    if condition { return }
+    print("line \(line): not so: \(message)")
+    exit(1)
+}
+
+private func request(_ arguments: [String]) -> URLRequest {
+    guard let url = arguments.first.flatMap({ URL(string: $0) }) else {
+        print("a URL is missing")
+        exit(2)
+    }
+    return URLRequest(url: url)
+}
+
+private func runMainLoop(_ mode: RunLoop.Mode = .default, until condition: () -> Bool) {
+    let limit = Date(timeIntervalSinceNow: 60)
+    while !condition() {
+        guard limit.timeIntervalSinceNow > 0, RunLoop.main.run(mode: mode, before: limit) else { return }
+    }
+}
+
+@discardableResult
+private func onAnotherThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+    let result = Result<Value>()
+    Thread.detachNewThread {
+        result.value.withLock { $0 = body() }
+        result.done.signal()
+    }
+    result.done.wait()
+    guard let value = result.value.withLock({ $0 }) else { fatalError("the thread left nothing") }
+    return value
+}
+
+private final class Result<Value: Sendable>: Sendable {
+    let value = Mutex<Value?>(nil)
+    let done = DispatchSemaphore(value: 0)
+}

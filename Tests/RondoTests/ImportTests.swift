@@ -1,0 +1,61 @@
+// What `import Rondo` promises to a file that imports nothing else.
+
+import Rondo
+import RondoTestSupport
+import Testing
+
+struct ImportTests {
+    @Test func `unqualified names mean Rondo's types`() {
+        #expect(String(reflecting: RunLoop.self) == "RondoCore.RunLoop")
+        #expect(String(reflecting: Timer.self) == "RondoCore.Timer")
+        #expect(String(reflecting: Port.self) == "RondoCore.Port")
+        #expect(String(reflecting: InputStream.self) == "RondoStreams.InputStream")
+        #expect(String(reflecting: OutputStream.self) == "RondoStreams.OutputStream")
+        // Only Rondo's has these.
+        _ = RunLoop.Source {}
+        _ = RunLoop.Observer(activities: .exit) { _, _ in }
+    }
+
+    @Test func `a stream is scheduled as everybody writes it, and is one of Foundation's`() throws {
+        let delivered = try onLoopThread { _ in
+            let stream = InputStream(data: Data("body".utf8))
+            let events = Events()
+            stream.delegate = events
+            stream.schedule(in: .current, forMode: .default)
+            stream.open()
+            _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 60))
+            stream.remove(from: .current, forMode: .default)
+            // It is taken wherever Foundation's is.
+            var request = URLRequest(url: URL(fileURLWithPath: "/"))
+            request.httpBodyStream = stream
+            stream.close()
+            return events.count
+        }
+        #expect(delivered > 0)
+    }
+
+    private final class Events: NSObject, StreamDelegate {
+        var count = 0
+
+        func stream(_ aStream: Stream, handle eventCode: Stream.Event) { count += 1 }
+    }
+
+    @Test func `Foundation and FoundationNetworking come along`() {
+        let request = URLRequest(url: URL(fileURLWithPath: "/"))
+        #expect(Data(request.url?.path.utf8 ?? "".utf8).count == 1)
+        let response: URLResponse.Type = HTTPURLResponse.self
+        #expect(response == HTTPURLResponse.self)
+        let mode: RunLoop.Mode = .default
+        #expect(mode.rawValue == "kCFRunLoopDefaultMode")
+        #expect(RunLoop.Mode.common.rawValue == "kCFRunLoopCommonModes")
+    }
+
+    @Test func `Cocoa's names mean the same types`() {
+        #expect(NSRunLoop.self == RunLoop.self)
+        #expect(NSTimer.self == Timer.self)
+        #expect(NSURLConnection.self == URLConnection.self)
+        #expect(CFRunLoop.self == RunLoop.self)
+        #expect(CFRunLoopGetMain() === RunLoop.main)
+        #expect(kCFRunLoopDefaultMode == .default)
+    }
+}

@@ -1,0 +1,56 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Rules of the main loop, each played by `RondoMainLoopProbe`, a program that has the main thread for itself.
+@Suite(.timeLimit(.minutes(5))) struct MainLoopTests {
+    /// Plays a scenario; one that finds its rule broken exits with 1, which is an error here.
+    private static func play(_ scenario: String, _ arguments: String...) throws {
+        // Beside the program that runs the tests.
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoMainLoopProbe"
+        let output = try TestServerProcess.run([probe, scenario] + arguments)
+        #expect(output.contains("\(scenario) holds"))
+    }
+
+    private static func server() throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(body: "body")
+            }
+        }
+    }
+
+    @Test func `RL-2 the main loop is the main thread's current one`() throws { try Self.play("RL-2") }
+
+    @Test func `RL-3 the main loop does not run by itself`() throws { try Self.play("RL-3") }
+
+    @Test func `RL-14 the main loop is never empty in a common mode`() throws { try Self.play("RL-14") }
+
+    @Test func `RL-58 from the second pass on the main queue skips the wait`() throws {
+        try Self.play("RL-58")
+    }
+
+    @Test func `RL-59 the main queue is drained by the main loop only, in common modes, not nested`() throws {
+        try Self.play("RL-59")
+    }
+
+    @Test func `TH-1 on the main thread, too, no callback comes before its loop runs`() throws {
+        try Self.play("TH-1", Self.server().url().absoluteString)
+    }
+
+    @Test func `TH-3 scheduled on the main loop from another thread the callbacks come there, in that mode`()
+        throws
+    {
+        try Self.play("TH-3", Self.server().url().absoluteString)
+    }
+
+    @Test func `UC-61 a synchronous request on the main thread serves nothing else of its loop`() throws {
+        try Self.play("UC-61", Self.server().url().absoluteString)
+    }
+
+    @Test func `UC-63 to OperationQueue.main the handler comes once the main loop runs`() throws {
+        try Self.play("UC-63", Self.server().url().absoluteString)
+    }
+}
