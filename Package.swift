@@ -13,8 +13,12 @@ let package = Package(
     name: "Rondo",
     products: [
         .library(name: "Rondo", targets: ["Rondo"]),
+        // For the tests of programs that use Rondo: a clock that they can hold.
+        .library(name: "RondoTesting", targets: ["RondoTesting"]),
+        .executable(name: "rondo", targets: ["RondoCommand"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
     ],
     targets: [
@@ -45,6 +49,22 @@ let package = Package(
             name: "Rondo",
             dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections"],
             swiftSettings: settings),
+        .target(
+            name: "RondoTesting",
+            dependencies: ["RondoCore"],
+            swiftSettings: settings),
+        .target(
+            name: "RondoLab",
+            dependencies: ["Rondo"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "RondoCommand",
+            dependencies: [
+                "Rondo", "RondoLab", "COpenSSL",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+
         // Tests.
         .target(
             name: "RondoTestSupport",
@@ -62,6 +82,10 @@ let package = Package(
         .testTarget(
             name: "RondoHTTPTests",
             dependencies: ["RondoHTTP"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoCommandTests",
+            dependencies: ["RondoCommand", "RondoLab", "Rondo"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoConnectionsTests",

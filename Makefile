@@ -1,0 +1,46 @@
+# Rondo: what a developer needs in one word each. `make` alone prints the list.
+
+SWIFT ?= swift
+FORMATTED = Sources Tests Examples Package.swift
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test rules sanitize examples format format-check clean
+
+help: ## print this list
+	@echo 'Rondo: make …'
+	@sed -n 's/^\([a-z-]*\):[^#]*## /    \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## two connections on one run loop, seen in the terminal; ARGS=--json for figures alone
+	@Scripts/prepare
+	@$(SWIFT) build --product rondo >&2
+	@"$$($(SWIFT) build --show-bin-path)/rondo" demo $(ARGS)
+
+build: ## build the library and the command
+	@Scripts/prepare
+	$(SWIFT) build
+
+test: ## build and run the tests; FILTER='UC-7' runs those whose name matches
+	@Scripts/prepare --tests
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build $(if $(FILTER),--filter '$(FILTER)')
+
+rules: ## print the rules of behaviour that no test carries in its name; SECTIONS='RL TM' fails for those
+	@Scripts/rules $(SECTIONS)
+
+sanitize: ## run the tests under the thread and the address sanitizer; FILTER as above
+	@Scripts/prepare --tests
+	$(SWIFT) test --sanitize=thread --scratch-path .build-tsan $(if $(FILTER),--filter '$(FILTER)')
+	$(SWIFT) test --sanitize=address --scratch-path .build-asan $(if $(FILTER),--filter '$(FILTER)')
+
+examples: ## build the programs of Examples/
+	@Scripts/prepare
+	$(SWIFT) build --package-path Examples
+
+format: ## bring the sources into the common form
+	$(SWIFT) format format --in-place --parallel --recursive $(FORMATTED)
+
+format-check: ## fail if a source is not in the common form
+	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
+
+clean: ## remove what was built
+	rm -rf .build .build-tsan .build-asan Examples/.build

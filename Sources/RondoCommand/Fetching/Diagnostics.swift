@@ -1,0 +1,56 @@
+import Rondo
+import RondoLab
+import Synchronization
+
+/// The lines of `-v`, marked as curl marks them: `*` what is done, `>` what is sent, `<` what is received.
+enum DiagnosticLines {
+    static func text(for diagnostic: URLConnection.Diagnostic) -> String {
+        switch diagnostic {
+        case .resolving(let host): "* Looking up \(host)\n"
+        case .connecting(let address): "* Connecting to \(address)\n"
+        case .connected(let address): "* Connected to \(address)\n"
+        case .secured(let version, let cipher, let subject): "* \(version), \(cipher), for \(subject)\n"
+        case .reusing(let address): "* Using the connection to \(address) again\n"
+        case .requestHead(let head): marked(head, ">")
+        case .responseHead(let head): marked(head, "<")
+        case .closed(let reason): "* Closed: \(reason)\n"
+        }
+    }
+
+    /// Each line with its mark, and without what is secret: these lines are pasted into reports.
+    private static func marked(_ head: String, _ mark: String) -> String {
+        lines(of: head).map { line in
+            let name = line.prefix { $0 != ":" }.lowercased()
+            let isSecret = ["authorization", "proxy-authorization", "cookie", "set-cookie"].contains(name)
+            return "\(mark) \(isSecret ? line.prefix { $0 != ":" } + ": [hidden]" : line[...])\n"
+        }.joined()
+    }
+
+    private static func lines(of head: String) -> [String] {
+        var lines = head.replacingOccurrences(of: "\r\n", with: "\n").components(separatedBy: "\n")
+        while lines.last == "" { lines.removeLast() }
+        return lines
+    }
+}
+
+/// The heads of responses as they came over the wire, in the order of their fields, for `-I`.
+final class HeadLog: Sendable {
+    private let text = Mutex("")
+
+    func append(_ head: String) {
+        // Each line of it has its end; the empty line is ours to add.
+        text.withLock { $0 += head.hasSuffix("\r\n\r\n") ? head : head + "\r\n" }
+    }
+
+    /// Everything since the last call; where nothing came over a wire, a head made from the response.
+    func take(orMakeFrom response: URLResponse) -> String {
+        let heads = text.withLock { text in
+            defer { text = "" }
+            return text
+        }
+        if !heads.isEmpty { return heads }
+        guard let response = response as? HTTPURLResponse else { return "" }
+        let fields = EventLines.fields(of: response).map { "\($0.name): \($0.value)\r\n" }
+        return "HTTP/1.1 \(response.statusCode)\r\n" + fields.joined() + "\r\n"
+    }
+}

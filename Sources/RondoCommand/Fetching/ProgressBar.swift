@@ -1,0 +1,50 @@
+import Rondo
+import RondoLab
+
+/// Draws the progress of a load on a terminal, ten times a second at most. On the loop's thread only.
+final class ProgressBar {
+    /// Seconds between two pictures.
+    static let interval = 0.1
+
+    var received = 0
+    private var expected: Int?
+    private let terminal: Terminal
+    private let stopwatch = Stopwatch()
+    private var drawnAt = 0.0
+    private var meter = RateMeter()
+    private var hasBegun = false
+
+    init(terminal: Terminal) {
+        self.terminal = terminal
+    }
+
+    /// An answer is there. It may come more than once in a load; the last one counts.
+    func begin(expected: Int?) {
+        self.expected = expected
+        hasBegun = true
+    }
+
+    /// Draws if it is time to.
+    func tick() {
+        let now = stopwatch.elapsed
+        guard hasBegun, now - drawnAt >= Self.interval else { return }
+        drawnAt = now
+        meter.note(received, at: now)
+        draw(ProgressLine(received: received, expected: expected, elapsed: now, rate: meter.rate))
+    }
+
+    /// Leaves the last picture standing, with the mean rate, and goes to the next line.
+    func end() {
+        guard hasBegun else { return }
+        let now = stopwatch.elapsed
+        let mean = now > 0 ? Double(received) / now : 0
+        draw(
+            ProgressLine(received: received, expected: expected, elapsed: now, rate: mean, isAtEnd: true))
+        terminal.write("\n")
+    }
+
+    private func draw(_ line: ProgressLine) {
+        // A line as wide as the window would wrap in some terminals.
+        terminal.write("\r" + line.text(width: terminal.size.columns - 1, terminal: terminal) + "\u{1B}[K")
+    }
+}

@@ -1,0 +1,64 @@
+import Rondo
+import RondoLab
+
+/// What the progress bar says, as a value: one line of at most `width` columns.
+struct ProgressLine: Equatable {
+    /// Bytes so far, and in all where the server said so.
+    var received: Int
+    var expected: Int?
+    /// Seconds since the beginning.
+    var elapsed: Double
+    /// Bytes a second.
+    var rate: Double
+    var isAtEnd = false
+
+    var fraction: Double? {
+        guard let expected, expected > 0, received <= expected else { return nil }
+        return Double(received) / Double(expected)
+    }
+
+    private var secondsLeft: Double? {
+        guard let expected, received <= expected, rate > 0 else { return nil }
+        return Double(expected - received) / rate
+    }
+
+    /// The parts from the most to the least needed; those that find no room are left out.
+    func text(width: Int, terminal: Terminal) -> String {
+        let time =
+            isAtEnd ? "in " + TextFormats.clock(elapsed) : secondsLeft.map { TextFormats.clock($0) + " left" }
+        let amount = TextFormats.bytes(received).rightAligned(7)
+        let parts: [String?] = [
+            fraction.map { "\(Int($0 * 100)) %".rightAligned(5) },
+            expected.map { "\(amount) of \(TextFormats.bytes($0))" } ?? amount,
+            (TextFormats.bytes(rate) + "/s").rightAligned(9),
+            (time ?? TextFormats.clock(elapsed)).rightAligned(10),
+        ]
+        var room = max(width, 0)
+        var kept: [String] = []
+        for part in parts.compactMap(\.self) where part.count + (kept.isEmpty ? 0 : 2) <= room {
+            room -= part.count + (kept.isEmpty ? 0 : 2)
+            kept.append(part)
+        }
+        let figures = kept.joined(separator: "  ")
+        guard let fraction, room >= 12 else { return figures }
+        let bar = TextBar(fraction: fraction, width: min(room - 2, 50), usesUnicode: terminal.hasUnicode)
+        return terminal.tinted(bar.filled, .good) + terminal.tinted(bar.empty, .quiet) + "  " + figures
+    }
+}
+
+/// Bytes a second over the last few seconds.
+struct RateMeter {
+    private static let window = 3.0
+    private var samples: [(time: Double, total: Int)] = [(0, 0)]
+
+    /// Notes that `total` bytes had come after `time` seconds.
+    mutating func note(_ total: Int, at time: Double) {
+        samples.append((time, total))
+        while samples.count > 2, samples[1].time <= time - Self.window { samples.removeFirst() }
+    }
+
+    var rate: Double {
+        guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
+        return Double(last.total - first.total) / (last.time - first.time)
+    }
+}

@@ -1,0 +1,53 @@
+import ArgumentParser
+import Rondo
+import RondoLab
+
+/// The command `rondo`.
+///
+/// All of it is synchronous: an asynchronous `main` would run away from the main thread, whose run loop
+/// the demo uses.
+@main
+struct RondoTool: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rondo",
+        abstract: "Loads URLs over a run loop with named modes, and shows what modes are for.",
+        subcommands: [Fetch.self, Serve.self, Demo.self])
+
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch let failure as CommandFailure {
+            Terminal.standardError.write("rondo: \(failure.message)\n")
+            exit(withError: ExitCode(failure.status))
+        } catch {
+            exitForUsage(error)
+        }
+    }
+
+    /// Bad usage is 2 here, as of most commands, where ArgumentParser says 64. Help and version go out as ever.
+    private static func exitForUsage(_ error: any Error) -> Never {
+        guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+        Terminal.standardError.write(fullMessage(for: error) + "\n")
+        exit(withError: ExitCode(ExitStatus.badUsage))
+    }
+}
+
+enum ExitStatus {
+    static let failed: Int32 = 1
+    static let badUsage: Int32 = 2
+
+    /// What a shell reports of a program that a signal ended.
+    static func ended(by signal: Int32) -> Int32 { 128 + signal }
+}
+
+/// Ends the command with a sentence on standard error.
+struct CommandFailure: Error {
+    var message: String
+    var status = ExitStatus.failed
+
+    init(_ message: String, status: Int32 = ExitStatus.failed) {
+        self.message = message
+        self.status = status
+    }
+}

@@ -1,0 +1,27 @@
+import Rondo
+
+/// Signals as a thread sees them that waits for them, so that nothing has to be done inside a handler.
+enum Signals {
+    /// From now on SIGINT and SIGTERM are handed to `handler`, on a thread of its own, one at a time.
+    ///
+    /// Call it before other threads are made: they inherit that the signals are blocked.
+    static func onInterruption(_ handler: @escaping @Sendable (Int32) -> Void) {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in [SIGINT, SIGTERM] { sigaddset(&set, signal) }
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        let awaited = set
+        Thread.detachNewThread {
+            var awaited = awaited
+            while true {
+                var signal: Int32 = 0
+                if sigwait(&awaited, &signal) == 0 { handler(signal) }
+            }
+        }
+    }
+
+    /// A reader that has gone shall be an error of `write`, not the end of the process.
+    static func ignoreBrokenPipes() {
+        signal(SIGPIPE, SIG_IGN)
+    }
+}

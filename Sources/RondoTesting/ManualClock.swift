@@ -1,0 +1,81 @@
+public import RondoCore
+internal import Synchronization
+
+/// A clock for one run loop that stands still until it is told otherwise, so that timers and time limits are
+/// tested without sleeping and always come out the same.
+///
+/// ```swift
+/// let clock = ManualClock()
+/// clock.attach(to: .current)
+/// RunLoop.current.add(Timer(timeInterval: 3600, repeats: false) { _ in print("an hour") }, forMode: .default)
+/// RunLoop.current.run(until: clock.date.addingTimeInterval(7200))     // returns at once, having printed
+/// ```
+///
+/// A loop that would sleep moves the clock to its next deadline instead (a timer's, or the end of the run), unless
+/// `advancesAutomatically` is false: then it sleeps until `advance(by:)` is called, from another thread. What is
+/// ready by itself (descriptors, signals, blocks) is served first, without time passing. A loop that knows of no
+/// deadline sleeps, as it would without the clock.
+///
+/// Dates handed to such a loop are meant by this clock: make them from `date`, not from `Date()`. Timers made with
+/// an interval count from it if they are made on the loop's thread.
+public final class ManualClock: Sendable {
+    private struct State {
+        var elapsed: Int64 = 0
+        var loop: RunLoop?
+    }
+
+    /// Whether a loop with nothing to do moves the clock to its next deadline.
+    public let advancesAutomatically: Bool
+    private let start = LoopClock.now
+    private let startDate: Date
+    private let state = Mutex(State())
+
+    public init(advancesAutomatically: Bool = true) {
+        self.advancesAutomatically = advancesAutomatically
+        startDate = LoopClock.date(of: start)
+    }
+
+    /// Makes this the clock of `loop`, for ever. One loop only; on the loop's own thread, while it does not run.
+    public func attach(to loop: RunLoop) {
+        let isFree = state.withLock { state in
+            guard state.loop == nil else { return false }
+            state.loop = loop
+            return true
+        }
+        precondition(isFree, "A ManualClock is the clock of one run loop; make another one.")
+        loop.setTimeSource(self)
+    }
+
+    /// Seconds that have passed by this clock. Any thread.
+    public var elapsed: TimeInterval { Double(state.withLock { $0.elapsed }) / 1e9 }
+
+    /// The date by this clock. Any thread.
+    public var date: Date { startDate.addingTimeInterval(elapsed) }
+
+    /// Lets time pass, and wakes the loop. Any thread.
+    ///
+    /// - Parameter seconds: Not negative: time does not go back.
+    public func advance(by seconds: TimeInterval) {
+        precondition(seconds >= 0, "Time does not go back: advance(by:) takes no negative interval.")
+        let loop = state.withLock { state in
+            state.elapsed = LoopInstant(nanoseconds: state.elapsed).advanced(bySeconds: seconds).nanoseconds
+            return state.loop
+        }
+        loop?.wakeUp()
+    }
+}
+
+extension ManualClock: LoopTimeSource {
+    package var now: LoopInstant {
+        start.advanced(byNanoseconds: state.withLock { $0.elapsed })
+    }
+
+    package func loopIsIdle(until instant: LoopInstant) -> Bool {
+        guard advancesAutomatically, instant != .never else { return false }
+        state.withLock { state in
+            let distance = instant.nanoseconds - start.nanoseconds
+            state.elapsed = max(state.elapsed, distance)
+        }
+        return true
+    }
+}

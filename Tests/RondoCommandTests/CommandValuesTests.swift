@@ -1,0 +1,294 @@
+import Rondo
+import RondoLab
+import Testing
+
+@testable import RondoCommand
+
+struct QuantityTests {
+    @Test(arguments: [
+        ("0", 0), ("1500", 1500), ("500k", 500_000), ("500K", 500_000), ("2M", 2_000_000),
+        ("1.5G", 1_500_000_000),
+    ])
+    func `quantity is read`(text: String, bytes: Int) {
+        #expect(Quantity(argument: text)?.bytes == bytes)
+    }
+
+    @Test(arguments: ["", "k", "-1", "+1", "1kk", "1 k", "nan", "inf", "0x1p5q", "1e300", "9e18G"])
+    func `what is no quantity is refused`(text: String) {
+        #expect(Quantity(argument: text) == nil)
+    }
+}
+
+struct RequestOptionsTests {
+    @Test(arguments: [
+        ("example.org", "http://example.org"), ("example.org:8080/x", "http://example.org:8080/x"),
+        ("localhost:80", "http://localhost:80"), ("https://example.org/", "https://example.org/"),
+        ("example.org/?u=http://x/", "example.org/?u=http://x/"),
+    ])
+    func `a URL without a scheme is one of http`(text: String, url: String) {
+        #expect(
+            RequestOptions.url(from: text)?.absoluteString == (url.hasPrefix("http") ? url : "http://" + url))
+    }
+
+    @Test(arguments: ["", "http://", "http:///x", "https://:80/"])
+    func `what is no URL is refused`(text: String) {
+        #expect(RequestOptions.url(from: text) == nil)
+    }
+
+    @Test func `data makes a form post unless told otherwise`() throws {
+        var options = RequestOptions(url: "http://example.org/")
+        options.data = ["a=1", "b=2"]
+        let request = try options.request()
+        #expect(request.httpMethod == "POST")
+        #expect(request.httpBody == Data("a=1&b=2".utf8))
+        #expect(request.value(forHTTPHeaderField: "Content-Type") == "application/x-www-form-urlencoded")
+        options.method = "PUT"
+        options.headers = ["Content-Type: text/plain", "Accept:", "X-Empty;", "X-Spaces:  a b  "]
+        let other = try options.request()
+        #expect(other.httpMethod == "PUT")
+        #expect(other.value(forHTTPHeaderField: "Content-Type") == "text/plain")
+        #expect(other.value(forHTTPHeaderField: "Accept") == nil)
+        #expect(other.value(forHTTPHeaderField: "X-Empty") == "")
+        #expect(other.value(forHTTPHeaderField: "X-Spaces") == "a b")
+    }
+
+    @Test func `a file of data loses its line ends`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-form-\(UUID().uuidString)"
+        try Data("a=1\r\nb\n\u{0}c".utf8).write(to: URL(fileURLWithPath: path))
+        defer { unlink(path) }
+        #expect(try RequestOptions.form(["x", "@" + path]) == Data("x&a=1bc".utf8))
+        #expect(throws: CommandFailure.self) { try RequestOptions.form(["@/nowhere"]) }
+    }
+
+    @Test(arguments: ["bad", ": x", "a b: c", "Name: a\r\nInjected: b", "Ünicode: x", ";"])
+    func `a field that is none is refused`(header: String) {
+        var options = RequestOptions(url: "http://example.org/")
+        options.headers = [header]
+        #expect(throws: CommandFailure.self) { try options.request() }
+    }
+
+    @Test func `name and password go to the origin of the URL only`() throws {
+        var options = RequestOptions(url: "http://example.org/a")
+        options.user = "me:s:ecret"
+        options.headers = ["Cookie: x=y"]
+        let first = try options.request()
+        #expect(first.value(forHTTPHeaderField: "Authorization") == "Basic bWU6czplY3JldA==")
+        for (url, keeps) in [
+            ("http://example.org/b", true), ("http://EXAMPLE.org:80/b", true),
+            ("https://example.org/b", false),
+            ("http://example.org:8080/b", false), ("http://www.example.org/b", false),
+            ("http://evil.test/", false),
+        ] {
+            var next = first
+            next.url = URL(string: url)
+            let request = Origin.redirected(next, first: first)
+            #expect((request.value(forHTTPHeaderField: "Authorization") != nil) == keeps, "\(url)")
+            #expect((request.value(forHTTPHeaderField: "Cookie") != nil) == keeps, "\(url)")
+        }
+    }
+
+    @Test(arguments: [
+        ("http://h/a/b.bin", "b.bin"), ("http://h/a/b%2Fc?q=/x", "b%2Fc"), ("http://h/a/", nil),
+        ("http://h", nil),
+        ("http://h/a/%2e%2e", "%2e%2e"), ("http://h/..", nil),
+    ])
+    func `a remote name stays in the folder`(url: String, name: String?) {
+        #expect(FetchPlan.remoteName(of: URL(string: url)!) == name)
+    }
+}
+
+struct ProgressLineTests {
+    let plain = Terminal(descriptor: 2, isTerminal: true, environment: ["NO_COLOR": "1", "LANG": "C.UTF-8"])
+
+    @Test(arguments: 0...120)
+    func `a line never exceeds its width`(width: Int) {
+        for expected in [nil, 0, 50, 100, 1_000_000_000] as [Int?] {
+            for rate in [0, 1e6] {
+                let line = ProgressLine(received: 100, expected: expected, elapsed: 3, rate: rate)
+                #expect(line.text(width: width, terminal: plain).count <= width)
+            }
+        }
+    }
+
+    @Test func `a line says rate, percent and time left`() {
+        let line = ProgressLine(received: 250_000, expected: 1_000_000, elapsed: 1, rate: 250_000)
+        #expect(
+            line.text(width: 72, terminal: plain)
+                == "█████▌░░░░░░░░░░░░░░░░   25 %   250 kB of 1.00 MB   250 kB/s   0:03 left")
+        let unknown = ProgressLine(received: 250_000, expected: nil, elapsed: 1, rate: 250_000)
+        #expect(unknown.text(width: 72, terminal: plain) == " 250 kB   250 kB/s        0:01")
+    }
+
+    @Test func `the rate is that of the last seconds`() {
+        var meter = RateMeter()
+        for tenth in 1...100 { meter.note(tenth <= 50 ? tenth * 1000 : 50_000, at: Double(tenth) / 10) }
+        #expect(meter.rate == 0)
+    }
+}
+
+struct TerminalTests {
+    @Test func `colour is for terminals and not where NO_COLOR is set`() {
+        #expect(Terminal(descriptor: 1, isTerminal: true, environment: [:]).hasColour)
+        #expect(Terminal(descriptor: 1, isTerminal: true, environment: ["NO_COLOR": ""]).hasColour)
+        #expect(!Terminal(descriptor: 1, isTerminal: true, environment: ["NO_COLOR": "1"]).hasColour)
+        #expect(!Terminal(descriptor: 1, isTerminal: true, environment: ["TERM": "dumb"]).hasColour)
+        #expect(!Terminal(descriptor: 1, isTerminal: false, environment: [:]).hasColour)
+    }
+
+    @Test func `the first locale that is set decides`() {
+        #expect(Terminal(descriptor: 1, isTerminal: true, environment: ["LANG": "de_DE.utf8"]).hasUnicode)
+        #expect(
+            !Terminal(descriptor: 1, isTerminal: true, environment: ["LANG": "C.UTF-8", "LC_ALL": "C"])
+                .hasUnicode)
+    }
+
+    @Test(arguments: [
+        (0.0, "0 B"), (999.4, "999 B"), (999.5, "1.00 kB"), (12_345, "12.3 kB"), (99_960, "100 kB"),
+        (999_600, "1.00 MB"),
+        (1.5e12, "1.50 TB"), (.infinity, "inf PB"),
+    ])
+    func `bytes have about three digits`(count: Double, text: String) {
+        #expect(TextFormats.bytes(count) == text)
+    }
+
+    @Test func `clock and grouping`() {
+        #expect(TextFormats.clock(0) == "0:00")
+        #expect(TextFormats.clock(59.2) == "1:00")
+        #expect(TextFormats.clock(3723) == "1:02:03")
+        #expect(TextFormats.clock(.infinity) == "--:--")
+        #expect(
+            [0, 999, 1000, 1_234_567, -1000].map(TextFormats.grouped) == [
+                "0", "999", "1,000", "1,234,567", "-1,000",
+            ])
+    }
+
+    @Test func `JSON keeps the order of its keys and escapes what it must`() throws {
+        let text = JSONText.object([
+            ("b", .string("\"\\\n\u{1}\u{7F}\u{2028}é😀")), ("a", .array([.null, .bool(true)])),
+        ]).text
+        #expect(text == "{\"b\":\"\\\"\\\\\\n\\u0001\\u007f\\u2028é😀\",\"a\":[null,true]}")
+        _ = try JSONSerialization.jsonObject(with: Data(text.utf8))
+    }
+}
+
+struct ServerValuesTests {
+    @Test func `pace is a ceiling and makes up for nothing`() {
+        var pace = Pace(rate: 1000)
+        #expect(pace.slice == 20)
+        #expect(pace.pause(before: 20, now: 0) == 0)
+        #expect(abs(pace.pause(before: 20, now: 0.005) - 0.015) < 1e-9)
+        #expect(pace.pause(before: 20, now: 10) == 0)
+        #expect(abs(pace.pause(before: 20, now: 10) - 0.02) < 1e-9)
+    }
+
+    @Test func `request heads`() throws {
+        let request = try ServedRequest(head: "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close")
+        #expect(request.method == .get && request.target == "/a" && !request.keepsConnection)
+        #expect(try !ServedRequest(head: "HEAD /a HTTP/1.0").keepsConnection)
+        #expect(try ServedRequest(head: "HEAD /a HTTP/1.1").keepsConnection)
+        for (head, refusal) in [
+            ("", ServedRequest.Refusal.badRequest), ("GET /", .badRequest),
+            ("GET / HTTP/2", .versionNotSupported),
+            ("PUT / HTTP/1.1", .methodNotAllowed), ("GET / HTTP/1.1\r\nbad", .badRequest),
+            ("GET / HTTP/1.1\r\nContent-Length: 1", .contentTooLarge),
+            ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked", .contentTooLarge),
+        ] {
+            #expect(throws: refusal) { try ServedRequest(head: head) }
+        }
+    }
+
+    @Test func `a site is not left, neither by dots nor by links`() throws {
+        let base = try #require(Site.realPath(NSTemporaryDirectory())) + "/rondo-site-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: base + "/in/sub", withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        try Data("in".utf8).write(to: URL(fileURLWithPath: base + "/in/sub/a b.txt"))
+        try Data("out".utf8).write(to: URL(fileURLWithPath: base + "/in.txt"))
+        symlink("../in.txt", base + "/in/out.txt")
+        symlink("sub/a b.txt", base + "/in/fine.txt")
+        mkfifo(base + "/in/fifo", 0o600)
+        let site = Site(root: base + "/in", size: 5)
+        for target in ["/sub/a%20b.txt", "/fine.txt?q", "/sub/../fine.txt", "http://host/fine.txt"] {
+            guard case .file(let descriptor, 2, "text/plain; charset=utf-8") = site.content(for: target)
+            else {
+                Issue.record("\(target) was not found")
+                continue
+            }
+            close(descriptor)
+        }
+        for target in [
+            "/out.txt", "/../in.txt", "/%2e%2e/in.txt", "/sub", "/", "/fifo", "/fine.txt%00", "*",
+            "/..%2fin.txt",
+        ] {
+            #expect(site.content(for: target) == .missing, "\(target)")
+        }
+        #expect(site.content(for: "/bytes") == .bytes(5))
+        #expect(site.content(for: "/bytes/12") == .bytes(12))
+        #expect(site.content(for: "/bytes/-1") == .missing)
+    }
+
+    @Test func `made-up bytes are the same in whatever pieces they are asked for`() {
+        var whole = [UInt8](repeating: 0, count: 100)
+        whole.withUnsafeMutableBytes { Site.fill($0, from: 0) }
+        for cut in 0...100 {
+            var tail = [UInt8](repeating: 0, count: 100 - cut)
+            tail.withUnsafeMutableBytes { Site.fill($0, from: cut) }
+            #expect(tail == Array(whole[cut...]))
+        }
+    }
+}
+
+struct ScrollingReportTests {
+    private func report(_ change: (inout ScrollingReport) -> Void = { _ in }) -> ScrollingReport {
+        var a = ScrollingLoad(name: "A", scheduledIn: .default)
+        a.bytes = [.default: 100]
+        var b = ScrollingLoad(name: "B", scheduledIn: .common)
+        b.bytes = [.default: 60, .tracking: 40]
+        var report = ScrollingReport(size: 100, loads: [a, b])
+        for index in 0...1 {
+            report.loads[index].trackingSpans = 2
+            report.loads[index].seconds = 1
+        }
+        change(&report)
+        return report
+    }
+
+    @Test func `what is as documented is said to be so`() {
+        #expect(report().isAsDocumented)
+        #expect(report().sentence.contains("A got nothing in 2 spans of tracking"))
+    }
+
+    @Test func `whatever contradicts the rule is found`() {
+        let broken: [ScrollingReport] = [
+            report { $0.loads[0].bytes = [.default: 60, .tracking: 40] },
+            report { $0.loads[1].bytes = [.default: 100] },
+            report { $0.loads[1].bytes = [.tracking: 100] },
+            report { $0.loads[0].bytes = [.default: 99] },
+            report { $0.loads[0].bytes = [.default: 99, RunLoop.Mode("no mode"): 1] },
+            report { $0.loads[0].trackingSpans = 0 },
+            report { $0.loads[1].failure = "lost" },
+        ]
+        for report in broken {
+            #expect(!report.isAsDocumented)
+            #expect(report.sentence.hasPrefix("Not as documented: "))
+        }
+    }
+}
+
+struct BarTests {
+    @Test func `bars are as wide as asked`() {
+        for usesUnicode in [true, false] {
+            for width in 0...20 {
+                for fraction in [-1, 0, 0.01, 0.5, 0.999, 1, 2, .nan, .infinity] {
+                    let bar = TextBar(fraction: fraction, width: width, usesUnicode: usesUnicode)
+                    #expect((bar.filled + bar.empty).count == width)
+                }
+            }
+        }
+    }
+
+    @Test func `something is seen where something came`() {
+        #expect(heightMark(0, full: 10, usesUnicode: true) == " ")
+        #expect(heightMark(0.001, full: 10, usesUnicode: true) == "▁")
+        #expect(heightMark(99, full: 10, usesUnicode: true) == "█")
+    }
+}
