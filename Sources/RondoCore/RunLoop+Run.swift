@@ -90,30 +90,27 @@ extension RunLoop {
     /// - Returns: How it ended; nil if it could not even start.
     @discardableResult
     func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
-        guard mode != .common, !owner.isEnding, let index = modeToRun(mode), let modeLoop = modeLoop(index)
+        guard mode != .common, !owner.isEnding,
+            let index = state.withLock({ $0.existingIndex(of: mode) }),
+            let modeLoop = modeLoop(index), beginActivation(index, modeLoop)
         else {
             return nil
         }
         let pass = Pass(
             loop: self, mode: index, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled)
-        beginActivation(index, modeLoop)
         let result = pass.run()
         endActivation(index, modeLoop)
         return result
     }
 
-    /// The mode's index, or nil where there is nothing to serve in it.
-    private func modeToRun(_ mode: Mode) -> Int? {
-        state.withLock { state in
-            guard let index = state.existingIndex(of: mode) else { return nil }
-            return state.isEmpty(index) && !drainsMainQueue(in: state.modes[index]) ? nil : index
-        }
-    }
-
-    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) {
+    /// - Returns: False where there is nothing to serve in the mode.
+    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) -> Bool {
         let now = LoopClock.now
-        state.withLock { state in
+        // The question and the beginning are one step: whoever takes the last item away wakes a loop that runs, and
+        // is not heard by one that does not run yet.
+        let hasBegun = state.withLock { state in
+            if state.isEmpty(mode) && !drainsMainQueue(in: state.modes[mode]) { return false }
             // What was asked of a loop that was not running is forgotten (rule RL-50).
             if state.activations.isEmpty {
                 state.wakeIsPending = false
@@ -121,11 +118,14 @@ extension RunLoop {
             }
             state.countTime(until: now)
             state.activations.append(LoopState.Activation(mode: mode))
+            return true
         }
+        guard hasBegun else { return false }
         owner.era &+= 1
         modeLoop.era = owner.era
         // The first look pauses them.
         for source in owner.serving { state.withLock { $0.modes[mode].noteChange(of: source) } }
+        return true
     }
 
     private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
