@@ -27,10 +27,12 @@ test: ## build and run the tests; FILTER='UC-7' runs those whose name matches
 rules: ## print the rules of behaviour that no test carries in its name; SECTIONS='RL TM' fails for those
 	@Scripts/rules $(SECTIONS)
 
-sanitize: ## run the tests under the thread and the address sanitizer; FILTER as above
+sanitize: ## run the core's tests under the thread and the address sanitizer; FILTER='.' runs all tests
 	@Scripts/prepare --tests
-	$(SWIFT) test --sanitize=thread --scratch-path .build-tsan $(if $(FILTER),--filter '$(FILTER)')
-	$(SWIFT) test --sanitize=address --scratch-path .build-asan $(if $(FILTER),--filter '$(FILTER)')
+	$(SWIFT) test --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan --disable-xctest \
+		--filter '$(or $(FILTER),RondoCoreTests)'
+	$(SWIFT) test --sanitize=address --scratch-path .build-asan --disable-xctest \
+		--filter '$(or $(FILTER),RondoCoreTests)'
 
 examples: ## build the programs of Examples/
 	@Scripts/prepare

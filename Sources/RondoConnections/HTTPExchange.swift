@@ -42,6 +42,7 @@ final class HTTPExchange {
     private var filled = 0
     private var consumed = 0
     private var sawEnd = false
+    private var receiveFailure: ChannelError?
     /// The end came without TLS's close_notify: somebody in between could have made it.
     private var endIsForgeable = false
     private var bodyReceived: Int64 = 0
@@ -111,7 +112,7 @@ final class HTTPExchange {
     /// Something has come that was not read yet: the server is not to blame for the time that passes.
     var hasUnreadInput: Bool {
         guard case .open = phase else { return false }
-        return consumed < filled || !link.channel.isAliveWhenIdle
+        return consumed < filled || link.channel.hasUnreadBytes
     }
 
     func pause() {
@@ -236,8 +237,8 @@ final class HTTPExchange {
                 }
             }
         } catch {
-            parse()
-            return fail(.channel(sendFailure ?? error))
+            // After what has come before it, which the delegate may not want yet.
+            receiveFailure = error
         }
         parse()
     }
@@ -268,6 +269,7 @@ final class HTTPExchange {
             case .trailers, .body:
                 break
             case .needMoreData:
+                if let receiveFailure { return fail(.channel(sendFailure ?? receiveFailure)) }
                 guard sawEnd else { return }
                 link.codec.receiveEnd()
                 sawEnd = false
@@ -285,7 +287,8 @@ final class HTTPExchange {
 
     /// Whether the link can serve another request.
     var isReusable: Bool {
-        link.codec.canBeReused && isSent && sendFailure == nil && !sawEnd && consumed == filled
+        link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil && !sawEnd
+            && consumed == filled
     }
 
     private static func text(of head: ResponseHead) -> String {

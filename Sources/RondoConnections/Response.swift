@@ -10,8 +10,11 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     init?(url: URL, head: ResponseHead, bodyLength: Int64?) {
         announcedLength = Self.announcedLength(head, bodyLength: bodyLength)
         var fields: [String: String] = [:]
+        var spellings: [String: String] = [:]
         for (name, value) in head.fields {
-            // Fields that come again are one list (RFC 9110 §5.3).
+            // Fields that come again, in whatever case, are one list (RFC 9110 §5.3).
+            let name = spellings[name.lowercased(), default: name]
+            spellings[name.lowercased()] = name
             if let known = fields[name] { fields[name] = known + ", " + value } else { fields[name] = value }
         }
         super.init(

@@ -35,6 +35,8 @@ extension RunLoop {
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
             var label: String?
+            /// The loop that held it last has lost its thread.
+            var threadHasEnded = false
         }
 
         public let activities: Activity
@@ -131,6 +133,9 @@ extension RunLoop {
                 if added {
                     state.loop = loop
                     state.modeCount += 1
+                    state.threadHasEnded = false
+                } else if state.loop == nil {
+                    state.threadHasEnded = true
                 }
             }
         }
@@ -147,19 +152,20 @@ extension RunLoop {
                 }
                 guard removed else { return }
                 state.modeCount -= 1
+                state.threadHasEnded = !loop.state.withLock { $0.isAlive }
                 if state.modeCount == 0 && !state.isCommon { state.loop = nil }
             }
         }
 
         /// From the pass: calls, unless it was invalidated since or is being called further out (rule SRC-23).
-        func notify(_ activity: Activity) {
+        func notify(_ activity: Activity, in mode: Int, of loop: RunLoop) {
             let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
                 guard state.isValid, !state.isCalling else { return nil }
                 state.isCalling = true
                 return state.callback
             }
             guard let callback else { return }
-            callback(self, activity)
+            Trace.callOut(loop, mode, .observer(activity), label: label) { callback(self, activity) }
             state.withLock { $0.isCalling = false }
             if !repeats { invalidate() }
         }

@@ -58,10 +58,7 @@ extension RunLoop {
             return false
         }
         owner.serving.append(source)
-        let ready = Source.Interest(events: events)
-        let served = Trace.callOut(self, mode, .descriptorSource(ready), label: source.label) {
-            source.perform(ready: ready)
-        }
+        let served = source.perform(ready: Source.Interest(events: events), in: mode, of: self)
         owner.serving.removeLast()
         // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they watch
         // it again in the way of every other change: when they next look, and after a check.

@@ -32,6 +32,7 @@ extension RunLoop {
         private let mirror: DescriptorMirror
         private let modeLoop: ModeLoop
         private let wakeUp: WakeUp
+        private var isValid = true
 
         fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
@@ -72,19 +73,35 @@ extension RunLoop {
         public func turn() -> RunResult {
             wakeUp.drain()
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
+            // Nothing else looks at an empty mode, and what was removed last must not stay in the mirror.
+            if result == .finished { updateWatchers() }
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
-                return (state.modes[index].timers.nearest, state.hasBlocks(for: index))
+                // What another thread has asked for during the pass wrote no wake-up, since the loop was awake.
+                let hasMore =
+                    state.wakeIsPending || state.hasBlocks(for: index)
+                    || !state.modes[index].signalled.isEmpty
+                return (state.modes[index].timers.nearest, hasMore)
             }
             loop.armTimer(at: nearest ?? .never, now: now)
             if hasMore || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
         }
 
+        private func updateWatchers() {
+            let (index, outdated) = loop.state.withLock { state in
+                let index = state.index(of: mode)
+                return (index, state.modes[index].takeOutdated())
+            }
+            guard !outdated.stop.isEmpty || !outdated.watch.isEmpty else { return }
+            loop.updateWatchers(stop: outdated.stop, watch: outdated.watch, in: modeLoop, index)
+        }
+
         /// Gives the mode back. Loop's thread only.
         public func invalidate() {
-            guard loop.owner.isEmbedded else { return }
+            guard isValid else { return }
+            isValid = false
             modeLoop.setMirror(nil)
             loop.owner.isEmbedded = false
             loop.state.withLock { $0.isEmbedded = false }

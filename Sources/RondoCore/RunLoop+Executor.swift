@@ -97,11 +97,13 @@ extension RunLoop {
         public func checkIsolated() {
             guard !isIsolating else { return }
             let place =
-                loop.isCurrent
-                ? "its loop runs in \(loop.currentMode?.rawValue ?? "no mode")" : "on \(Thread.current)"
+                !loop.isCurrent
+                ? "on \(RunLoop.nameOfThread)"
+                : loop.currentMode.map { "while that runs in \($0.shortName)" } ?? "while that does not run"
             fatalError(
-                "This actor lives in mode \(mode.rawValue) of a run loop, and was used: \(place). "
-                    + "Call it with await, or in a callback of that mode.")
+                "This actor lives in mode \(mode.shortName) of the run loop of thread "
+                    + "\(loop.threadName ?? "(without a name)"), and was used \(place). Call it with await, or in "
+                    + "a callback of that mode.")
         }
     }
 

@@ -88,6 +88,9 @@ extension RunLoop {
                 reason: .notScheduled, description: "in no mode of any run loop: schedule it")
     }
 
+    static let endedObstacle = DeliveryObstacle(
+        reason: .threadEnded, description: "the thread of its loop has ended: schedule it on another loop")
+
     package static let invalidObstacle = DeliveryObstacle(
         reason: .invalid, description: "it was invalidated or has ended: nothing will come any more")
 
@@ -110,36 +113,42 @@ extension Foundation.RunLoop.Mode {
 extension RunLoop.Source {
     /// Why the source has not been served, or has not been served again.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, places) = state.withLock { state in
-            (state.isValid, state.memberships.map { (loop: $0.loop, mode: $0.mode) })
+        let (isValid, places, threadHasEnded) = state.withLock { state in
+            (state.isValid, state.memberships.map { (loop: $0.loop, mode: $0.mode) }, state.threadHasEnded)
         }
-        return isValid ? RunLoop.obstacle(places: places) : RunLoop.invalidObstacle
+        guard isValid else { return RunLoop.invalidObstacle }
+        return places.isEmpty && threadHasEnded ? RunLoop.endedObstacle : RunLoop.obstacle(places: places)
     }
 }
 
 extension RunLoop.Observer {
     /// Why the observer has not been called.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, loop) = state.withLock { ($0.isValid, $0.loop) }
+        let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
         guard isValid else { return RunLoop.invalidObstacle }
-        let modes = loop.map { loop in
-            loop.state.withLock { state in
-                state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
-            }
+        guard let loop else { return threadHasEnded ? RunLoop.endedObstacle : RunLoop.obstacle(places: []) }
+        let modes = loop.state.withLock { state in
+            state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
         }
-        return RunLoop.obstacle(places: modes?.compactMap { mode in loop.map { ($0, mode) } } ?? [])
+        return RunLoop.obstacle(places: modes.map { (loop, $0) })
     }
 }
 
 extension Timer {
     /// Why the timer has not fired.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, loop) = state.withLock { ($0.isValid, $0.loop) }
-        guard isValid else { return RunLoop.invalidObstacle }
-        let modes = loop.map { loop in
-            loop.state.withLock { state in slots.modes.map { state.modes[$0].name } }
+        let (isValid, places, threadHasEnded) = state.withLock { state in
+            // Under both locks: without, the timer might be in another loop by now.
+            let places = state.loop.map { loop in
+                loop.state.withLock { loopState in
+                    slots.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
+                }
+            }
+            return (state.isValid, places ?? [], state.threadHasEnded)
         }
-        let obstacle = RunLoop.obstacle(places: modes?.compactMap { mode in loop.map { ($0, mode) } } ?? [])
+        guard isValid else { return RunLoop.invalidObstacle }
+        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
+        let obstacle = RunLoop.obstacle(places: places)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(
             reason: .nothingToDeliver,
@@ -172,19 +181,23 @@ extension RunLoop {
     }
 
     private func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
-        let waiting = state.withLock { state -> [String]? in
-            guard state.isAlive, state.runs == runs, state.activations.isEmpty else {
-                // It runs: the next thing that waits in vain is worth a look of its own.
-                state.isWatched = false
-                return nil
+        let waiting = state.withLock { state -> [ModeState.Waiting] in
+            var waiting: [ModeState.Waiting] = []
+            if state.isAlive, state.runs == runs, state.activations.isEmpty {
+                waiting = state.modes.compactMap(\.waiting)
+                if !state.commonBlocks.isEmpty {
+                    waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
+                }
             }
-            return state.modes.compactMap(\.summary)
+            // It runs, or nothing is left: the next thing that waits in vain is worth a look of its own.
+            if waiting.isEmpty { state.isWatched = false }
+            return waiting
         }
-        guard let waiting, !waiting.isEmpty else { return }
+        guard !waiting.isEmpty else { return }
         LoopOwner.log.warning(
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
-            and nothing scheduled on it can be served: \(waiting.joined(separator: "; ")). Run it, or \
+            and nothing scheduled on it can be served: \(waiting.map(\.summary).joined(separator: "; ")). Run it, or \
             schedule on a loop that runs.
             """)
     }
@@ -195,14 +208,33 @@ private enum UnservedWarning {
 }
 
 extension ModeState {
-    /// "default: 2 sources (download), 1 timer", or nil if nothing waits here.
-    fileprivate var summary: String? {
-        var parts: [String] = []
-        let count = { (number: Int, word: String) in "\(number) \(word)\(number == 1 ? "" : "s")" }
-        if !sources.isEmpty { parts.append(count(sources.count, "source")) }
-        if timerCount > 0 { parts.append(count(timerCount, "timer")) }
-        if !blocks.isEmpty { parts.append("blocks") }
-        return parts.isEmpty ? nil : "\(name.shortName): \(parts.joined(separator: ", "))"
+    /// What waits in a mode that is not run.
+    struct Waiting {
+        let name: RunLoop.Mode
+        var sources: [RunLoop.Source] = []
+        var timers: [Timer] = []
+        var hasBlocks = false
+
+        /// "default: 2 sources (download), 1 timer". Takes the locks of its members, so not under the loop's.
+        var summary: String {
+            let sources = count(sources.count, "source", labels: sources.compactMap(\.label))
+            let timers = count(timers.count, "timer", labels: timers.compactMap(\.label))
+            let parts = [sources, timers, hasBlocks ? "blocks" : nil].compactMap { $0 }
+            return "\(name.shortName): \(parts.joined(separator: ", "))"
+        }
+
+        private func count(_ number: Int, _ word: String, labels: [String]) -> String? {
+            guard number > 0 else { return nil }
+            let names = labels.isEmpty ? "" : " (\(labels.sorted().joined(separator: ", ")))"
+            return "\(number) \(word)\(number == 1 ? "" : "s")\(names)"
+        }
+    }
+
+    /// Nil if nothing waits here: observers are called by a run and wait for none.
+    fileprivate var waiting: Waiting? {
+        guard !sources.isEmpty || timerCount > 0 || !blocks.isEmpty else { return nil }
+        return Waiting(
+            name: name, sources: Array(sources), timers: timers.timers, hasBlocks: !blocks.isEmpty)
     }
 }
 

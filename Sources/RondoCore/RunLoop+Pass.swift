@@ -98,11 +98,7 @@ struct Pass {
             guard !state.modes[mode].observedActivities.isDisjoint(with: activity) else { return [] }
             return state.modes[mode].observers.filter { $0.activities.contains(activity) }
         }
-        for observer in observers {
-            Trace.callOut(loop, mode, .observer(activity), label: observer.label) {
-                observer.notify(activity)
-            }
-        }
+        for observer in observers { observer.notify(activity, in: mode, of: loop) }
     }
 
     /// A block queued by one of these waits for the next block point (rule RL-63).

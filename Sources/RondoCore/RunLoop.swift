@@ -236,7 +236,7 @@ extension RunLoop {
     }
 
     /// The name of the calling thread, for messages.
-    private static var nameOfThread: String {
+    static var nameOfThread: String {
         if Thread.isMainThread { return "the main thread" }
         guard let name = Thread.current.name, !name.isEmpty else { return "a thread without a name" }
         return "thread \(name)"
@@ -245,7 +245,8 @@ extension RunLoop {
     /// Traps when the calling thread is not the loop's own.
     func requireOwnThread(_ function: String = #function) {
         guard !isCurrent else { return }
-        preconditionFailure(
+        // Not a precondition, which loses its message in release.
+        fatalError(
             "RunLoop.\(function) acts on the loop of the calling thread, which is \(Self.nameOfThread), but was "
                 + "called on the loop of thread \(threadName ?? "(without a name)"). Call it on that thread, or "
                 + "use perform(_:) to run code there.")

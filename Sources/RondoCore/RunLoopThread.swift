@@ -17,6 +17,8 @@ public final class RunLoopThread: Sendable {
         /// Kept when the thread has ended: whoever waits in `start()` may see that late.
         var loop: RunLoop?
         var stopWasAsked = false
+        /// The stop has had its turn among the blocks: the thread ends.
+        var isStopping = false
     }
 
     /// The name that debuggers show.
@@ -79,15 +81,20 @@ public final class RunLoopThread: Sendable {
             return state.loop
         }
         // In the order of the blocks, so that none performed before it is lost.
-        loop?.perform(inModes: [mode]) { [weak loop] in loop?.stop() }
+        loop?.perform(inModes: [mode]) { [self, weak loop] in
+            state.withLock { $0.isStopping = true }
+            loop?.stopAll()
+        }
     }
 
     /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait for
     /// ever: that traps.
     public func join() {
-        precondition(
-            !(state.withLock { $0.loop }?.isCurrent ?? false),
-            "RunLoopThread.join() was called on the thread that it waits for; call it on another one.")
+        if state.withLock({ $0.loop })?.isCurrent ?? false {
+            // Not a precondition, which loses its message in release.
+            fatalError(
+                "RunLoopThread.join() was called on the thread that it waits for; call it on another one.")
+        }
         changed.wait { if case .ended = state.withLock({ $0.phase }) { () } else { nil } }
     }
 
@@ -100,9 +107,11 @@ public final class RunLoopThread: Sendable {
         state.withLock {
             $0.phase = .started
             $0.loop = loop
+            // Whoever asked before the start has performed nothing before it.
+            $0.isStopping = $0.stopWasAsked
         }
         changed.notify()
-        while !state.withLock({ $0.stopWasAsked }) || loop.hasBlocks(forMode: mode) {
+        while !state.withLock({ $0.isStopping }) {
             _ = loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
         }
         keepAlive.invalidate()
@@ -136,7 +145,11 @@ extension RunLoop {
     /// queue and no schedule, and asynchronous requests). Its thread is made on first use and never ends.
     package static let loader = RunLoopThread(name: "rondo.loader").start()
 
-    fileprivate func hasBlocks(forMode mode: Mode) -> Bool {
-        state.withLock { state in state.existingIndex(of: mode).map { state.hasBlocks(for: $0) } ?? false }
+    /// Ends the running activation and all those further out: a nested run may have taken the block that stops
+    /// the thread. Loop's thread only.
+    fileprivate func stopAll() {
+        state.withLock { state in
+            for index in state.activations.indices { state.activations[index].isStopped = true }
+        }
     }
 }

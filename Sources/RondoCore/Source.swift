@@ -40,6 +40,8 @@ extension RunLoop {
             var memberships: [Membership] = []
             /// Loops where it is registered under the common name, whatever modes it has been taken out of since.
             var commonLoops: [RunLoop] = []
+            /// The loop that held it last has lost its thread.
+            var threadHasEnded = false
             var error: SystemError?
             var label: String?
             var perform: (@Sendable (Source, Interest) -> Void)?
@@ -225,6 +227,7 @@ extension RunLoop {
                     }
                     return true
                 }
+                state.threadHasEnded = !added
                 guard added else { return nil }
                 state.memberships.append(membership)
                 return .some(state.schedule)
@@ -238,6 +241,7 @@ extension RunLoop {
                 guard let place = state.memberships.firstIndex(of: membership) else { return nil }
                 state.memberships.remove(at: place)
                 withdraw(from: membership)
+                state.threadHasEnded = !loop.state.withLock { $0.isAlive }
                 return .some(state.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
@@ -270,10 +274,10 @@ extension RunLoop {
             return true
         }
 
-        func perform(ready: Interest) -> Bool {
+        func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { $0.isValid ? $0.perform : nil }
             guard let perform else { return false }
-            perform(self, ready)
+            Trace.callOut(loop, mode, .descriptorSource(ready), label: label) { perform(self, ready) }
             return true
         }
     }

@@ -22,6 +22,8 @@ public final class Timer: NSObject, Sendable {
         var block: (@Sendable (Timer) -> Void)?
         var lastFired: LoopInstant?
         var label: String?
+        /// The loop that held it last has lost its thread.
+        var threadHasEnded = false
 
         /// `fireDate` of a deadline, by the anchor.
         func date(of deadline: LoopInstant) -> Date {
@@ -249,7 +251,12 @@ public final class Timer: NSObject, Sendable {
                 }
                 return true
             }
-            if added { state.loop = loop }
+            if added {
+                state.loop = loop
+                state.threadHasEnded = false
+            } else if state.loop == nil {
+                state.threadHasEnded = true
+            }
             return added
         }
         if added { loop.wakeIfForeign() }
@@ -263,6 +270,7 @@ public final class Timer: NSObject, Sendable {
                     return false
                 }
                 loopState.remove(self, fromMode: index)
+                state.threadHasEnded = !loopState.isAlive
                 return slots.isEmpty
             }
             if isOutOfAll && !state.isCommon { state.loop = nil }

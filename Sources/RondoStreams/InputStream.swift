@@ -147,11 +147,13 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     // MARK: - Properties
 
     open override func property(forKey key: PropertyKey) -> AnyObject? {
-        backend?.property(forKey: key) ?? super.property(forKey: key)
+        if let backend { return backend.property(forKey: key) }
+        return super.property(forKey: key)
     }
 
     /// - Returns: Whether the value was accepted (rule ST-33).
     open override func setProperty(_ property: AnyObject?, forKey key: PropertyKey) -> Bool {
-        backend?.setProperty(property, forKey: key) ?? super.setProperty(property, forKey: key)
+        if let backend { return backend.setProperty(property, forKey: key) }
+        return super.setProperty(property, forKey: key)
     }
 }

@@ -45,8 +45,12 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     init(_ core: StreamCore, backend: any StreamBackend) {
         self.core = core
         destination = .backend(backend)
-        super.init(toMemory: ())
+        // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than memory.
+        super.init(toBuffer: Self.nowhere, capacity: 0)
     }
+
+    /// One byte, never written and never freed, which is what the unchecked promise rests on.
+    private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
     deinit {
         core.invalidate()
@@ -182,7 +186,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     // MARK: - Properties
 
     open override func property(forKey key: PropertyKey) -> AnyObject? {
-        backend?.property(forKey: key) ?? super.property(forKey: key)
+        if let backend { return backend.property(forKey: key) }
+        return super.property(forKey: key)
     }
 
     /// - Returns: Whether the value was accepted (rule ST-33).

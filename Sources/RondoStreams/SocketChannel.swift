@@ -480,6 +480,13 @@ package final class SocketChannel {
         if case .open(_, let engine?) = phase { engine.hasPendingPlaintext } else { false }
     }
 
+    /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
+    /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
+    package var hasUnreadBytes: Bool {
+        guard case .open(let connected, _) = phase else { return false }
+        return hasBufferedBytes || connected.socket.isReadable()
+    }
+
     /// Of a connection that nobody uses: whether it is as it should be, open and silent.
     package var isAliveWhenIdle: Bool {
         guard case .open(let connected, let engine) = phase else { return false }

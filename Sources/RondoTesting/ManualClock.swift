@@ -21,7 +21,9 @@ internal import Synchronization
 public final class ManualClock: Sendable {
     private struct State {
         var elapsed: Int64 = 0
-        var loop: RunLoop?
+        var isAttached = false
+        /// The loop keeps the clock, and not the other way round as well.
+        weak var loop: RunLoop?
     }
 
     /// Whether a loop with nothing to do moves the clock to its next deadline.
@@ -38,7 +40,8 @@ public final class ManualClock: Sendable {
     /// Makes this the clock of `loop`, for ever. One loop only; on the loop's own thread, while it does not run.
     public func attach(to loop: RunLoop) {
         let isFree = state.withLock { state in
-            guard state.loop == nil else { return false }
+            guard !state.isAttached else { return false }
+            state.isAttached = true
             state.loop = loop
             return true
         }

@@ -58,6 +58,8 @@ package final class TLSEngine {
     private let ssl: OpaquePointer
     /// The bytes of a record that OpenSSL has encrypted and the socket did not take yet.
     private var unsent: [UInt8]?
+    /// The last read has left a part of a record behind, because its buffer was full.
+    private var hasRestOfRecord = false
     private var failure: TLSError?
     /// Ends writing only.
     private var writeFailure: TLSError?
@@ -226,7 +228,9 @@ extension TLSEngine {
             let result = SSL_read_ex(ssl, start + filled, buffer.count - filled, &count)
             if result == 1 {
                 filled += count
-                if count < Self.recordLimit { break }
+                // The rest of a record is short without saying anything.
+                if count < Self.recordLimit && !hasRestOfRecord { break }
+                hasRestOfRecord = false
                 continue
             }
             let outcome = outcome(of: result)
@@ -243,6 +247,7 @@ extension TLSEngine {
             case .done, .failed: return .bytes(0)
             }
         }
+        hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
         return .bytes(filled)
     }
 
