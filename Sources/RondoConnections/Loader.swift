@@ -69,6 +69,7 @@ final class Loader: @unchecked Sendable {
             let presence = RunLoop.Source(
                 cancel: { [weak self] _, _ in self?.lostPlace() },
                 perform: { [self] in enter { turn() } })
+            presence.label = connection.label
             shared.withLock { $0.presence = presence }
             progressedAt = now
             if timeout > 0 && timeout.isFinite { startTimers() }
@@ -209,6 +210,7 @@ final class Loader: @unchecked Sendable {
         }
         // Whoever has looked up the gate and comes in late must not touch a link that is another load's by then.
         let channel = ObjectIdentifier(link.channel)
+        link.channel.label = connection.label
         link.channel.gate = { [weak self] body in
             self?.enter {
                 if let exchange = self?.exchange, ObjectIdentifier(exchange.link.channel) == channel {

@@ -36,6 +36,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         var configuration = Configuration()
         var loader: Loader?
         var hasWarned = false
+        var label: String?
 
         mutating func letGo() -> Delegate {
             defer {
@@ -140,6 +141,13 @@ open class URLConnection: NSObject, @unchecked Sendable {
     open var configuration: Configuration {
         get { state.withLock { $0.configuration } }
         set { state.withLock { $0.configuration = newValue } }
+    }
+
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Set before the start, it names what the
+    /// connection puts into its run loops as well. Any thread.
+    open var label: String? {
+        get { state.withLock { $0.label } }
+        set { state.withLock { $0.label = newValue } }
     }
 
     // MARK: - Running

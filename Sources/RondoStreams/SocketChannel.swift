@@ -97,6 +97,10 @@ package final class SocketChannel {
     package let interest = ChannelInterest()
     package var handler: ((Event) -> Void)?
     package private(set) var remoteAddress: SocketAddress?
+    /// The name of its sources in traces.
+    package var label: String? {
+        didSet { if label != oldValue { for source in sources { source.label = label } } }
+    }
 
     private var phase = Phase.created
     private var places: [Place] = []
@@ -130,10 +134,14 @@ package final class SocketChannel {
         places.append(place)
         if turns == nil {
             let way = Way(channel: self)
-            turns = RunLoop.Source { way.enter { $0.turn() } }
+            let source = RunLoop.Source { way.enter { $0.turn() } }
+            source.label = label
+            turns = source
         }
         for source in sources { loop.add(source, forMode: mode) }
         for timer in delays { loop.add(timer, forMode: mode) }
+        // Opened before it had anywhere to start.
+        if case .starting = phase { turns?.signalAndWakeUp() }
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
@@ -298,6 +306,7 @@ package final class SocketChannel {
             let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: .write) { _, ready in
                 way.enter { $0.descriptorIsReady(id, ready) }
             }
+            source.label = label
             connecting.attempts[id] = Attempt(socket: socket, address: address, source: source)
             phase = .connecting(connecting)
             interest.set(.write, of: source)

@@ -63,6 +63,9 @@ final class StreamCore: Sendable {
 
     var state: StreamState { guarded.withLock { $0.state } }
 
+    /// Where the client has scheduled the stream.
+    var schedule: [Place] { guarded.withLock { $0.places } }
+
     // MARK: - Schedule
 
     /// False: it was there already, or the stream is closed.

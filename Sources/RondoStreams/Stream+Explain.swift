@@ -1,0 +1,30 @@
+public import RondoCore
+
+extension InputStream {
+    /// Why no event has come, in a sentence and as a reason. Any thread may ask.
+    public var whyNotDelivering: DeliveryObstacle { core.whyNotDelivering }
+}
+
+extension OutputStream {
+    /// Why no event has come, in a sentence and as a reason. Any thread may ask.
+    public var whyNotDelivering: DeliveryObstacle { core.whyNotDelivering }
+}
+
+extension StreamCore {
+    var whyNotDelivering: DeliveryObstacle {
+        switch state.status {
+        case .notOpen:
+            return DeliveryObstacle(reason: .notScheduled, description: "it has not been opened: call open()")
+        case .closed:
+            return RunLoop.invalidObstacle
+        case .error where state.owed.isEmpty:
+            return DeliveryObstacle(reason: .invalid, description: "it has failed, and said so")
+        case .atEnd where state.owed.isEmpty:
+            return DeliveryObstacle(reason: .invalid, description: "it has met its end, and said so")
+        default:
+            let obstacle = RunLoop.obstacle(places: schedule.map { ($0.loop, $0.mode) })
+            guard obstacle.reason == .nothingToDeliver, state.status == .opening else { return obstacle }
+            return DeliveryObstacle(reason: .nothingToDeliver, description: "it is still being opened")
+        }
+    }
+}
