@@ -172,7 +172,7 @@ final class Loader: @unchecked Sendable {
         case .deliver(let head, let bodyLength):
             guard let url = state.request.url,
                 let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-            else { return }
+            else { return perform(state.failed(.unusableResponse(status: head.status))) }
             deliver(.response(response))
             if state.deliversBody { exchange?.resume() }
         case .finish:

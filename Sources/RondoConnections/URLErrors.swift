@@ -13,6 +13,8 @@ enum LoadFailure: Error, Equatable {
     case unsupportedRedirect(URL)
     case canonicalRequestRefused
     case unsupportedURL
+    /// Foundation makes no response of this status.
+    case unusableResponse(status: Int)
     case bodyStreamUnsupported
     case collectedTooMuch(Int)
     case noRunLoop
@@ -72,6 +74,8 @@ enum URLErrors {
             )
         case .canonicalRequestRefused:
             return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
+        case .unusableResponse(let status):
+            return (.badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil)
         case .unsupportedURL:
             return (.unsupportedURL, "Only http and https URLs with a host can be loaded.", nil)
         case .bodyStreamUnsupported:

@@ -53,10 +53,11 @@ import Testing
         }
         let recorder = Recorder()
         try onLoopThread { loop in
-            _ = URLConnection(request: Self.request(server, timeout: 1), delegate: recorder)
+            _ = URLConnection(request: Self.request(server, timeout: 2), delegate: recorder)
             #expect(loop.run { server.requests.count == 1 })
-            // Longer than the timeout, with the answer still to come.
-            loop.runInVain(.tracking, for: 2)
+            // Longer than the timeout; and back in default the answer is still to come.
+            loop.runInVain(.tracking, for: 2.5)
+            loop.runInVain(.default, for: 0.2)
             answer.open()
             loop.runOut()
         }
@@ -64,19 +65,67 @@ import Testing
     }
 
     @Test func `UC-58 time in which the loop does not run is not counted`() throws {
+        let answer = Latch()
         let server = try TestServer { peer in
             _ = try peer.readRequest()
+            try answer.wait()
             try peer.respond(body: "patient")
             peer.waitForEnd()
         }
         let recorder = Recorder()
         try onLoopThread { loop in
-            _ = URLConnection(request: Self.request(server, timeout: 0.5), delegate: recorder)
+            _ = URLConnection(request: Self.request(server, timeout: 2), delegate: recorder)
             #expect(loop.run { server.requests.count == 1 })
-            usleep(1_000_000)
+            usleep(2_500_000)
+            loop.runInVain(.default, for: 0.2)
+            answer.open()
             loop.runOut()
         }
         #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    /// What came over TLS meanwhile is looked at before the clock as well, and is not lost by the look.
+    @Test func `UC-58 time in other modes is not counted over TLS`() throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            import threading
+            if "go" not in globals():
+                go = threading.Event()
+                def listen():
+                    sys.stdin.readline()
+                    go.set()
+                threading.Thread(target=listen, daemon=True).start()
+            def serve(tls):
+                tls.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\n")
+                go.wait()
+                tls.sendall(b"after")
+                tls.recv(1)
+            threading.Thread(target=serve, args=(tls,), daemon=True).start()
+            """)
+        // One thread tells it, while this one waits.
+        nonisolated(unsafe) let stranger = server
+        let recorders = (0..<4).map { _ in Recorder() }
+        try onLoopThread { loop in
+            var request = URLRequest(url: url("https://localhost:\(port)/"))
+            request.timeoutInterval = 2
+            for recorder in recorders {
+                let connection = URLConnection(
+                    request: request, delegate: recorder, startImmediately: false)
+                connection?.trustTestAuthority()
+                connection?.start()
+            }
+            #expect(loop.run { recorders.allSatisfy { $0.response != nil } })
+            stranger.tell("go")
+            // Timers and sockets are due together when default runs again.
+            loop.runInVain(.tracking, for: 2.5)
+            _ = loop.run(in: .default, for: 20, returnAfterSourceHandled: false)
+        }
+        for recorder in recorders {
+            #expect(recorder.calls == ["response 200", "data", "finish"])
+            #expect(recorder.text == "after")
+        }
+        server.terminate()
     }
 
     @Test func `UC-58 a delegate that takes its time is not timed out for it`() throws {

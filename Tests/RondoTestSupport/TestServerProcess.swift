@@ -61,8 +61,12 @@ package final class TestServerProcess {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // A process group of its own: `timeout` and the program under it are ended together.
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+        // A process group of its own: `timeout` and the program under it are ended together. No signal blocked, as
+        // most are in Dispatch's threads: `timeout` waits for one.
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
         let all = ["timeout", "--foreground", String(lifetime)] + arguments
         let words = all.map { strdup($0) } + [nil]
         defer { words.forEach { free($0) } }
