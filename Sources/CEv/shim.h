@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -70,6 +71,12 @@ static const int rondo_ev_error = (int)EV_ERROR;
 /// One look at the kernel: returns at once, or once something has been reported.
 static inline void rondo_ev_poll(struct ev_loop *loop, int may_block) {
     ev_run(loop, may_block ? EVRUN_ONCE : EVRUN_NOWAIT);
+}
+
+/// Names the calling thread; the kernel keeps 15 bytes. `prctl` takes variable arguments, and Foundation's `Thread`
+/// loses a name that is given before its `start()` has returned.
+static inline void rondo_name_thread(const char *name) {
+    prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
 
 /// libdispatch's entry points for a run loop that drains the main queue; exported, but in no header.

@@ -49,7 +49,9 @@ enum URLErrors {
         case .channel(let error):
             return (code(of: error), error.description, error.underlyingError)
         case .http(let error):
-            return (code(of: error), "\(host): \(error.description)", nil)
+            let cause = NSError(
+                domain: "HTTP/1.1", code: 0, userInfo: [NSLocalizedDescriptionKey: error.description])
+            return (code(of: error), "\(host): \(error.description)", cause)
         case .timedOut(let seconds):
             return (
                 .timedOut,
@@ -75,7 +77,9 @@ enum URLErrors {
         case .canonicalRequestRefused:
             return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
         case .unusableResponse(let status):
-            return (.badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil)
+            return (
+                .badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil
+            )
         case .unsupportedURL:
             return (.unsupportedURL, "Only http and https URLs with a host can be loaded.", nil)
         case .bodyStreamUnsupported:

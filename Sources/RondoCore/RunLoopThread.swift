@@ -1,3 +1,4 @@
+internal import CEv
 internal import Synchronization
 
 /// A thread whose run loop runs until it is told to stop.
@@ -21,7 +22,7 @@ public final class RunLoopThread: Sendable {
         var isStopping = false
     }
 
-    /// The name that debuggers show.
+    /// The name that debuggers and messages show.
     public let name: String
     /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
     public let qualityOfService: QualityOfService
@@ -73,7 +74,8 @@ public final class RunLoopThread: Sendable {
         runLoop.perform(inModes: [mode], block: block)
     }
 
-    /// Asks the thread to end; blocks performed before are run first. Any thread, any number of times.
+    /// Asks the thread to end; blocks performed before are run first, and runs nested in callbacks are stopped as
+    /// well. Any thread, any number of times.
     public func stop() {
         let loop = state.withLock { state -> RunLoop? in
             state.stopWasAsked = true
@@ -99,9 +101,9 @@ public final class RunLoopThread: Sendable {
     }
 
     private func main() {
-        // Here, because on Linux a name that is given before the start is lost.
-        Thread.current.name = name
+        rondo_name_thread(name)
         let loop = RunLoop.currentLoop()
+        loop.state.withLock { $0.threadName = name }
         let keepAlive = Port()
         loop.add(keepAlive, forMode: mode)
         state.withLock {

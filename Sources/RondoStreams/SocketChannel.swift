@@ -243,7 +243,10 @@ package final class SocketChannel {
             }
         case .open(_, let engine):
             if wantsRead, engine?.hasPendingPlaintext ?? false { readable() }
-        case .created, .connecting, .securing, .closed:
+        case .connecting:
+            // The delay may have ended while somebody else was inside the gate.
+            delayIsOver()
+        case .created, .securing, .closed:
             break
         }
     }
