@@ -73,7 +73,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoCoreTests",
-            dependencies: ["RondoCore", "RondoTestSupport"],
+            dependencies: ["RondoCore", "RondoTestSupport", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .testTarget(
             name: "RondoStreamsTests",
@@ -93,6 +93,15 @@ let package = Package(
                 "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoTestingTests",
+            dependencies: ["RondoTesting", "RondoCore", "RondoTestSupport"],
+            swiftSettings: settings),
+        // Programs as they were written for Apple's systems, by Apple's names.
+        .testTarget(
+            name: "RondoApplePatternsTests",
+            dependencies: ["Rondo", "RondoTestSupport"],
             swiftSettings: settings),
         // What needs the main thread, which no test has: a scenario an argument.
         .executableTarget(

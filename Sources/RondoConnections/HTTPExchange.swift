@@ -71,7 +71,7 @@ final class HTTPExchange {
 
     /// Starts sending, now or once the channel is open.
     func begin() {
-        link.channel.handler = { [unowned self] in handle($0) }
+        link.channel.handler = { [weak self] in self?.handle($0) }
         do throws(HTTP1Error) {
             try link.codec.send(head: request.head, body: request.framing, into: &headBytes)
         } catch {

@@ -219,7 +219,7 @@ final class Loader: @unchecked Sendable {
             }
         }
         for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
-        let exchange = HTTPExchange(outgoing, over: link) { [unowned self] event in received(event) }
+        let exchange = HTTPExchange(outgoing, over: link) { [weak self] event in self?.received(event) }
         self.exchange = exchange
         shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
         exchange.begin()

@@ -26,6 +26,8 @@ public final class RunLoopThread: Sendable {
     public let name: String
     /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
     public let qualityOfService: QualityOfService
+    /// Seconds after which a thread tries again whose loop could not start.
+    static let pauseWithoutDescriptors: TimeInterval = 0.1
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
     private let changed = PhaseCondition()
@@ -114,7 +116,9 @@ public final class RunLoopThread: Sendable {
         }
         changed.notify()
         while !state.withLock({ $0.isStopping }) {
-            _ = loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
+            let ended = loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
+            // It cannot start only where descriptors have run out, which is logged: not at full speed.
+            if ended == nil { Thread.sleep(forTimeInterval: Self.pauseWithoutDescriptors) }
         }
         keepAlive.invalidate()
         state.withLock { $0.phase = .ended }

@@ -78,12 +78,10 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// The layer below knows the cause, and it is handed up.
     var hasUnderlyingError: Bool? {
         switch self {
-        case .unknownHost, .unknownHostByItsForm, .refusedPort, .expiredCertificate, .notYetValidCertificate,
-            .selfSignedCertificate, .wrongHostCertificate, .untrustedCertificate, .oldTLS, .noTLS,
-            .closedInHandshake, .resetInBody, .resetAtOnce:
-            true
+        case .silence, .silenceInHandshake: false
+        // Whichever layer notices first.
         case .closedUnread: nil
-        default: false
+        default: true
         }
     }
 

@@ -8,6 +8,9 @@ let scenarios: [String: Scenario] = [
     "RL-14": { _ in mainLoopIsNeverEmpty() }, "RL-58": { _ in mainQueueSkipsTheWait() },
     "RL-59": { _ in mainQueueIsDrainedByTheMainLoopOnly() }, "TH-1": mainThreadWithoutARun,
     "TH-3": scheduledOnTheMainLoop, "UC-61": synchronousOnTheMainThread, "UC-63": asynchronousToTheMainQueue,
+    "TM-29": { _ in wallClockIsSet() }, "nested": { _ in mainQueueAfterANestedRun() },
+    "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
+    "embedded": { _ in embeddedInADispatchSource() }, "traced": { _ in drainIsTraced() },
 ]
 
 // MARK: - The loop
@@ -200,7 +203,7 @@ private final class Delegate: NSObject, URLConnectionDataDelegate, Sendable {
 
 // MARK: - Help
 
-private final class Log: Sendable {
+final class Log: Sendable {
     private let state = Mutex((entries: [String](), isDone: false))
 
     var entries: [String] { state.withLock { $0.entries } }
@@ -213,7 +216,7 @@ private final class Log: Sendable {
     func clear() { state.withLock { $0.entries = [] } }
 }
 
-private func expect(_ condition: Bool, _ message: String, line: Int = #line) {
+func expect(_ condition: Bool, _ message: String, line: Int = #line) {
     if condition { return }
     print("line \(line): not so: \(message)")
     exit(1)
@@ -235,7 +238,7 @@ private func runMainLoop(_ mode: RunLoop.Mode = .default, until condition: () ->
 }
 
 @discardableResult
-private func onAnotherThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+func onAnotherThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
     let result = Result<Value>()
     Thread.detachNewThread {
         result.value.withLock { $0 = body() }

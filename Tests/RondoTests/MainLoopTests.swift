@@ -36,6 +36,28 @@ import Testing
         try Self.play("RL-59")
     }
 
+    @Test func `RL-59 after a nested run inside a main-queue block the outer run drains the queue again`()
+        throws
+    {
+        try Self.play("nested")
+    }
+
+    @Test func `RL-14 RL-59 the main queue is served in a mode that becomes common while it runs`() throws {
+        try Self.play("joined")
+    }
+
+    @Test func `RL-59 main actor, main operations and delayed blocks work while the main loop runs`() throws {
+        try Self.play("served")
+    }
+
+    @Test func `TM-29 setting the wall clock moves no firing`() throws { try Self.play("TM-29") }
+
+    @Test func `a Dispatch source on the main queue can drive the main loop`() throws {
+        try Self.play("embedded")
+    }
+
+    @Test func `a drain of the main queue is traced`() throws { try Self.play("traced") }
+
     @Test func `TH-1 on the main thread, too, no callback comes before its loop runs`() throws {
         try Self.play("TH-1", Self.server().url().absoluteString)
     }

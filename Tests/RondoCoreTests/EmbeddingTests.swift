@@ -1,0 +1,292 @@
+import RondoCore
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// A loop in the hands of a foreign one, which is `poll(2)` here.
+struct EmbeddingTests {
+    @Test func `driven from poll, timers fire on their dates and nothing spins`() throws {
+        let log = EventLog()
+        let turns = try onEmbeddedLoop { loop, embedding in
+            let dates = DateLog()
+            let timer = Timer(timeInterval: 0.02, repeats: true) { timer in
+                dates.note(Date())
+                log.note("tick")
+                if log.entries.count == 3 { timer.invalidate() }
+            }
+            let first = timer.fireDate
+            loop.add(timer, forMode: .work)
+            guard embedding.nextDeadline == first else { return -1 }
+            let turns = embedding.drive { log.entries.count == 3 }
+            guard dates.dates[0] >= first, embedding.nextDeadline == nil else { return -2 }
+            return embedding.isIdle ? turns : -3
+        }
+        #expect(log.entries == ["tick", "tick", "tick"])
+        // One turn a firing, and one for what was in the mode at first.
+        #expect((3...5).contains(turns), "\(turns)")
+    }
+
+    @Test func `driven from poll, every ready descriptor is served, one a turn`() throws {
+        let log = EventLog()
+        let isIdle = try onEmbeddedLoop { loop, embedding in
+            let pipes = (1...3).map { _ in BytePipe() }
+            for (number, pipe) in pipes.enumerated() {
+                loop.add(pipe.source("\(number)", to: log), forMode: .work)
+            }
+            embedding.settle()
+            for pipe in pipes { pipe.write() }
+            embedding.drive { log.entries.count == 3 }
+            return embedding.isIdle
+        }
+        #expect(log.entries.sorted() == ["0", "1", "2"])
+        #expect(isIdle)
+    }
+
+    @Test func `driven from poll, a descriptor may be watched by two sources, whose interest changes`() throws
+    {
+        let log = EventLog()
+        let steps = try onEmbeddedLoop { loop, embedding in
+            let (one, other) = socketPair()
+            defer {
+                close(one)
+                close(other)
+            }
+            let reader = RunLoop.Source(fileDescriptor: one, interest: .read) { _, _ in
+                log.note("read")
+                var byte: UInt8 = 0
+                _ = recv(one, &byte, 1, 0)
+            }
+            let writer = RunLoop.Source(fileDescriptor: one, interest: .write) { source, _ in
+                log.note("write")
+                source.interest = []
+            }
+            loop.add(reader, forMode: .work)
+            loop.add(writer, forMode: .work)
+            embedding.drive { log.entries == ["write"] }
+            embedding.settle()
+            var steps = [embedding.isIdle]
+            var byte: UInt8 = 1
+            _ = send(other, &byte, 1, 0)
+            embedding.drive { log.entries.last == "read" }
+            steps.append(embedding.isIdle)
+            writer.interest = .write
+            embedding.drive { log.entries.last == "write" }
+            // Without the reader, what arrives means nothing.
+            loop.remove(reader, forMode: .work)
+            embedding.settle()
+            _ = send(other, &byte, 1, 0)
+            steps.append(embedding.isIdle)
+            for source in [reader, writer] { source.invalidate() }
+            embedding.settle()
+            return steps
+        }
+        #expect(steps == [true, true, true])
+        #expect(log.entries == ["write", "read", "write"])
+    }
+
+    @Test func `driven from poll, a regular file is always ready`() throws {
+        let log = EventLog()
+        let steps = try onEmbeddedLoop { loop, embedding in
+            let descriptor = open("/proc/self/exe", O_RDONLY)
+            defer { close(descriptor) }
+            let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in
+                log.note("file")
+            }
+            loop.add(source, forMode: .work)
+            embedding.drive { log.entries.count == 5 }
+            var steps = [embedding.isIdle]
+            source.invalidate()
+            embedding.settle()
+            steps.append(embedding.isIdle)
+            return steps
+        }
+        #expect(log.count(of: "file") == 5)
+        #expect(steps == [false, true])
+    }
+
+    @Test func `driven from poll, another thread's blocks, signals and timers come`() throws {
+        let log = EventLog()
+        let isIdle = try onEmbeddedLoop { loop, embedding in
+            let source = RunLoop.Source { log.note("source") }
+            loop.add(source, forMode: .work)
+            embedding.settle()
+            let other = LoopThread { _ in
+                for number in 1...3 { loop.perform(inModes: [.work]) { log.note("block \(number)") } }
+                source.signal()
+                loop.wakeUp()
+                loop.add(
+                    Timer(timeInterval: 0.001, repeats: false) { _ in log.note("timer") }, forMode: .work)
+            }
+            embedding.drive { log.entries.count == 5 }
+            _ = try? other.value()
+            embedding.settle()
+            return embedding.isIdle
+        }
+        #expect(log.entries.filter { $0.hasPrefix("block") } == ["block 1", "block 2", "block 3"])
+        #expect(log.count(of: "source") == 1)
+        #expect(log.count(of: "timer") == 1)
+        #expect(isIdle)
+    }
+
+    @Test func `what comes during a turn is not forgotten after it`() throws {
+        let log = EventLog()
+        let ended = try onEmbeddedLoop { loop, embedding in
+            let late = BytePipe()
+            late.write()
+            let mine = RunLoop.Source { log.note("mine") }
+            let theirs = RunLoop.Source { log.note("theirs") }
+            loop.add(mine, forMode: .work)
+            loop.add(theirs, forMode: .work)
+            loop.addDueTimer("timer", to: log, mode: .work) {
+                // No wake-up: in a loop of its own, the next pass would serve it.
+                mine.signal()
+                _ = try? onLoopThread { _ in
+                    theirs.signal()
+                    loop.wakeUp()
+                    loop.add(late.source("descriptor", to: log), forMode: .work)
+                }
+            }
+            return embedding.drive { log.entries.count == 4 } > 0
+        }
+        #expect(ended)
+        #expect(log.entries.sorted() == ["descriptor", "mine", "theirs", "timer"])
+    }
+
+    @Test func `a ready descriptor that has left the mode last does not keep the foreign loop busy`() throws {
+        let log = EventLog()
+        let isIdle = try onEmbeddedLoop { loop, embedding in
+            let pipe = BytePipe()
+            let source = pipe.source("ready", to: log)
+            loop.add(source, forMode: .work)
+            embedding.settle()
+            loop.remove(source, forMode: .work)
+            pipe.write()
+            embedding.settle()
+            return embedding.isIdle
+        }
+        #expect(isIdle)
+        #expect(log.entries == [])
+    }
+
+    @Test func `a turn says how it ended, and serves nothing of other modes`() throws {
+        let log = EventLog()
+        let results = try onEmbeddedLoop { loop, embedding in
+            var results = [embedding.turn()]
+            loop.addSignalled("other", to: log, mode: .other)
+            loop.addSignalled("work", to: log, mode: .work)
+            results.append(embedding.turn())
+            return results
+        }
+        #expect(results == [.finished, .timedOut])
+        #expect(log.entries == ["work"])
+    }
+
+    @Test func `an embedding that has ended wakes nobody, and another one may begin`() throws {
+        let log = EventLog()
+        let steps = try onLoopThread { loop -> [Bool] in
+            guard let first = try? loop.embed(mode: .work) else { return [] }
+            first.settle()
+            first.invalidate()
+            loop.perform(inModes: [.work]) { log.note("block") }
+            var steps = [first.isIdle, log.entries == []]
+            guard var second = Optional(try? loop.embed(mode: .other)) else { return [] }
+            // The end of the first means nothing to the second.
+            first.invalidate()
+            loop.perform(inModes: [.other]) { log.note("other") }
+            second?.drive { log.entries == ["other"] }
+            steps.append(log.entries == ["other"])
+            second = nil
+            loop.poll(.work)
+            steps.append(log.entries == ["other", "block"])
+            return steps
+        }
+        #expect(steps == [true, true, true, true])
+    }
+
+    @Test func `descriptors of embeddings are closed`() async {
+        await #expect(processExitsWith: .success) {
+            let round = {
+                try onEmbeddedLoop { loop, embedding in
+                    let log = EventLog()
+                    let pipe = BytePipe()
+                    loop.add(pipe.source("ready", to: log), forMode: .work)
+                    pipe.write()
+                    embedding.drive { log.entries == ["ready"] }
+                }
+            }
+            try round()
+            let before = try openDescriptorCount()
+            for _ in 1...10 { try round() }
+            let after = try openDescriptorCount()
+            guard after == before else {
+                throw NeverCame(description: "\(before) descriptors became \(after)")
+            }
+        }
+    }
+
+    @Test func `embedding two modes of one loop traps, and so does the common name`() async {
+        await #expect(processExitsWith: .failure) {
+            try onLoopThread { loop in
+                let first = try? loop.embed(mode: .work)
+                let second = try? loop.embed(mode: .other)
+                withExtendedLifetime((first, second)) {}
+            }
+        }
+        await #expect(processExitsWith: .failure) {
+            try onLoopThread { loop in
+                let embedding = try? loop.embed(mode: .common)
+                withExtendedLifetime(embedding) {}
+            }
+        }
+    }
+}
+
+/// A fresh loop whose work mode is embedded while `body` lasts.
+@discardableResult
+private func onEmbeddedLoop<Value: Sendable>(
+    _ body: @escaping @Sendable (RunLoop, RunLoop.Embedding) -> Value
+) throws -> Value {
+    let value = try onLoopThread { loop -> Value? in
+        guard let embedding = try? loop.embed(mode: .work) else { return nil }
+        defer { embedding.invalidate() }
+        return body(loop, embedding)
+    }
+    guard let value else { throw NeverCame(description: "the loop could not be embedded") }
+    return value
+}
+
+extension RunLoop.Embedding {
+    /// Waits and turns, as a foreign loop does, until `isOver`.
+    ///
+    /// - Returns: How often it turned; -1 if nothing came, or only turns without end.
+    @discardableResult
+    fileprivate func drive(until isOver: () -> Bool) -> Int {
+        var turns = 0
+        while !isOver() {
+            var request = pollfd(fd: fileDescriptor, events: Int16(POLLIN), revents: 0)
+            guard poll(&request, 1, 60_000) > 0, turns < 10_000 else { return -1 }
+            turn()
+            turns += 1
+        }
+        return turns
+    }
+
+    /// Whether the foreign loop would sleep now.
+    fileprivate var isIdle: Bool {
+        var request = pollfd(fd: fileDescriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&request, 1, 0) == 0
+    }
+
+    /// Turns until there is nothing to do, a few times at most.
+    fileprivate func settle() {
+        for _ in 1...10 where !isIdle { turn() }
+    }
+}
+
+private func socketPair() -> (Int32, Int32) {
+    var ends: [Int32] = [-1, -1]
+    let status = socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
+    precondition(status == 0, "no socket pair")
+    for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+    return (ends[0], ends[1])
+}

@@ -1,0 +1,336 @@
+import Logging
+import RondoCore
+import RondoTestSupport
+import Testing
+
+struct ExplainTests {
+    /// Whatever can be asked why it does not call back.
+    private enum Kind: String, CaseIterable, CustomTestStringConvertible {
+        case timer, signalled, descriptor, observer
+
+        var testDescription: String { rawValue }
+
+        func make() -> any Explained {
+            switch self {
+            case .timer: Timer(timeInterval: 1000, repeats: true) { _ in }
+            case .signalled: RunLoop.Source {}
+            case .descriptor: RunLoop.Source(fileDescriptor: 0, interest: []) { _, _ in }
+            case .observer: RunLoop.Observer(activities: .entry) { _, _ in }
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    private func `before it is scheduled, and after it was invalidated`(_ kind: Kind) throws {
+        let item = kind.make()
+        #expect(item.whyNotDelivering.reason == .notScheduled)
+        #expect(item.whyNotDelivering.description == "in no mode of any run loop: schedule it")
+        item.invalidate()
+        #expect(item.whyNotDelivering.reason == .invalid)
+        #expect(item.whyNotDelivering.description.hasPrefix("it was invalidated"))
+    }
+
+    @Test(arguments: Kind.allCases)
+    private func `a loop that has never been run, and one that is not running`(_ kind: Kind) throws {
+        let item = kind.make()
+        let found = try onLoopThread { loop -> [DeliveryObstacle] in
+            item.add(to: loop, .work)
+            var found = [item.whyNotDelivering]
+            loop.add(Port(), forMode: .other)
+            loop.poll(.other)
+            found.append(item.whyNotDelivering)
+            return found
+        }
+        #expect(found.map(\.reason) == [.loopNeverRan, .loopNotRunning])
+        // A thread without a name of its own has its maker's, on Linux.
+        for obstacle in found {
+            #expect(obstacle.description.hasPrefix("scheduled in work; its loop"), "\(obstacle)")
+        }
+        #expect(found[0].description.hasSuffix(" has never been run: run it, in work"), "\(found[0])")
+        #expect(found[1].description.contains(" has not been running for "), "\(found[1])")
+    }
+
+    @Test(arguments: Kind.allCases)
+    private func `the thread of its loop has ended`(_ kind: Kind) throws {
+        let item = kind.make()
+        let loop = try onLoopThread { loop in
+            item.add(to: loop, .work)
+            return loop
+        }
+        #expect(item.whyNotDelivering.reason == .threadEnded)
+        #expect(item.whyNotDelivering.description.hasPrefix("the thread of its loop has ended"))
+        // Added to such a loop only.
+        let late = kind.make()
+        late.add(to: loop, .work)
+        #expect(late.whyNotDelivering.reason == .threadEnded)
+        try onLoopThread { loop in
+            item.add(to: loop, .work)
+            item.remove(from: loop, .work)
+        }
+        #expect(item.whyNotDelivering.reason == .notScheduled)
+    }
+
+    @Test(arguments: Kind.allCases)
+    private func `another mode, a callback, and nothing to deliver, with the names of thread and mode`(
+        _ kind: Kind
+    )
+        throws
+    {
+        let thread = RunLoopThread(name: "explained", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let item = kind.make()
+        item.add(to: loop, .other)
+        try loop.waitUntilAsleep()
+        let elsewhere = item.whyNotDelivering
+        #expect(elsewhere.reason == .runsInAnotherMode(.work))
+        #expect(
+            elsewhere.description.hasPrefix(
+                "scheduled in other; its loop (thread explained) has been running in work for "),
+            "\(elsewhere)")
+
+        let (entered, leave) = (Latch(), Latch())
+        item.add(to: loop, .work)
+        thread.perform {
+            entered.open()
+            try? leave.wait()
+        }
+        try entered.wait()
+        let busy = item.whyNotDelivering
+        leave.open()
+        #expect(busy.reason == .busy)
+        #expect(
+            busy.description
+                == "scheduled in work; its loop (thread explained) runs in it, and is busy with a callback just now"
+        )
+
+        // Of two places, the one that is nearer to a delivery.
+        try loop.waitUntilAsleep()
+        let waiting = try waitFor("a loop without anything to do") {
+            let found = item.whyNotDelivering
+            return found.reason == .nothingToDeliver ? found : nil
+        }
+        let expected =
+            kind == .timer
+            ? "it is not due: it fires in "
+            : "scheduled in work; its loop (thread explained) waits in work: nothing to deliver yet"
+        #expect(waiting.description.hasPrefix(expected), "\(waiting)")
+        item.invalidate()
+    }
+
+    @Test func `the default, common and tracking modes are called by their short names`() throws {
+        let loop = try onLoopThread { $0 }
+        #expect(loop.obstacle(inMode: .default).description.hasPrefix("scheduled in default;"))
+        #expect(loop.obstacle(inMode: .common).description.hasPrefix("scheduled in the common modes;"))
+        #expect(loop.obstacle(inMode: .tracking).description.hasPrefix("scheduled in tracking;"))
+        #expect(loop.obstacle(inMode: .default).reason == .threadEnded)
+    }
+
+    @Test func `debugDescription shows thread, modes and members`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let source = RunLoop.Source(order: 7) {}
+            source.label = "download"
+            source.signal()
+            let timer = Timer(timeInterval: 1000, repeats: true) { _ in }
+            timer.label = "heartbeat"
+            let observer = RunLoop.Observer(activities: [.entry, .beforeWaiting], order: 3) { _, _ in }
+            let pipe = BytePipe()
+            let descriptor = RunLoop.Source(fileDescriptor: pipe.readEnd, interest: [.read, .write]) { _, _ in
+            }
+            for mode in [RunLoop.Mode.work] {
+                loop.add(source, forMode: mode)
+                loop.add(timer, forMode: mode)
+                loop.add(observer, forMode: mode)
+            }
+            loop.add(descriptor, forMode: .other)
+            loop.perform(inModes: [.other]) {}
+            log.note(loop.debugDescription.replacing("\(pipe.readEnd)", with: "#"))
+            // Asked in the middle of a nested run.
+            loop.perform(inModes: [.work]) {
+                loop.perform(inModes: [.inner]) { log.note(loop.debugDescription) }
+                loop.poll(.inner)
+            }
+            source.invalidate()
+            loop.poll(.work)
+            descriptor.invalidate()
+        }
+        var lines = log.entries[0].split(separator: "\n").map(String.init)
+        // A thread without a name of its own has its maker's, on Linux.
+        let first = lines.removeFirst()
+        #expect(first.hasPrefix("RunLoop of thread ") && first.hasSuffix(", not running"), "\(first)")
+        let timer = lines.firstIndex { $0.contains("heartbeat") }.map { lines.remove(at: $0) } ?? "no timer"
+        #expect(
+            timer.hasPrefix("    timer “heartbeat”, due in 999.") || timer.contains("due in 1000.000"),
+            "\(timer)")
+        #expect(timer.hasSuffix(" s, every 1,000 s"), "\(timer)")
+        #expect(
+            lines == [
+                "  default (common)",
+                "  tracking (common)",
+                "  work",
+                "    source “download”, signalled by hand, order 7, signalled",
+                "    observer, order 3, activities entry beforeWaiting",
+                "  other",
+                "    source, descriptor #, reading and writing",
+                "    blocks",
+            ], "\(log.entries[0])")
+        #expect(log.entries[1].contains(", running in work > inner\n"), "\(log.entries[1])")
+    }
+
+    @Test func `debugDescription of a loop that sleeps`() throws {
+        let thread = RunLoopThread(name: "described", mode: .work)
+        let loop = thread.start()
+        try waitFor("the description of a sleeping loop") {
+            loop.debugDescription.hasPrefix("RunLoop of thread described, running in work, waiting\n")
+                ? () : nil
+        }
+        thread.stop()
+        thread.join()
+    }
+
+    // MARK: - The warning; each in a process of its own, which has one log handler
+
+    @Test func `a loop that nobody runs is warned about once, by its thread and what waits`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = 0.01
+            let end = Latch()
+            let thread = LoopThread { loop in
+                let source = RunLoop.Source {}
+                source.label = "download"
+                loop.add(source, forMode: .work)
+                loop.add(RunLoop.Source {}, forMode: .work)
+                loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
+                loop.perform(inModes: [.common]) {}
+                try? end.wait()
+            }
+            let first = try waitFor("the warning") { Catcher.log.entries.first }
+            precondition(first.hasPrefix("warning: The run loop of thread "), first)
+            precondition(first.contains("has not been run for 0.01 s"), first)
+            precondition(
+                first.contains("work: 2 sources (download); other: 1 timer; the common modes: blocks"), first)
+            // Once a loop; the warning of a later one shows that it is not still to come.
+            try thread.loop.add(RunLoop.Source {}, forMode: .default)
+            let other = LoopThread { loop in
+                loop.perform {}
+                try? end.wait()
+            }
+            try waitFor("the other warning") { Catcher.log.entries.count > 1 ? () : nil }
+            let entries = Catcher.log.entries
+            precondition(entries.count == 2 && entries[1].contains("default: blocks"), "\(entries)")
+            end.open()
+            try thread.value()
+            try other.value()
+        }
+    }
+
+    @Test func `a loop that runs, or where nothing waits any more, is not warned about`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = 1
+            let end = Latch()
+            let running = LoopThread { loop in
+                // Before its run, and while it runs.
+                loop.add(Port(), forMode: .work)
+                return loop.runOn(.work)
+            }
+            let loop = try running.loop
+            try loop.waitUntilAsleep()
+            loop.add(RunLoop.Source {}, forMode: .other)
+            let emptied = LoopThread { loop in
+                let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
+                loop.add(timer, forMode: .work)
+                timer.invalidate()
+                // Nobody waits for a run with this.
+                loop.add(RunLoop.Observer(activities: .entry) { _, _ in }, forMode: .work)
+                try? end.wait()
+            }
+            _ = try emptied.loop
+            // Looked at after the others.
+            let late = LoopThread { loop in
+                loop.add(Port(), forMode: .inner)
+                try? end.wait()
+            }
+            try waitFor("the late loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
+            precondition(Catcher.log.entries.count == 1, "\(Catcher.log.entries)")
+            precondition(Catcher.log.entries[0].contains("inner: 1 source"), "\(Catcher.log.entries)")
+            // What waits in vain later is warned about after all.
+            try emptied.loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
+            try waitFor("the emptied loop's warning") { Catcher.log.entries.count == 2 ? () : nil }
+            precondition(Catcher.log.entries[1].contains("other: 1 timer"), "\(Catcher.log.entries)")
+            end.open()
+            loop.stop()
+            try running.value()
+            try emptied.value()
+            try late.value()
+        }
+    }
+
+    @Test func `without a delay nobody is warned`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = nil
+            let end = Latch()
+            let silent = LoopThread { loop in
+                loop.add(Port(), forMode: .work)
+                try? end.wait()
+            }
+            try waitFor("the port") { (try? silent.loop.allModes.contains(.work)) == true ? () : nil }
+            RunLoop.unservedWarningDelay = 0.01
+            let late = LoopThread { loop in
+                loop.add(Port(), forMode: .inner)
+                try? end.wait()
+            }
+            try waitFor("the late loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
+            precondition(
+                Catcher.log.entries.allSatisfy { $0.contains("inner: 1 source") }, "\(Catcher.log.entries)")
+            end.open()
+            try silent.value()
+            try late.value()
+        }
+    }
+}
+
+/// Keeps the warnings of the core.
+private struct Catcher: LogHandler {
+    static let log = EventLog()
+
+    let label: String
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        if label == "rondo.core" { Self.log.note("\(event.level): \(event.message)") }
+    }
+}
+
+private protocol Explained: Sendable {
+    var whyNotDelivering: DeliveryObstacle { get }
+    func add(to loop: RunLoop, _ mode: RunLoop.Mode)
+    func remove(from loop: RunLoop, _ mode: RunLoop.Mode)
+    func invalidate()
+}
+
+extension Timer: Explained {
+    fileprivate func add(to loop: RunLoop, _ mode: RunLoop.Mode) { loop.add(self, forMode: mode) }
+    fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) { loop.remove(self, forMode: mode) }
+}
+
+extension RunLoop.Source: Explained {
+    fileprivate func add(to loop: RunLoop, _ mode: RunLoop.Mode) { loop.add(self, forMode: mode) }
+    fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) { loop.remove(self, forMode: mode) }
+}
+
+extension RunLoop.Observer: Explained {
+    fileprivate func add(to loop: RunLoop, _ mode: RunLoop.Mode) { loop.add(self, forMode: mode) }
+    fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) { loop.remove(self, forMode: mode) }
+}

@@ -1,0 +1,156 @@
+import RondoCore
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// The instrument is the process's, so one test at a time, and only what the test's own loop did.
+@Suite(.serialized) struct TraceTests {
+    @Test func `an instrument is told of entry, call-outs with label and depth, and exit`() throws {
+        let events = try onLoopThread { loop in
+            let log = EventLog()
+            let pipe = BytePipe()
+            let descriptor = pipe.source("descriptor", to: log)
+            descriptor.label = "d"
+            let observer = RunLoop.Observer(activities: .beforeSources) { _, _ in }
+            observer.label = "o"
+            loop.add(observer, forMode: .work)
+            loop.add(descriptor, forMode: .work)
+            loop.addSignalled("source", to: log, mode: .work).label = "s"
+            let timer = loop.addDueTimer("timer", to: log, mode: .work) {
+                loop.perform(inModes: [.inner]) {}
+                loop.poll(.inner)
+            }
+            timer.label = "t"
+            loop.perform(inModes: [.work]) {}
+            pipe.write()
+            // The watcher is made before.
+            return Recorder.record(loop) { loop.poll(.work) }.map(\.summary)
+        }
+        #expect(
+            events == [
+                "work 1 entry", "work 1 observer beforeSources o", "work 1 block", "work 1 signalled s",
+                "inner 2 entry", "inner 2 block", "inner 2 exit timedOut", "work 1 timer t",
+                "work 1 descriptor read d", "work 1 exit timedOut",
+            ])
+    }
+
+    @Test func `an instrument is told how each run ended, and of none that could not start`() throws {
+        let events = try onLoopThread { loop in
+            Recorder.record(loop) {
+                loop.poll(.work)
+                loop.addSignalled("source", to: EventLog(), mode: .work)
+                _ = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+                loop.perform(inModes: [.work]) { loop.stop() }
+                loop.runOn(.work)
+                loop.addDueTimer("timer", to: EventLog(), mode: .other)
+                loop.runOn(.other)
+            }.map(\.summary).filter { $0.contains("exit") }
+        }
+        #expect(events == ["work 1 exit handledSource", "work 1 exit stopped", "other 1 exit finished"])
+    }
+
+    @Test func `a wait is told with its length, and call-outs with theirs`() throws {
+        let (events, begin, end) = try onLoopThread { loop -> ([RunLoopEvent], Int64, Int64) in
+            let begin = LoopClock.now
+            let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
+                spin(until: LoopClock.now.advanced(bySeconds: 0.01))
+            }
+            loop.add(timer, forMode: .work)
+            let events = Recorder.record(loop) { loop.runOn(.work) }
+            return (events, begin.nanoseconds, LoopClock.now.nanoseconds)
+        }
+        #expect(
+            events.map(\.summary) == ["work 1 entry", "work 1 wait", "work 1 timer", "work 1 exit finished"])
+        for event in events { #expect((begin...end).contains(event.began), "\(event)") }
+        guard events.count == 4, case .wait(let slept) = events[1].kind,
+            case .callOut(.timer, _, let took) = events[2].kind
+        else { return }
+        // No longer than the test, and no shorter than the callback and a good part of the wait.
+        #expect(slept > 0 && slept < end - begin, "\(slept)")
+        #expect(took >= 10_000_000 && took < end - begin, "\(took)")
+    }
+
+    @Test func `what is not called is not told (SRC-23, RL-66)`() throws {
+        let events = try onLoopThread { loop in
+            let first = RunLoop.Observer(activities: .entry, order: 1) { _, _ in
+                loop.perform(inModes: [.work]) {}
+                loop.poll(.work)
+            }
+            first.label = "first"
+            loop.add(first, forMode: .work)
+            loop.add(Port(), forMode: .work)
+            return Recorder.record(loop) { loop.poll(.work) }.map(\.summary)
+        }
+        #expect(
+            events == [
+                "work 1 entry", "work 2 entry", "work 2 block", "work 2 exit timedOut",
+                "work 1 observer entry first", "work 1 exit timedOut",
+            ])
+    }
+
+    @Test func `nobody is told once the instrument is taken away`() throws {
+        let events = try onLoopThread { loop -> [RunLoopEvent] in
+            let recorder = Recorder(loop)
+            RunLoop.instrument = recorder
+            guard RunLoop.instrument is Recorder else { return [] }
+            loop.add(Port(), forMode: .work)
+            loop.poll(.work)
+            RunLoop.instrument = nil
+            loop.poll(.work)
+            guard RunLoop.instrument == nil else { return [] }
+            return recorder.events
+        }
+        #expect(events.map(\.summary) == ["work 1 entry", "work 1 exit timedOut"])
+    }
+}
+
+/// Keeps what one loop does.
+private final class Recorder: RunLoop.Instrument {
+    private let loop: RunLoop
+    private let kept = Mutex<[RunLoopEvent]>([])
+
+    init(_ loop: RunLoop) {
+        self.loop = loop
+    }
+
+    var events: [RunLoopEvent] { kept.withLock { $0 } }
+
+    func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        if loop === self.loop { kept.withLock { $0.append(event) } }
+    }
+
+    static func record(_ loop: RunLoop, _ body: () -> Void) -> [RunLoopEvent] {
+        let recorder = Recorder(loop)
+        RunLoop.instrument = recorder
+        defer { RunLoop.instrument = nil }
+        body()
+        return recorder.events
+    }
+}
+
+extension RunLoopEvent {
+    /// All but the times.
+    fileprivate var summary: String {
+        let text =
+            switch kind {
+            case .entry: "entry"
+            case .exit(let result): "exit \(result)"
+            case .wait: "wait"
+            case .callOut(let callOut, let label, _): "\(callOut.summary)\(label.map { " \($0)" } ?? "")"
+            }
+        return "\(mode.rawValue) \(depth) \(text)"
+    }
+}
+
+extension RunLoopEvent.CallOut {
+    fileprivate var summary: String {
+        switch self {
+        case .observer(let activity): "observer \(activity.name)"
+        case .block: "block"
+        case .signalledSource: "signalled"
+        case .descriptorSource(let interest): "descriptor\(interest.contains(.read) ? " read" : "")"
+        case .timer: "timer"
+        case .mainQueue: "main queue"
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import Rondo
+import Synchronization
+
+// What the main queue makes of runs inside runs, of modes that become common, and of foreign loops.
+
+/// A block of the main queue that runs the loop in the same mode leaves the queue to the outer run, for good.
+func mainQueueAfterANestedRun() {
+    let loop = RunLoop.main
+    let log = Log()
+    let port = Port()
+    loop.add(port, forMode: .default)
+    DispatchQueue.main.async {
+        log.note("outer")
+        DispatchQueue.main.async { log.note("second") }
+        let result = loop.run(in: .default, for: 0.05, returnAfterSourceHandled: false)
+        log.note("nested \(result)")
+    }
+    loop.add(
+        Timer(timeInterval: 0.1, repeats: false) { _ in
+            log.note("timer")
+            // From another thread, while the loop is about to sleep or sleeps.
+            Thread.detachNewThread {
+                DispatchQueue.main.async { log.note("third") }
+                DispatchQueue.main.async {
+                    log.note("fourth")
+                    loop.stop()
+                }
+            }
+        }, forMode: .default)
+    let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+    expect(result == .stopped, "the outer run serves the queue again: \(result)")
+    let expected = ["outer", "nested timedOut", "second", "timer", "third", "fourth"]
+    expect(log.entries == expected, "\(log.entries)")
+    port.invalidate()
+}
+
+/// The main queue counts, and is served, in a mode that becomes common while the loop runs in it.
+func mainQueueInAModeThatBecomesCommon() {
+    let loop = RunLoop.main
+    for comesFromElsewhere in [false, true] {
+        let log = Log()
+        let mode = RunLoop.Mode("joined \(comesFromElsewhere)")
+        let port = Port()
+        loop.add(port, forMode: mode)
+        DispatchQueue.main.async {
+            log.note("queue")
+            loop.stop()
+        }
+        if comesFromElsewhere {
+            Thread.detachNewThread {
+                while !loop.isWaiting { sched_yield() }
+                log.note("common")
+                loop.addCommonMode(mode)
+            }
+        } else {
+            loop.perform(inModes: [mode]) {
+                log.note("common")
+                loop.addCommonMode(mode)
+            }
+        }
+        let result = loop.run(in: mode, for: 60, returnAfterSourceHandled: false)
+        expect(result == .stopped, "the queue was served: \(result)")
+        expect(log.entries == ["common", "queue"], "\(log.entries)")
+        port.invalidate()
+    }
+}
+
+/// Main actor, main operation queue and delayed blocks of the main queue, from the main thread and from others.
+func mainActorAndOperations() {
+    let loop = RunLoop.main
+    let log = Log()
+    let note = { @Sendable (event: String) in
+        log.note("\(event) \(Thread.isMainThread)")
+        if log.entries.count == 5 { loop.stop() }
+    }
+    Task { @MainActor in
+        note("task")
+        await Task.yield()
+        note("task again")
+    }
+    Task.detached {
+        await MainActor.run { note("actor") }
+        OperationQueue.main.addOperation { note("operation") }
+    }
+    DispatchQueue.main.asyncAfter(deadline: .now() + 0.05) { note("later") }
+    let result = loop.run(in: .tracking, for: 60, returnAfterSourceHandled: false)
+    expect(result == .stopped, "all came: \(result)")
+    let expected: Set = ["task true", "task again true", "actor true", "operation true", "later true"]
+    expect(Set(log.entries) == expected, "\(log.entries)")
+}
+
+/// Rondo's main loop in the hands of Foundation's, which drains the main queue, where a Dispatch source turns it.
+func embeddedInADispatchSource() {
+    let loop = RunLoop.main
+    let log = Log()
+    guard let embedding = try? loop.embed(mode: .default) else { return expect(false, "it can be embedded") }
+    let source = DispatchSource.makeReadSource(fileDescriptor: embedding.fileDescriptor, queue: .main)
+    source.setEventHandler { embedding.turn() }
+    source.activate()
+
+    var ends: [Int32] = [-1, -1]
+    expect(pipe(&ends) == 0, "a pipe")
+    let (readEnd, writeEnd) = (ends[0], ends[1])
+    let signalled = RunLoop.Source { log.note("signalled") }
+    let descriptor = RunLoop.Source(fileDescriptor: readEnd, interest: .read) { _, _ in
+        var byte: UInt8 = 0
+        _ = read(readEnd, &byte, 1)
+        log.note("descriptor")
+    }
+    loop.add(signalled, forMode: .default)
+    loop.add(descriptor, forMode: .default)
+    loop.add(
+        Timer(timeInterval: 0.01, repeats: true) { timer in
+            log.note("timer")
+            if log.entries.count(where: { $0 == "timer" }) == 3 { timer.invalidate() }
+        }, forMode: .default)
+    Thread.detachNewThread {
+        loop.perform { log.note("block") }
+        signalled.signal()
+        loop.wakeUp()
+        var byte: UInt8 = 1
+        _ = write(writeEnd, &byte, 1)
+        DispatchQueue.main.async { log.note("queue") }
+    }
+    let limit = Date(timeIntervalSinceNow: 60)
+    while log.entries.count < 7, limit.timeIntervalSinceNow > 0 {
+        _ = Foundation.RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+    }
+    expect(
+        log.entries.sorted() == ["block", "descriptor", "queue", "signalled", "timer", "timer", "timer"],
+        "\(log.entries)")
+    source.cancel()
+    for source in [signalled, descriptor] { source.invalidate() }
+    embedding.invalidate()
+}
+
+/// A drain of the main queue is a call-out.
+func drainIsTraced() {
+    let recorder = Recorder()
+    RunLoop.instrument = recorder
+    DispatchQueue.main.async {}
+    _ = RunLoop.main.run(in: .default, for: 60, returnAfterSourceHandled: true)
+    RunLoop.instrument = nil
+    expect(recorder.drains == 1, "one drain, told once: \(recorder.drains)")
+}
+
+private final class Recorder: RunLoop.Instrument {
+    private let count = Mutex(0)
+
+    var drains: Int { count.withLock { $0 } }
+
+    func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        if case .callOut(.mainQueue, _, _) = event.kind, loop === RunLoop.main, event.depth == 1 {
+            count.withLock { $0 += 1 }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Rondo
+import Synchronization
+
+/// What somebody has set the wall clock by, in seconds. The machine's is left alone: the program's own
+/// `clock_gettime` goes before the C library's, for everything that is linked into it, which Rondo is and Foundation
+/// is not.
+private let wallClockIsAhead = Atomic<Int>(0)
+
+@_cdecl("clock_gettime")
+func setWallClock(_ clock: clockid_t, _ time: UnsafeMutablePointer<timespec>) -> Int32 {
+    let result = realClock(clock, time)
+    if clock == CLOCK_REALTIME { time.pointee.tv_sec += wallClockIsAhead.load(ordering: .relaxed) }
+    return result
+}
+
+private typealias ClockFunction = @convention(c) (clockid_t, UnsafeMutablePointer<timespec>) -> Int32
+
+private let realClock: ClockFunction = {
+    // RTLD_NEXT, which is a macro: the one behind this program's.
+    guard let found = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "clock_gettime") else { abort() }
+    return unsafeBitCast(found, to: ClockFunction.self)
+}()
+
+func wallClockIsSet() {
+    if isSanitized { return print("not played: under a sanitizer the clock cannot be set") }
+    let loop = RunLoop.main
+    let hour = 3600
+    for step in [hour, -hour] {
+        let log = Log()
+        let mode = RunLoop.Mode("set by \(step)")
+        // By the clock as Rondo sees it.
+        let date = Timer(timeInterval: 0.1, repeats: false) { _ in }.fireDate
+        let begin = ContinuousClock.now
+        let repeating = Timer(timeInterval: 0.05, repeats: true) { timer in
+            log.note("repeating")
+            if log.entries.count(where: { $0 == "repeating" }) == 3 { timer.invalidate() }
+        }
+        loop.add(repeating, forMode: mode)
+        loop.add(Timer(fire: date, interval: 0, repeats: false) { _ in log.note("date") }, forMode: mode)
+        wallClockIsAhead.add(step, ordering: .relaxed)
+        let set = Timer(timeInterval: 0, repeats: false) { _ in }.fireDate.timeIntervalSince(Date())
+        expect(
+            abs(set - Double(wallClockIsAhead.load(ordering: .relaxed))) < 60, "Rondo's clock was set: \(set)"
+        )
+        let result = loop.run(in: mode, for: 60, returnAfterSourceHandled: false)
+        let took = ContinuousClock.now - begin
+        expect(result == .finished, "all have fired: \(result) \(log.entries)")
+        expect(log.entries.sorted() == ["date", "repeating", "repeating", "repeating"], "\(log.entries)")
+        expect(took >= .milliseconds(149), "none was early: \(took)")
+        expect(log.entries.first == "repeating", "the date did not come near: \(log.entries)")
+    }
+}
+
+/// Whether the program was linked with a sanitizer, which puts a `clock_gettime` of its own before every other.
+private var isSanitized: Bool {
+    guard let program = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"), options: .alwaysMapped)
+    else { return false }
+    // Put together here, or the program would find what it looks for in itself.
+    return ["tsan", "asan"].contains { name in
+        program.range(of: Data(["", "", name, "init"].joined(separator: "_").utf8)) != nil
+    }
+}
