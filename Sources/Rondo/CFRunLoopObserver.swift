@@ -2,7 +2,8 @@
 
 /// What is handed to an observer's callback.
 public struct CFRunLoopObserverContext: @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at here.
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
+    // here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?

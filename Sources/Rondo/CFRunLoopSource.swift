@@ -5,7 +5,8 @@
 /// `retain`, `release` and `copyDescription` are not here: what `info` points to has to live as long as the
 /// source. `equal` and `hash` are not either: two sources are the same if they are one object (rule SRC-13).
 public struct CFRunLoopSourceContext: @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at here.
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at
+    // here.
 
     public typealias ModeCallback = @Sendable (UnsafeMutableRawPointer?, CFRunLoop?, CFRunLoopMode?) -> Void
 

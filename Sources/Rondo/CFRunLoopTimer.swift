@@ -1,9 +1,10 @@
-// Core Foundation's run loop timers: thin, no logic. An interval of 0 or less means "fires once" (rule TM-7); flags
-// and order are ignored, as they are on Apple's systems (rule TM-23).
+// Core Foundation's run loop timers: thin, no logic. An interval of 0 or less means "fires once" (rule TM-7);
+// flags and order are ignored, as they are on Apple's systems (rule TM-23).
 
 /// What is handed to a timer's callback.
 public struct CFRunLoopTimerContext: @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at here.
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
+    // here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?

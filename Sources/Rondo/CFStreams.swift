@@ -1,5 +1,5 @@
-// Core Foundation's functions that make pairs of streams: thin, no logic. Each stream is handed over retained, as there:
-// take it by `takeRetainedValue()`.
+// Core Foundation's functions that make pairs of streams: thin, no logic. Each stream is handed over
+// retained, as there: take it by `takeRetainedValue()`.
 
 /// `Stream.getBoundStreams(withBufferSize:inputStream:outputStream:)`.
 public func CFStreamCreateBoundPair(

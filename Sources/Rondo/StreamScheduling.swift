@@ -1,7 +1,7 @@
 // For values typed `Stream`, such as a delegate gets them: Rondo's own classes have these methods themselves.
 extension Foundation.Stream {
-    /// Has the stream call its delegate on `aRunLoop` while that runs in `mode`. The stream has to be one of Rondo's:
-    /// Foundation's own deliver no events on Linux, and trap here.
+    /// Has the stream call its delegate on `aRunLoop` while that runs in `mode`. The stream has to be one of
+    /// Rondo's: Foundation's own deliver no events on Linux, and trap here.
     @_disfavoredOverload
     public func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         scheduleInRondo(aRunLoop, forMode: mode)

@@ -90,8 +90,8 @@ final class HTTPExchange {
         link.channel.handler = nil
     }
 
-    /// The rest of a response that nobody wants: if it is here already, the link can still serve another request;
-    /// it is not waited for.
+    /// The rest of a response that nobody wants: if it is here already, the link can still serve another
+    /// request; it is not waited for.
     func discardRest() {
         guard case .open = phase else { return }
         abandon()
@@ -243,7 +243,8 @@ final class HTTPExchange {
         parse()
     }
 
-    /// Takes what can be told from the received bytes, an event at a time: each may pause or end the exchange.
+    /// Takes what can be told from the received bytes, an event at a time: each may pause or end the
+    /// exchange.
     private func parse() {
         while case .open = phase, !isPaused {
             let event: HTTP1Event

@@ -6,8 +6,8 @@ internal import RondoHTTP
 ///
 ///     created ─ begin ─▶ asking(canonical) ─ answer ─▶ exchanging ─ head ─▶ receiving ─ end ─▶ ended
 ///                                                       ▲      │
-///                                                       │      └ redirect ─▶ asking(redirect) ─ nil ─▶ receiving
-///                                                       └───────────────────── answer ┘
+///                                                       │      └ redirect ─▶ asking(redirect) ─ nil ─▶
+///                                                       receiving └───────────────────── answer ┘
 ///
 /// A failure ends it from anywhere; an ended load takes no input and gives no action.
 struct LoadState {

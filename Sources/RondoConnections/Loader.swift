@@ -7,11 +7,12 @@ internal import Synchronization
 
 /// Performs what a load's state decides: on channels, the pool, and the delegate.
 ///
-/// The run loops that the connection is scheduled in are its only engine. A signalled source, `presence`, is in
-/// their modes from start to end, so that none of them is empty while the load waits for whatever it waits for
-/// (rule UC-72); the channel's own sources are there as well while there is a channel.
+/// The run loops that the connection is scheduled in are its only engine. A signalled source, `presence`, is
+/// in their modes from start to end, so that none of them is empty while the load waits for whatever it waits
+/// for (rule UC-72); the channel's own sources are there as well while there is a channel.
 ///
-/// `@unchecked Sendable`: `places` and `timeout` never change; `calls`, `gate` and `shared` have locks of their own; the rest is touched inside the gate only.
+/// `@unchecked Sendable`: `places` and `timeout` never change; `calls`, `gate` and `shared` have locks of
+/// their own; the rest is touched inside the gate only.
 final class Loader: @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
@@ -19,7 +20,8 @@ final class Loader: @unchecked Sendable {
     }
 
     private struct Shared {
-        /// The delegate's answer, from the delegate queue. `URLRequest??`: there may be none, and it may be nil.
+        /// The delegate's answer, from the delegate queue. `URLRequest??`: there may be none, and it may be
+        /// nil.
         var answer: URLRequest??
         var presence: RunLoop.Source?
         /// What makes the channel's loops leave it alone; see `Gate`.
@@ -188,7 +190,7 @@ final class Loader: @unchecked Sendable {
         guard let connection else { return }
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            outgoing = try OutgoingRequest(request)
+            outgoing = try OutgoingRequest(request, omittedFields: connection.configuration.omittedFields)
         } catch {
             return perform(state.failed(error))
         }
@@ -208,7 +210,8 @@ final class Loader: @unchecked Sendable {
                 SocketChannel(SocketChannel.Configuration(host: key.host, port: key.port, tls: key.tls)),
                 key: key)
         }
-        // Whoever has looked up the gate and comes in late must not touch a link that is another load's by then.
+        // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
+        // then.
         let channel = ObjectIdentifier(link.channel)
         link.channel.label = connection.label
         link.channel.gate = { [weak self] body in
@@ -243,7 +246,8 @@ final class Loader: @unchecked Sendable {
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
             if mayBeSentAgain {
-                // The kept connection turned out dead: the same request on one of its own, and nobody notices.
+                // The kept connection turned out dead: the same request on one of its own, and nobody
+                // notices.
                 send(state.request, mayReuse: false)
             } else {
                 perform(state.failed(failure))
@@ -258,7 +262,8 @@ final class Loader: @unchecked Sendable {
         shared.withLock { $0.channel = nil }
         exchange.discardRest()
         let channel = exchange.link.channel
-        channel.gate = { $0() }
+        // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
+        channel.gate = { _ in }
         if exchange.isReusable {
             // Who was turned away from this load has silenced it; the next one has to hear it.
             channel.resumeInterest()
@@ -331,10 +336,11 @@ final class Loader: @unchecked Sendable {
         return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode) }
     }
 
-    /// Seconds until the load has been idle for too long. Time outside the scheduled modes is not held against
-    /// it (rule UC-58), and time that several loops ran at once counts once.
+    /// Seconds until the load has been idle for too long. Time outside the scheduled modes is not held
+    /// against it (rule UC-58), and time that several loops ran at once counts once.
     private var timeLeft: TimeInterval {
-        // What is there is looked at before the clock, and what the delegate keeps back is not the server's fault.
+        // What is there is looked at before the clock, and what the delegate keeps back is not the server's
+        // fault.
         if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9

@@ -45,7 +45,11 @@ final class Pool: Sendable {
 }
 
 extension URLConnection {
-    /// Closes the connections to servers that are kept open for later requests and serve none now. Any thread.
+    /// Closes the connections to servers that are kept open for later requests and serve none now. Any
+    /// thread.
+    ///
+    /// They are closed by themselves only when a later load finds them idle for 55 s: a program that will
+    /// load nothing for long should call this.
     public static func closeIdleConnections() {
         Pool.shared.closeAll()
     }

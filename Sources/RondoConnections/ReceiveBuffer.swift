@@ -3,7 +3,8 @@ internal import RondoCore
 /// Memory that a channel reads into and that `Data` may keep a part of without a copy.
 ///
 /// A large piece of a body is handed to the delegate where it was received: the `Data` keeps this object, and
-/// the next read takes new memory. A small one is copied, so that it does not hold on to much more than itself.
+/// the next read takes new memory. A small one is copied, so that it does not hold on to much more than
+/// itself.
 final class ReceiveBuffer: @unchecked Sendable {
     // `@unchecked`: written only before a part of it is handed out as `Data`, which nobody can write to.
 

@@ -60,7 +60,9 @@ struct OutgoingRequest {
     /// The request may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
     let isIdempotent: Bool
 
-    init(_ request: URLRequest) throws(LoadFailure) {
+    /// - Parameter omittedFields: Names of fields that are not added where the request lacks them.
+    init(_ request: URLRequest, omittedFields: [String] = []) throws(LoadFailure) {
+        let omitted = Set(omittedFields.map { $0.lowercased() })
         guard let url = request.url, let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let host = parts.percentEncodedHost, !host.isEmpty
         else { throw .unsupportedURL }
@@ -70,15 +72,19 @@ struct OutgoingRequest {
         if let query = parts.percentEncodedQuery { target += "?" + query }
         var fields = HeaderFields()
         fields.append(name: "Host", value: parts.port.map { "\(host):\($0)" } ?? host)
-        for (name, value) in request.allHTTPHeaderFields ?? [:] where !Self.isFraming(name) {
+        // In one order, whatever that of the dictionary is.
+        let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
+        for (name, value) in given where !Self.isFraming(name) {
             if name.lowercased() == "host" {
                 fields.set(name: "Host", value: value)
             } else {
                 fields.append(name: name, value: value)
             }
         }
-        if !fields.contains("Accept") { fields.append(name: "Accept", value: "*/*") }
-        if !fields.contains("User-Agent") { fields.append(name: "User-Agent", value: Self.userAgent) }
+        for (name, value) in Self.defaults
+        where !fields.contains(name) && !omitted.contains(name.lowercased()) {
+            fields.append(name: name, value: value)
+        }
         head = RequestHead(method: method, target: target, fields: fields)
         body = request.httpBody ?? Data()
         // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
@@ -87,7 +93,8 @@ struct OutgoingRequest {
         isIdempotent = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].contains(method)
     }
 
-    private static let userAgent = "Rondo"
+    /// What a request says that does not say it itself.
+    private static let defaults = [("Accept", "*/*"), ("User-Agent", "Rondo")]
 
     /// Written by the codec, from the body that is there.
     private static func isFraming(_ name: String) -> Bool {

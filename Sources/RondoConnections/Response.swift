@@ -33,7 +33,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     private static let lengthKey = "RondoAnnouncedLength"
 
-    /// The announced length, or -1 where it is unknown (rule UC-25). To HEAD it is the one that GET would have.
+    /// The announced length, or -1 where it is unknown (rule UC-25). To HEAD it is the one that GET would
+    /// have.
     private static func announcedLength(_ head: ResponseHead, bodyLength: Int64?) -> Int64 {
         if let length = bodyLength, length > 0 { return length }
         if let field = head.fields.values(for: "Content-Length").first, let length = Int64(field) {

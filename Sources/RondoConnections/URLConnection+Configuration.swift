@@ -8,6 +8,10 @@ extension URLConnection {
         /// How the server is verified, and which TLS versions are spoken.
         public var tls = TLSSettings()
 
+        /// Names of header fields that are not sent unless the request has them: of `Accept` and
+        /// `User-Agent`, which are added otherwise.
+        public var omittedFields: [String] = []
+
         /// Told what happens below the delegate's methods, as it happens, on the thread that serves the
         /// connection; for logs and for `rondo fetch -v`.
         public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?

@@ -27,7 +27,8 @@ extension URLConnection {
         connection.start()
         var wasStopped = false
         while collector.result == nil {
-            // Until the connection has left. (After a handled source it could not be told that it was stopped.)
+            // Until the connection has left. (After a handled source it could not be told that it was
+            // stopped.)
             let ended = loop.run(in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
             if ended == .finished { break }
             if ended == .stopped { wasStopped = true }

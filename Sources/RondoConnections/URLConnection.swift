@@ -17,7 +17,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// The delegate need not be Sendable.
     ///
-    /// `@unchecked Sendable`: it is handed over when the connection is made, and one callback at a time gets it.
+    /// `@unchecked Sendable`: it is handed over when the connection is made, and one callback at a time gets
+    /// it.
     struct Delegate: @unchecked Sendable {
         let object: Any?
     }
@@ -74,8 +75,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
         self.init(request: request, delegate: delegate, startImmediately: true)
     }
 
-    /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection can
-    ///   be scheduled and configured.
+    /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection
+    ///   can be scheduled and configured.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
         guard Self.canHandle(request) else { return nil }
         originalRequest = request
@@ -175,7 +176,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// Ends the load: no callback follows, not even a failure (rule UC-17).
     ///
-    /// Allowed inside a callback. From another thread than the loop's a callback already begun may still finish.
+    /// Allowed inside a callback. From another thread than the loop's a callback already begun may still
+    /// finish.
     open func cancel() {
         let (loader, released) = state.withLock { state -> (Loader?, Delegate?) in
             guard !state.isCancelled, state.phase != .ended else { return (nil, nil) }

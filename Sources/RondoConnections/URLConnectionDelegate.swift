@@ -17,11 +17,11 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
 
 /// What a delegate is told that takes the data as it comes.
 public protocol URLConnectionDataDelegate: URLConnectionDelegate {
-    /// A request is about to be sent that the program did not write so: a redirect's, or (with a nil response)
-    /// the canonical form of the original (rules UC-28 and UC-29).
+    /// A request is about to be sent that the program did not write so: a redirect's, or (with a nil
+    /// response) the canonical form of the original (rules UC-28 and UC-29).
     ///
-    /// - Returns: `request` to go on; another one to go there; nil to refuse the redirect, whose own response is
-    ///   then delivered (rule UC-30). By default, `request`.
+    /// - Returns: `request` to go on; another one to go there; nil to refuse the redirect, whose own response
+    ///   is then delivered (rule UC-30). By default, `request`.
     func connection(
         _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
     ) -> URLRequest?

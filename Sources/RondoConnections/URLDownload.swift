@@ -16,8 +16,8 @@ public protocol URLDownloadDelegate: NSObjectProtocol {
 
     func download(_ download: URLDownload, didReceive response: URLResponse)
 
-    /// The place to call `setDestination(_:allowOverwrite:)`, if it was not called earlier. Without it the file
-    /// goes into the temporary directory, by its suggested name.
+    /// The place to call `setDestination(_:allowOverwrite:)`, if it was not called earlier. Without it the
+    /// file goes into the temporary directory, by its suggested name.
     func download(_ download: URLDownload, decideDestinationWithSuggestedFilename filename: String)
 
     /// The file has been created; its path may differ from the one that was asked for.
@@ -76,7 +76,8 @@ public final class URLDownload: NSObject, Sendable {
         saver.begin(self)
     }
 
-    /// Where to save. The first call counts; one that comes before the file was created is in time (rule UC-69).
+    /// Where to save. The first call counts; one that comes before the file was created is in time (rule
+    /// UC-69).
     ///
     /// - Parameter allowOverwrite: False: if there is such a file, a number is appended to the name.
     public func setDestination(_ path: String, allowOverwrite: Bool) {
@@ -99,28 +100,34 @@ public final class URLDownload: NSObject, Sendable {
 
 /// The connection's delegate: writes the body and tells the download's delegate.
 ///
-/// `@unchecked Sendable`: `file` and `connection` have locks; `download` changes in the connection's callbacks only, which come one
-/// at a time on the loop of the download.
+/// `@unchecked Sendable`: `work` has a lock; `delegate` never changes, and is called in the connection's
+/// callbacks only, which come one at a time on the loop of the download.
 private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Sendable {
+    private struct Work {
+        var download: URLDownload?
+        var connection: URLConnection?
+        var file: DownloadFile?
+    }
+
     private let delegate: (any URLDownloadDelegate)?
-    private let file = Mutex<DownloadFile?>(nil)
-    private var download: URLDownload?
-    private let connection = Mutex<URLConnection?>(nil)
+    /// Empty once the download is over, in whatever way.
+    private let work = Mutex(Work())
 
     init(delegate: (any URLDownloadDelegate)?) {
         self.delegate = delegate
     }
 
+    /// The download, until it is over.
+    private var download: URLDownload? { work.withLock { $0.download } }
+
     func begin(_ download: URLDownload) {
-        self.download = download
+        let connection = URLConnection(request: download.request, delegate: self, startImmediately: false)
+        work.withLock { $0 = Work(download: download, connection: connection) }
         let loop = RunLoop.currentLoop()
-        guard
-            let connection = URLConnection(request: download.request, delegate: self, startImmediately: false)
-        else {
+        guard let connection else {
             let error = URLErrors.error(.unsupportedURL, url: download.request.url)
             return loop.perform { [self] in fail(error) }
         }
-        self.connection.withLock { $0 = connection }
         loop.perform { [self] in
             if let download = self.download { delegate?.downloadDidBegin(download) }
         }
@@ -129,8 +136,17 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
     }
 
     func cancel(_ download: URLDownload) {
-        connection.withLock { $0 }?.cancel()
-        discardFile(download)
+        let work = takeWork()
+        work.connection?.cancel()
+        work.file?.discard(deleting: download.deletesFileUponFailure)
+    }
+
+    /// The download is over: whoever comes later finds nothing. What is let go is released by the caller.
+    private func takeWork() -> Work {
+        work.withLock { work in
+            defer { work = Work() }
+            return work
+        }
     }
 
     // MARK: The connection's delegate
@@ -145,88 +161,68 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         guard let download else { return }
         delegate?.download(download, didReceive: response)
-        guard !connection.isCancelled else { return }
         let name = response.suggestedFilename ?? "unknown"
-        if download.destination == nil {
+        if download.destination == nil, self.download != nil {
             delegate?.download(download, decideDestinationWithSuggestedFilename: name)
         }
-        guard !connection.isCancelled else { return }
+        guard self.download != nil else { return }
         let fallback = (
             path: FileManager.default.temporaryDirectory.appendingPathComponent(name).path,
             allowOverwrite: false
         )
         let (path, allowOverwrite) = download.destination ?? fallback
         do throws(SystemError) {
-            let made = try DownloadFile(path: path, allowOverwrite: allowOverwrite)
-            let actual = made.path
-            file.withLock { $0 = made }
-            delegate?.download(download, didCreateDestination: actual)
+            let file = try DownloadFile(path: path, allowOverwrite: allowOverwrite)
+            let isWanted = work.withLock { work in
+                guard work.download != nil else { return false }
+                work.file = file
+                return true
+            }
+            // Cancelled from another thread while the file was made.
+            guard isWanted else { return file.discard(deleting: download.deletesFileUponFailure) }
+            delegate?.download(download, didCreateDestination: file.path)
         } catch {
-            end(connection, .cannotCreateFile, "The file \(path) could not be created", error)
+            end(.cannotCreateFile, "The file \(path) could not be created", error)
         }
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
-        guard let download else { return }
-        let failure = file.withLock { file -> SystemError? in
-            do throws(SystemError) {
-                try file?.write(data)
-                return nil
-            } catch {
-                return error
-            }
-        }
-        if let failure {
-            return end(connection, .cannotWriteToFile, "The file could not be written", failure)
+        guard let download, let file = work.withLock({ $0.file }) else { return }
+        do throws(SystemError) {
+            try file.write(data)
+        } catch {
+            return end(.cannotWriteToFile, "The file \(file.path) could not be written", error)
         }
         delegate?.download(download, didReceiveDataOfLength: data.count)
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) {
-        let failure = file.withLock { file -> SystemError? in
-            defer { file = nil }
+        if let file = work.withLock({ $0.file }) {
             do throws(SystemError) {
-                try file?.close()
-                return nil
+                try file.close()
             } catch {
-                return error
+                return end(.cannotCloseFile, "The file \(file.path) could not be closed", error)
             }
         }
-        if let failure { return end(connection, .cannotCloseFile, "The file could not be closed", failure) }
-        guard let download else { return }
+        guard let download = takeWork().download else { return }
         delegate?.downloadDidFinish(download)
-        letGo()
     }
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) { fail(error) }
 
     // MARK: Ending
 
-    private func end(
-        _ connection: URLConnection, _ code: URLError.Code, _ sentence: String, _ cause: SystemError
-    ) {
+    private func end(_ code: URLError.Code, _ sentence: String, _ cause: SystemError) {
+        guard let connection = work.withLock({ $0.connection }) else { return }
         connection.cancel()
         fail(URLErrors.error(code, "\(sentence): \(cause).", url: connection.currentRequest.url))
     }
 
     private func fail(_ error: any Error) {
-        guard let download else { return }
-        discardFile(download)
+        let work = takeWork()
+        guard let download = work.download else { return }
+        work.file?.discard(deleting: download.deletesFileUponFailure)
         delegate?.download(download, didFailWithError: error)
-        letGo()
-    }
-
-    private func discardFile(_ download: URLDownload) {
-        let deletes = download.deletesFileUponFailure
-        file.withLock { file in
-            if deletes { file?.remove() }
-            file = nil
-        }
-    }
-
-    private func letGo() {
-        download = nil
-        connection.withLock { $0 = nil }
     }
 }
 
@@ -275,19 +271,26 @@ private final class DownloadFile: Sendable {
     }
 
     func write(_ data: Data) throws(SystemError) {
-        let descriptor = descriptor.withLock { $0 }
-        // `Data` knows no typed throws.
-        let result = data.withUnsafeBytes { bytes in
-            Result { () throws(SystemError) in
-                var written = 0
-                while written < bytes.count {
-                    written += try systemCall("write") {
-                        Foundation.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
-                    }
-                }
+        // Under the lock: a cancel on another thread closes the descriptor.
+        let failure = descriptor.withLock { descriptor -> SystemError? in
+            guard descriptor >= 0 else { return nil }
+            return data.withUnsafeBytes { Self.write($0, to: descriptor) }
+        }
+        if let failure { throw failure }
+    }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> SystemError? {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            do throws(SystemError) {
+                let piece = UnsafeRawBufferPointer(rebasing: rest)
+                rest = rest.dropFirst(
+                    try systemCall("write") { Foundation.write(descriptor, piece.baseAddress, piece.count) })
+            } catch {
+                return error
             }
         }
-        try result.get()
+        return nil
     }
 
     func close() throws(SystemError) {
@@ -299,5 +302,8 @@ private final class DownloadFile: Sendable {
         if descriptor >= 0, Foundation.close(descriptor) == -1 { throw SystemError("close", code: errno) }
     }
 
-    func remove() { unlink(path) }
+    func discard(deleting: Bool) {
+        if deleting { unlink(path) }
+        try? close()  // what is given up need not be whole
+    }
 }

@@ -3,7 +3,8 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Why a load ended without a response, as its own layers know it; `URLErrors` turns it into what callers get.
+/// Why a load ended without a response, as its own layers know it; `URLErrors` turns it into what callers
+/// get.
 enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTP1Error)
@@ -22,7 +23,8 @@ enum LoadFailure: Error, Equatable {
 
 /// The one place where failures become `URLError`s (rule UC-59).
 enum URLErrors {
-    /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59 wants.
+    /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59
+    /// wants.
     private static let failingURLStringKey = "NSErrorFailingURLStringKey"
 
     static func error(_ failure: LoadFailure, url: URL?) -> URLError {

@@ -43,8 +43,8 @@ struct BlockQueue {
         entries.removeAll { if case .shared(shared) = $0.content { true } else { false } }
     }
 
-    /// Takes everything out of this queue and `common`, in order; what was shared is returned as well, so that
-    /// the caller can take it out of the other queues.
+    /// Takes everything out of this queue and `common`, in order; what was shared is returned as well, so
+    /// that the caller can take it out of the other queues.
     mutating func takeAll(with common: inout BlockQueue) -> (blocks: [PerformedBlock], shared: [Shared]) {
         var taken = entries
         entries = []

@@ -1,7 +1,8 @@
 internal import CEv
 
-/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 hands out none of its
-/// own. Several sources may watch one descriptor, which stands in the set once, with what all of them want.
+/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 hands out none
+/// of its own. Several sources may watch one descriptor, which stands in the set once, with what all of them
+/// want.
 ///
 /// Loop's thread only.
 final class DescriptorMirror {

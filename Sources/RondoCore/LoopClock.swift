@@ -82,8 +82,8 @@ package enum LoopClock {
 
     private static let knownWallOffset = Atomic(Int64.min)
 
-    /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by steps
-    /// only, so what was measured first stays until a measurement says more than its own error.
+    /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by
+    /// steps only, so what was measured first stays until a measurement says more than its own error.
     private static var wallOffset: Int64 {
         let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
         var measured: Int64 = 0

@@ -64,8 +64,8 @@ final class ModeLoop {
 
     // MARK: The look at the kernel
 
-    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean anything
-    /// real: a signal, a stale registration and libev's own minute end the sleep too.
+    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
+    /// anything real: a signal, a stale registration and libev's own minute end the sleep too.
     func poll(mayBlock: Bool) {
         mainQueueIsReady = false
         rondo_ev_poll(loop, mayBlock && !ready.hasReport ? 1 : 0)
@@ -161,8 +161,8 @@ final class ModeLoop {
         free.append(UInt32(token.index))
     }
 
-    /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve it
-    /// (rule SRC-26) and would spin.
+    /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve
+    /// it (rule SRC-26) and would spin.
     func pause(_ source: RunLoop.Source) {
         guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return }
         stop(watcher)
@@ -183,8 +183,8 @@ final class ModeLoop {
         mirror?.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
     }
 
-    /// Stops `watcher`. libev will tell the kernel what others want of its descriptor, and aborts the process if
-    /// that is closed by now; so they are stopped as well then, and reported (rule SRC-27).
+    /// Stops `watcher`. libev will tell the kernel what others want of its descriptor, and aborts the process
+    /// if that is closed by now; so they are stopped as well then, and reported (rule SRC-27).
     private func stop(_ watcher: IOWatcher) {
         guard watcher.isStarted else { return }
         let descriptor = watcher.descriptor

@@ -157,7 +157,8 @@ extension RunLoop {
             }
         }
 
-        /// From the pass: calls, unless it was invalidated since or is being called further out (rule SRC-23).
+        /// From the pass: calls, unless it was invalidated since or is being called further out (rule
+        /// SRC-23).
         func notify(_ activity: Activity, in mode: Int, of loop: RunLoop) {
             let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
                 guard state.isValid, !state.isCalling else { return nil }

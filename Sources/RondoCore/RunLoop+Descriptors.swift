@@ -15,12 +15,12 @@ extension RunLoop.Source.Interest {
 
 // Loop's thread only.
 extension RunLoop {
-    /// Makes the mode's watchers match its members: first what left, so that a number that was closed and given
-    /// out again is free, then what came or changed.
+    /// Makes the mode's watchers match its members: first what left, so that a number that was closed and
+    /// given out again is free, then what came or changed.
     ///
-    /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So that is
-    /// done here at once, under the lock that every removal needs: whoever invalidates a source on another thread
-    /// and closes its descriptor then, does so before the check or after the kernel knows it.
+    /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
+    /// that is done here at once, under the lock that every removal needs: whoever invalidates a source on
+    /// another thread and closes its descriptor then, does so before the check or after the kernel knows it.
     func updateWatchers(stop: [Source], watch: [Source], in modeLoop: ModeLoop, _ mode: Int) {
         // The locks of sources come before that of the loop.
         let interests = watch.map(\.interest)
@@ -60,15 +60,16 @@ extension RunLoop {
         owner.serving.append(source)
         let served = source.perform(ready: Source.Interest(events: events), in: mode, of: self)
         owner.serving.removeLast()
-        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they watch
-        // it again in the way of every other change: when they next look, and after a check.
+        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
+        // watch it again in the way of every other change: when they next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
             state.withLock { $0.modes[mode].noteChange(of: source) }
         }
         return served
     }
 
-    /// Sets the timerfd, if what it is set to is not what is wanted, or has passed (and would end every sleep).
+    /// Sets the timerfd, if what it is set to is not what is wanted, or has passed (and would end every
+    /// sleep).
     func armTimer(at instant: LoopInstant, now: LoopInstant) {
         guard instant != owner.armed || owner.armed <= now else { return }
         owner.wakeUp?.arm(instant)

@@ -2,9 +2,11 @@ internal import CEv
 internal import Synchronization
 
 extension RunLoop {
-    /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another library's.
+    /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another
+    /// library's.
     ///
-    /// The foreign loop waits until `fileDescriptor` can be read, and calls `turn()` then, on this loop's thread:
+    /// The foreign loop waits until `fileDescriptor` can be read, and calls `turn()` then, on this loop's
+    /// thread:
     ///
     /// ```swift
     /// let embedding = try RunLoop.current.embed(mode: .default)
@@ -59,16 +61,16 @@ extension RunLoop {
             wakeUp.wake()
         }
 
-        /// Readable when a turn has something to do: a descriptor of the mode is ready, a timer is due, or another
-        /// thread wants attention. It stays the loop's; do not close it.
+        /// Readable when a turn has something to do: a descriptor of the mode is ready, a timer is due, or
+        /// another thread wants attention. It stays the loop's; do not close it.
         public var fileDescriptor: Int32 { mirror.descriptor }
 
-        /// When a turn is due at the latest; nil if there is no timer. Whoever waits for `fileDescriptor` need not
-        /// look at it: the descriptor turns readable then.
+        /// When a turn is due at the latest; nil if there is no timer. Whoever waits for `fileDescriptor`
+        /// need not look at it: the descriptor turns readable then.
         public var nextDeadline: Date? { loop.nextTimerDate(forMode: mode) }
 
-        /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While there
-        /// is more, `fileDescriptor` stays readable.
+        /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While
+        /// there is more, `fileDescriptor` stays readable.
         @discardableResult
         public func turn() -> RunResult {
             wakeUp.drain()
@@ -78,7 +80,8 @@ extension RunLoop {
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
-                // What another thread has asked for during the pass wrote no wake-up, since the loop was awake.
+                // What another thread has asked for during the pass wrote no wake-up, since the loop was
+                // awake.
                 let hasMore =
                     state.wakeIsPending || state.hasBlocks(for: index)
                     || !state.modes[index].signalled.isEmpty

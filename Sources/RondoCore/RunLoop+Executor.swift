@@ -1,16 +1,16 @@
 internal import Synchronization
 
-// An actor can live on a run loop, in a mode: its jobs run on the loop's thread while the loop runs in that mode,
-// and at no other time. Two types, because one type that is both a serial and a task executor makes every
-// enqueue slower.
+// An actor can live on a run loop, in a mode: its jobs run on the loop's thread while the loop runs in that
+// mode, and at no other time. Two types, because one type that is both a serial and a task executor makes
+// every enqueue slower.
 
 extension RunLoop {
     /// The executor of actors that live in `mode` of this loop; the same object at each call.
     ///
-    /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty, but an
-    /// actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a job serves no
-    /// job of the same executor, since an actor does one thing at a time. Jobs for a loop whose thread has ended
-    /// never run.
+    /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty,
+    /// but an actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a
+    /// job serves no job of the same executor, since an actor does one thing at a time. Jobs for a loop whose
+    /// thread has ended never run.
     public func executor(in mode: Mode) -> ModeExecutor {
         state.withLock { state in
             if let known = state.executors[mode] { return known }
@@ -80,8 +80,8 @@ extension RunLoop {
             if mustSchedule { schedule() }
         }
 
-        /// Inside a job, or inside any other callback of this mode while no job is on the stack: `assumeIsolated`
-        /// works in a timer's block as well.
+        /// Inside a job, or inside any other callback of this mode while no job is on the stack:
+        /// `assumeIsolated` works in a timer's block as well.
         private var isIsolating: Bool {
             guard loop.isCurrent else { return false }
             if let depth = state.withLock({ $0.depth }) { return depth == loop.depth }

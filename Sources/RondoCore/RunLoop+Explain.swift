@@ -1,8 +1,8 @@
 internal import Logging
 internal import Synchronization
 
-// Why has a callback not come? Silence is what users of run loops have suffered from most, so everything that is
-// scheduled can say it, and a loop that nobody runs is warned about.
+// Why has a callback not come? Silence is what users of run loops have suffered from most, so everything that
+// is scheduled can say it, and a loop that nobody runs is warned about.
 
 /// Why something that is scheduled on run loops does not call back just now.
 public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
@@ -160,8 +160,8 @@ extension Timer {
 // MARK: - The loop that nobody runs
 
 extension RunLoop {
-    /// Seconds after which something scheduled on a loop that has not been run since is warned about in the log,
-    /// once a loop; nil: never. Set it before anything is scheduled.
+    /// Seconds after which something scheduled on a loop that has not been run since is warned about in the
+    /// log, once a loop; nil: never. Set it before anything is scheduled.
     public static var unservedWarningDelay: TimeInterval? {
         get { UnservedWarning.delay.withLock { $0 } }
         set { UnservedWarning.delay.withLock { $0 = newValue } }

@@ -20,8 +20,10 @@ extension RunLoop {
 
     /// Ends the membership of `source` in `mode`. Does nothing where it has none.
     ///
-    /// - Parameter mode: `.common` takes out of every common mode what was added under `.common` (rule RL-24).
-    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it leaves.
+    /// - Parameter mode: `.common` takes out of every common mode what was added under `.common` (rule
+    ///   RL-24).
+    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it
+    ///   leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
         if mode == .common {
             for mode in source.unregister(from: self) { source.leave(self, mode) }
@@ -88,8 +90,8 @@ extension RunLoop {
 
     /// Fires `timer` in `mode` of this run loop until it is invalidated or removed.
     ///
-    /// Adding it again in the same mode does nothing. A date in the past fires on the next pass (rule TM-11). A
-    /// timer belongs to one loop at a time: adding it to a second one does nothing (rule TM-13).
+    /// Adding it again in the same mode does nothing. A date in the past fires on the next pass (rule TM-11).
+    /// A timer belongs to one loop at a time: adding it to a second one does nothing (rule TM-13).
     /// - Parameter mode: `.common` stands for every common mode, those added later too.
     /// - Note: Any thread may call this; the block runs on this loop's thread only.
     public func add(_ timer: Timer, forMode mode: Mode) {
@@ -120,7 +122,8 @@ extension RunLoop {
 
     // MARK: Waking
 
-    /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this one.
+    /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this
+    /// one.
     func wakeIfForeign() {
         if !isCurrent || owner.isEmbedded { wakeUp() }
     }

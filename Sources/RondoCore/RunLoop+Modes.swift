@@ -32,8 +32,8 @@ extension RunLoop {
     /// The earliest date at which the loop has something to do in `mode`.
     ///
     /// Makes one pass that does not sleep: due timers and ready sources are served (rule RL-41).
-    /// - Returns: The date of the nearest timer; the distant future if there are only sources; nil if the mode
-    ///   is empty, or this is not the calling thread's loop.
+    /// - Returns: The date of the nearest timer; the distant future if there are only sources; nil if the
+    ///   mode is empty, or this is not the calling thread's loop.
     @available(*, noasync, message: "It runs the loop of the calling thread.")
     public func limitDate(forMode mode: Mode) -> Date? {
         guard isCurrent, mode != .common else { return nil }

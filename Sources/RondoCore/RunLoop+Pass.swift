@@ -118,7 +118,8 @@ struct Pass {
             .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
             .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
         var performed = false
-        // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one leaves.
+        // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one
+        // leaves.
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if returnAfterSourceHandled { break }
@@ -130,9 +131,9 @@ struct Pass {
 
     /// (h): sleeps until something real has happened, or just looks.
     ///
-    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57). A sleep can end
-    /// without cause (a signal, a stale registration, libev's own minute); it goes on then, or observers would
-    /// see waits that were none.
+    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57). A sleep can
+    /// end without cause (a signal, a stale registration, libev's own minute); it goes on then, or observers
+    /// would see waits that were none.
     ///
     /// - Returns: Whether timers are due.
     private func look(maySleep: Bool) -> Bool {
@@ -173,8 +174,8 @@ struct Pass {
             loop.armTimer(at: instant, now: now)
             return modeLoop.poll(mayBlock: true)
         }
-        // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the clock
-        // is asked, and only if that stands still as well the loop sleeps.
+        // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the
+        // clock is asked, and only if that stands still as well the loop sleeps.
         modeLoop.poll(mayBlock: false)
         let isIdle =
             modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.state.withLock { $0.wakeIsPending }
@@ -194,7 +195,8 @@ struct Pass {
 
     // MARK: - (j)
 
-    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and RL-52).
+    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
+    /// RL-52).
     private func kindsToServe(timersAreDue: Bool) -> [EventKind] {
         let isLast = limit.isReached(at: LoopClock.now)
         var found: [EventKind] = []

@@ -53,8 +53,8 @@ extension RunLoop {
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
     ///
     /// Timers fire without ending it (rule RL-38). A limit in the past makes one pass without sleeping.
-    /// - Returns: False where it could not start: the mode holds no source, timer or block, it is `.common`, or
-    ///   this is not the calling thread's loop.
+    /// - Returns: False where it could not start: the mode holds no source, timer or block, it is `.common`,
+    ///   or this is not the calling thread's loop.
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool {
@@ -71,8 +71,8 @@ extension RunLoop {
     /// Runs `mode` once, and says why it ended (rules RL-27 to RL-33).
     ///
     /// - Parameters:
-    ///   - seconds: On the monotonic clock, from the call; 0 or less makes one pass without sleeping, `.infinity`
-    ///     sets no limit. A callback that overruns it is not interrupted.
+    ///   - seconds: On the monotonic clock, from the call; 0 or less makes one pass without sleeping,
+    ///     `.infinity` sets no limit. A callback that overruns it is not interrupted.
     ///   - returnAfterSourceHandled: End after the first source served.
     /// - Note: On the loop's own thread only. The counterpart of `CFRunLoopRunInMode`.
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
@@ -107,8 +107,8 @@ extension RunLoop {
     /// - Returns: False where there is nothing to serve in the mode.
     private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) -> Bool {
         let now = LoopClock.now
-        // The question and the beginning are one step: whoever takes the last item away wakes a loop that runs, and
-        // is not heard by one that does not run yet.
+        // The question and the beginning are one step: whoever takes the last item away wakes a loop that
+        // runs, and is not heard by one that does not run yet.
         let hasBegun = state.withLock { state in
             if state.isEmpty(mode) && !drainsMainQueue(in: state.modes[mode]) { return false }
             // What was asked of a loop that was not running is forgotten (rule RL-50).

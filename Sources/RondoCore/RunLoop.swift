@@ -36,7 +36,8 @@ public final class RunLoop: NSObject, Sendable {
     @available(*, noasync, message: "A task has no thread of its own; name the loop that you mean.")
     public static var current: RunLoop { currentLoop() }
 
-    /// The run loop of the main thread; any thread may ask. The program runs it: nothing else does (rule RL-3).
+    /// The run loop of the main thread; any thread may ask. The program runs it: nothing else does (rule
+    /// RL-3).
     public static let main = RunLoop(isMain: true)
 
     package static func currentLoop() -> RunLoop {
@@ -102,7 +103,8 @@ public final class RunLoop: NSObject, Sendable {
 
     /// Runs `block` once on this loop's thread, the next time the loop runs in one of `modes`, and wakes it.
     ///
-    /// - Parameter modes: `.common` stands for every common mode, those added later too. None: nothing happens.
+    /// - Parameter modes: `.common` stands for every common mode, those added later too. None: nothing
+    ///   happens.
     public func perform(inModes modes: [Mode], block: sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: true)
     }
@@ -179,8 +181,8 @@ extension RunLoop {
         if let name, !name.isEmpty { state.withLock { $0.threadName = name } }
     }
 
-    /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released unrun
-    /// (rule RL-6). In a cancel callback, `RunLoop.current` is still this loop.
+    /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released
+    /// unrun (rule RL-6). In a cancel callback, `RunLoop.current` is still this loop.
     fileprivate static func threadEnds(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
         let loop = Unmanaged<RunLoop>.fromOpaque(pointer)

@@ -76,8 +76,8 @@ public final class RunLoopThread: Sendable {
         runLoop.perform(inModes: [mode], block: block)
     }
 
-    /// Asks the thread to end; blocks performed before are run first, and runs nested in callbacks are stopped as
-    /// well. Any thread, any number of times.
+    /// Asks the thread to end; blocks performed before are run first, and runs nested in callbacks are
+    /// stopped as well. Any thread, any number of times.
     public func stop() {
         let loop = state.withLock { state -> RunLoop? in
             state.stopWasAsked = true
@@ -91,8 +91,8 @@ public final class RunLoopThread: Sendable {
         }
     }
 
-    /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait for
-    /// ever: that traps.
+    /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait
+    /// for ever: that traps.
     public func join() {
         if state.withLock({ $0.loop })?.isCurrent ?? false {
             // Not a precondition, which loses its message in release.
@@ -147,12 +147,13 @@ private final class PhaseCondition: Sendable {
 }
 
 extension RunLoop {
-    /// The one shared background loop: it drives only what has no loop of its own (connections with a delegate
-    /// queue and no schedule, and asynchronous requests). Its thread is made on first use and never ends.
+    /// The one shared background loop: it drives only what has no loop of its own (connections with a
+    /// delegate queue and no schedule, and asynchronous requests). Its thread is made on first use and never
+    /// ends.
     package static let loader = RunLoopThread(name: "rondo.loader").start()
 
-    /// Ends the running activation and all those further out: a nested run may have taken the block that stops
-    /// the thread. Loop's thread only.
+    /// Ends the running activation and all those further out: a nested run may have taken the block that
+    /// stops the thread. Loop's thread only.
     fileprivate func stopAll() {
         state.withLock { state in
             for index in state.activations.indices { state.activations[index].isStopped = true }

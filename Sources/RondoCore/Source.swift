@@ -3,10 +3,11 @@ internal import Synchronization
 extension RunLoop {
     /// An input source: calls out when it has been signalled, or when its descriptor is ready.
     ///
-    /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of a
-    /// mode that holds it; `signal()` wakes nobody. A *descriptor* source (version 1) is served when the kernel
-    /// says that its file descriptor can be read or written. Either may be in several modes and several loops:
-    /// whichever first finds it ready serves it. Retained by its loops until it is removed or invalidated.
+    /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of
+    /// a mode that holds it; `signal()` wakes nobody. A *descriptor* source (version 1) is served when the
+    /// kernel says that its file descriptor can be read or written. Either may be in several modes and
+    /// several loops: whichever first finds it ready serves it. Retained by its loops until it is removed or
+    /// invalidated.
     public final class Source: Sendable {
         /// What a descriptor source waits for, and what it was found ready for.
         public struct Interest: OptionSet, Hashable, Sendable {
@@ -38,7 +39,8 @@ extension RunLoop {
             var signal: UInt64?
             var interest: Interest = []
             var memberships: [Membership] = []
-            /// Loops where it is registered under the common name, whatever modes it has been taken out of since.
+            /// Loops where it is registered under the common name, whatever modes it has been taken out of
+            /// since.
             var commonLoops: [RunLoop] = []
             /// The loop that held it last has lost its thread.
             var threadHasEnded = false
@@ -61,8 +63,8 @@ extension RunLoop {
         ///
         /// - Parameters:
         ///   - schedule: Called for every (loop, mode) that the source enters, on the thread that adds it.
-        ///   - cancel: Called for every (loop, mode) that it leaves: by removal, invalidation, or the end of the
-        ///     loop's thread.
+        ///   - cancel: Called for every (loop, mode) that it leaves: by removal, invalidation, or the end of
+        ///     the loop's thread.
         ///   - perform: Called on the thread of a loop that holds it, with no lock held.
         public init(
             order: Int = 0, schedule: ModeCallback? = nil, cancel: ModeCallback? = nil,
@@ -109,8 +111,8 @@ extension RunLoop {
         /// Why a descriptor source became invalid by itself: its descriptor was found closed, as a rule.
         public var error: (any Error)? { state.withLock { $0.error } }
 
-        /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being empty,
-        /// but is not watched. Any thread may set it.
+        /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
+        /// empty, but is not watched. Any thread may set it.
         public var interest: Interest {
             get { state.withLock { $0.interest } }
             set {
@@ -133,8 +135,8 @@ extension RunLoop {
 
         /// Asks for the source to be served. Any number of signals before that are one (rule SRC-3).
         ///
-        /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule SRC-2). A
-        /// descriptor source ignores it: the kernel alone signals those. Any thread.
+        /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule
+        /// SRC-2). A descriptor source ignores it: the kernel alone signals those. Any thread.
         public func signal() {
             guard case .signalled = kind else { return }
             state.withLock { state in
@@ -249,7 +251,8 @@ extension RunLoop {
 
         // MARK: From the pass
 
-        /// When the source was signalled; nil, and forgotten by the mode, where another loop or mode has served it.
+        /// When the source was signalled; nil, and forgotten by the mode, where another loop or mode has
+        /// served it.
         func signal(in mode: Int, of loop: RunLoop) -> UInt64? {
             state.withLock { state in
                 if state.signal == nil {

@@ -1,14 +1,15 @@
-// Swift's Synchronization library is not instrumented, so ThreadSanitizer does not see that a `Mutex` orders what it
-// guards, and reports every access. `make sanitize` therefore builds with RONDO_THREAD_SANITIZER, and this lock,
-// which the sanitizer knows, stands in for Swift's. The other targets hold links to this file: a name declared in a
-// module goes before one that it imports.
+// Swift's Synchronization library is not instrumented, so ThreadSanitizer does not see that a `Mutex` orders
+// what it guards, and reports every access. `make sanitize` therefore builds with RONDO_THREAD_SANITIZER, and
+// this lock, which the sanitizer knows, stands in for Swift's. The other targets hold links to this file: a
+// name declared in a module goes before one that it imports.
 
 #if RONDO_THREAD_SANITIZER
     internal import Foundation
 
     /// As `Synchronization.Mutex`, by the thread library.
     ///
-    /// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in `deinit`.
+    /// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in
+    /// `deinit`.
     struct Mutex<Value>: ~Copyable, @unchecked Sendable {
         private let value: UnsafeMutablePointer<Value>
         private let lock: UnsafeMutablePointer<pthread_mutex_t>

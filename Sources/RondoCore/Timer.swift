@@ -38,8 +38,9 @@ public final class Timer: NSObject, Sendable {
     public let timeInterval: TimeInterval
     let state: Mutex<State>
     /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
-    /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It stands here, and not in a table of the loop, so that taking a timer out of the middle of
-    /// a heap needs no look-up.
+    /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It
+    /// stands here, and not in a table of the loop, so that taking a timer out of the middle of a heap needs
+    /// no look-up.
     nonisolated(unsafe) var slots = TimerSlots()
 
     // MARK: - Making timers
@@ -96,8 +97,8 @@ public final class Timer: NSObject, Sendable {
     /// The date of the next firing, possibly past; of an invalid timer, that of its last (rule TM-22).
     ///
     /// Setting it moves the next firing and starts a new grid there; the past means as soon as possible. From
-    /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it is
-    /// later than the one that has just fired (rules TM-19 to TM-21).
+    /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it
+    /// is later than the one that has just fired (rules TM-19 to TM-21).
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
@@ -169,7 +170,8 @@ public final class Timer: NSObject, Sendable {
 
     /// Stops the timer for ever: it leaves its modes, and its block is released (rule TM-15).
     ///
-    /// - Note: From another thread than the loop's it is accepted, but a block already begun may still finish.
+    /// - Note: From another thread than the loop's it is accepted, but a block already begun may still
+    ///   finish.
     public func invalidate() {
         // What is released must not be released under the lock.
         let released = state.withLock { state -> (RunLoop?, (@Sendable (Timer) -> Void)?) in
@@ -279,9 +281,9 @@ public final class Timer: NSObject, Sendable {
 
     // MARK: - From the pass
 
-    /// Calls the timer, which `loop` has found due in `mode`, and puts it back on its grid. Does nothing where
-    /// something has happened to it since: an earlier one of the batch may have invalidated, moved or removed it,
-    /// or a nested run fired it.
+    /// Calls the timer, which `loop` has found due in `mode`, and puts it back on its grid. Does nothing
+    /// where something has happened to it since: an earlier one of the batch may have invalidated, moved or
+    /// removed it, or a nested run fired it.
     func fire(_ due: TimerHeap.Due, in mode: Int, of loop: RunLoop) {
         let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
             guard state.isValid, state.loop === loop, loop.state.withLock({ $0.take(due, from: mode) }) else {

@@ -5,9 +5,9 @@
 /// little as adding one, because its place is written in the timer (`Timer.slots`), as libev writes it in
 /// the watcher. All of it is guarded by the lock of the loop.
 struct TimerHeap {
-    /// `Unmanaged`, because moving a node must not count references: that was two fifths of what a million timers
-    /// cost. A timer is retained when it enters the heap and released when it leaves; a loop that ends takes all of
-    /// its timers out.
+    /// `Unmanaged`, because moving a node must not count references: that was two fifths of what a million
+    /// timers cost. A timer is retained when it enters the heap and released when it leaves; a loop that ends
+    /// takes all of its timers out.
     private struct Node {
         let deadline: LoopInstant
         let order: UInt64
@@ -18,7 +18,8 @@ struct TimerHeap {
         }
     }
 
-    /// A timer that was due, and the state of its slots then: if that has changed since, it is not due any more.
+    /// A timer that was due, and the state of its slots then: if that has changed since, it is not due any
+    /// more.
     struct Due {
         let timer: Timer
         let generation: UInt32

@@ -33,8 +33,8 @@ public struct RunLoopEvent: Sendable {
 extension RunLoop {
     /// Is told what every run loop of the process does: for recorders, profilers and tests.
     ///
-    /// Called on the loop's thread, in the middle of a pass, with no lock held. It must not run a loop, and what
-    /// it takes in time the loop loses.
+    /// Called on the loop's thread, in the middle of a pass, with no lock held. It must not run a loop, and
+    /// what it takes in time the loop loses.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }

@@ -34,8 +34,8 @@ final class WakeUp: Sendable {
         _ = try? systemCall("eventfd_read") { eventfd_read(eventDescriptor, &count) }
     }
 
-    /// Ends the sleep at `instant`; `.never` disarms. Setting the timer anew clears an expiry that has not been
-    /// read, so it is never read. Loop's thread only.
+    /// Ends the sleep at `instant`; `.never` disarms. Setting the timer anew clears an expiry that has not
+    /// been read, so it is never read. Loop's thread only.
     func arm(_ instant: LoopInstant) {
         let nanoseconds = instant == .never ? 0 : UInt64(max(1, instant.nanoseconds))
         // With a valid descriptor and a normalised time this call has no way to fail.

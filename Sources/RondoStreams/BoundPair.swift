@@ -1,8 +1,8 @@
 // Two streams over one ring of bytes: what is written to one comes out of the other (rules ST-34 to ST-36).
 //
-// Threads: the ends may live on different ones. The ring is behind a Mutex; each end tells the other's core what
-// has changed, with the Mutex let go, and the core tells its delegate in its own modes. An end that waits does so
-// on a semaphore, so that no callback runs meanwhile (rule ST-25).
+// Threads: the ends may live on different ones. The ring is behind a Mutex; each end tells the other's core
+// what has changed, with the Mutex let go, and the core tells its delegate in its own modes. An end that
+// waits does so on a semaphore, so that no callback runs meanwhile (rule ST-25).
 
 internal import RondoCore
 internal import Synchronization
@@ -43,8 +43,8 @@ final class BoundPair: StreamBackend, Sendable {
         }
     }
 
-    // What is there is looked up while the core is locked: looked up before, it could be out of date by the time
-    // it is noted, and the other end's news be overwritten by it.
+    // What is there is looked up while the core is locked: looked up before, it could be out of date by the
+    // time it is noted, and the other end's news be overwritten by it.
 
     private func settleInput(_ input: inout StreamState) {
         let (hasBytes, hasEnded) = state.withLock { ($0.count > 0, $0.isWriterClosed) }

@@ -1,11 +1,11 @@
 public import RondoCore
 
-/// Reads bytes from a file, from memory, or from what makes streams itself (a host, a bound pair), and tells its
-/// delegate when there are some.
+/// Reads bytes from a file, from memory, or from what makes streams itself (a host, a bound pair), and tells
+/// its delegate when there are some.
 ///
-/// The counterpart of Apple's `NSInputStream`. It stands in for Foundation's class of that name, whose schedule
-/// delivers no event on Linux: with `import Rondo` this one is the `InputStream`, and as a subclass it is accepted
-/// wherever Foundation's is.
+/// The counterpart of Apple's `NSInputStream`. It stands in for Foundation's class of that name, whose
+/// schedule delivers no event on Linux: with `import Rondo` this one is the `InputStream`, and as a subclass
+/// it is accepted wherever Foundation's is.
 ///
 /// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
 open class InputStream: Foundation.InputStream, StreamDelegate {
@@ -67,7 +67,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         backend?.remove(from: aRunLoop, forMode: mode)
     }
 
-    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is meant.
+    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
+    /// meant.
     @_disfavoredOverload
     open override func schedule(in aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
         schedule(in: RunLoop.counterpart(of: aRunLoop), forMode: mode)
@@ -80,8 +81,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     // MARK: - Opening and closing
 
-    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled mode,
-    /// or in the first read. The delegate is never called in here (rules ST-2, ST-3).
+    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
+    /// mode, or in the first read. The delegate is never called in here (rules ST-2, ST-3).
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.input) }
@@ -107,7 +108,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     /// Reads at most `len` bytes, and waits for the first one if there is none yet (rule ST-24).
     ///
-    /// - Returns: How many were read; 0 at the end; -1 on failure, see `streamError`, and if the stream is not open.
+    /// - Returns: How many were read; 0 at the end; -1 on failure, see `streamError`, and if the stream is
+    ///   not open.
     open override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
         guard core.state.mayTransfer else { return -1 }
         guard len > 0 else { return 0 }

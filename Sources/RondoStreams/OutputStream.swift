@@ -1,7 +1,7 @@
 public import RondoCore
 
-/// Writes bytes to a file, to memory, or to what makes streams itself (a host, a bound pair), and tells its delegate
-/// when there is space for more.
+/// Writes bytes to a file, to memory, or to what makes streams itself (a host, a bound pair), and tells its
+/// delegate when there is space for more.
 ///
 /// The counterpart of Apple's `NSOutputStream`; see `InputStream` for how it stands to Foundation's class.
 ///
@@ -24,7 +24,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         super.init(toMemory: ())
     }
 
-    /// A stream that fills `buffer`, which must outlive it. When it is full, 0 bytes are taken and that is the end.
+    /// A stream that fills `buffer`, which must outlive it. When it is full, 0 bytes are taken and that is
+    /// the end.
     public override init(toBuffer buffer: UnsafeMutablePointer<UInt8>, capacity: Int) {
         core = StreamCore(.output)
         // Foundation's own refuses what does not fit as a whole (reading D11).
@@ -45,7 +46,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     init(_ core: StreamCore, backend: any StreamBackend) {
         self.core = core
         destination = .backend(backend)
-        // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than memory.
+        // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than
+        // memory.
         super.init(toBuffer: Self.nowhere, capacity: 0)
     }
 
@@ -87,7 +89,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         backend?.remove(from: aRunLoop, forMode: mode)
     }
 
-    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is meant.
+    /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
+    /// meant.
     @_disfavoredOverload
     open override func schedule(in aRunLoop: Foundation.RunLoop, forMode mode: RunLoop.Mode) {
         schedule(in: RunLoop.counterpart(of: aRunLoop), forMode: mode)
@@ -100,8 +103,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     // MARK: - Opening and closing
 
-    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled mode,
-    /// or in the first write. The delegate is never called in here (rules ST-2, ST-3).
+    /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
+    /// mode, or in the first write. The delegate is never called in here (rules ST-2, ST-3).
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.output) }
@@ -125,8 +128,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     /// Writes at most `len` bytes, and waits for the first one to be taken if there is no space (rule ST-24).
     ///
-    /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on failure,
-    ///   see `streamError`, and if the stream is not open.
+    /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on
+    ///   failure, see `streamError`, and if the stream is not open.
     open override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
         guard core.state.mayTransfer else { return -1 }
         guard len > 0 else { return 0 }

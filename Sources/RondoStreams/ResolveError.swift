@@ -36,7 +36,8 @@ package struct ResolveError: Error, Hashable, Sendable {
         systemCode = 0
     }
 
-    /// glibc has EAI_NODATA (-5) and EAI_ADDRFAMILY (-9) under `_GNU_SOURCE` only, so Swift does not see them.
+    /// glibc has EAI_NODATA (-5) and EAI_ADDRFAMILY (-9) under `_GNU_SOURCE` only, so Swift does not see
+    /// them.
     private static func kind(of code: Int32) -> Kind {
         switch code {
         case EAI_NONAME, -5, -9: .unknownHost

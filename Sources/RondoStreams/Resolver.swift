@@ -204,7 +204,8 @@ extension Resolver {
         return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
     }
 
-    /// The addresses of `host`, in the order in which they should be tried (RFC 6724), by `getaddrinfo`. Blocks.
+    /// The addresses of `host`, in the order in which they should be tried (RFC 6724), by `getaddrinfo`.
+    /// Blocks.
     package static func addresses(host: String, port: UInt16) -> Answer {
         // Not AI_ADDRCONFIG: it does not count loopback as an address, so a machine with IPv4 alone would
         // not find ::1. Unusable addresses are sorted last anyway, and the connector does not wait for them.

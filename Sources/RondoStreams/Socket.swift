@@ -73,7 +73,8 @@ extension Socket {
             throw SocketError(code: ENAMETOOLONG, operation: .connect, address: address)
         }
         switch code {
-        // A connect that a signal interrupted goes on in the kernel, like every other of a non-blocking socket.
+        // A connect that a signal interrupted goes on in the kernel, like every other of a non-blocking
+        // socket.
         case 0, EINPROGRESS, EINTR: return socket
         default: throw SocketError(code: code, operation: .connect, address: address)
         }

@@ -1,10 +1,11 @@
 // recv and send on a descriptor, written once for plain sockets and for the BIO under TLS.
 //
-// MSG_NOSIGNAL: a peer that has gone must give an error, not a SIGPIPE that ends the program. errno is read on
-// the line after the call, before anything that Swift might insert (a release, an allocation) can change it.
+// MSG_NOSIGNAL: a peer that has gone must give an error, not a SIGPIPE that ends the program. errno is read
+// on the line after the call, before anything that Swift might insert (a release, an allocation) can change
+// it.
 //
-// Not by RondoCore's `systemCall`: "would block" is no error here but every other answer, and throwing it with
-// the call's name would cost more than the call.
+// Not by RondoCore's `systemCall`: "would block" is no error here but every other answer, and throwing it
+// with the call's name would cost more than the call.
 
 internal import Glibc
 internal import RondoCore

@@ -7,8 +7,8 @@ internal import Synchronization
 /// `handler`, in a pass of a scheduled mode, and never inside a call of the owner's. Both the public socket
 /// streams and the HTTP exchange stand on it.
 ///
-/// One thread at a time: its owner sees to that, by `gate` where several loops serve it. All that comes from a
-/// run loop goes through the gate before it touches anything here.
+/// One thread at a time: its owner sees to that, by `gate` where several loops serve it. All that comes from
+/// a run loop goes through the gate before it touches anything here.
 package final class SocketChannel {
     package struct Configuration: Sendable, Equatable {
         package var host: String
@@ -104,8 +104,8 @@ package final class SocketChannel {
 
     private var phase = Phase.created
     private var places: [Place] = []
-    /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked up;
-    /// served for whatever comes from elsewhere than a descriptor.
+    /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
+    /// up; served for whatever comes from elsewhere than a descriptor.
     private var turns: RunLoop.Source?
     private var delays: [Timer] = []
     private let answer = Mutex<Resolver.Answer?>(nil)

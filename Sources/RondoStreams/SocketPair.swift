@@ -4,18 +4,18 @@
 // other. Therefore nothing is delivered from here: what the channel says changes the two states, and each
 // stream tells its delegate from its own source, in its own modes (StreamCore.swift).
 //
-// *How the end is found.* A socket that is readable has bytes or has met its end, and the delegate is told these
-// apart. So a little is read ahead (`readAhead`), which costs small messages no call more than reading them does;
-// a client that asks for more gets the rest straight into its own buffer. As long as those bytes lie here, no more
-// is read, so that a client that pauses holds the peer back.
+// *How the end is found.* A socket that is readable has bytes or has met its end, and the delegate is told
+// these apart. So a little is read ahead (`readAhead`), which costs small messages no call more than reading
+// them does; a client that asks for more gets the rest straight into its own buffer. As long as those bytes
+// lie here, no more is read, so that a client that pauses holds the peer back.
 //
-// *How one waits.* A read or write that must wait runs the thread's loop in a private mode that holds nothing but
-// this channel (rules ST-24, ST-25). The channel may be served by another thread's loop meanwhile: a source of
-// the waiter's own tells it that something has changed.
+// *How one waits.* A read or write that must wait runs the thread's loop in a private mode that holds nothing
+// but this channel (rules ST-24, ST-25). The channel may be served by another thread's loop meanwhile: a
+// source of the waiter's own tells it that something has changed.
 //
-// Threads: everything is behind `lock`, because the two streams may live on different threads; the channel's gate
-// takes it too. Nothing is called with it held but the channel, the two cores and run-loop sources, none of which
-// calls back.
+// Threads: everything is behind `lock`, because the two streams may live on different threads; the channel's
+// gate takes it too. Nothing is called with it held but the channel, the two cores and run-loop sources, none
+// of which calls back.
 
 internal import RondoCore
 internal import Synchronization
@@ -334,7 +334,8 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool {
         lock.withLock { _ in
-            // Securing a connection that stands already (rule ST-42) needs a channel that can; this one cannot.
+            // Securing a connection that stands already (rule ST-42) needs a channel that can; this one
+            // cannot.
             guard channel == nil, !isOver else { return false }
             switch key {
             case .tlsSettingsKey:

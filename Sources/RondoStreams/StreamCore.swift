@@ -1,13 +1,13 @@
 // What every stream shares: its state, where it is scheduled, and how its delegate is told.
 //
-// A stream has one signalled source of its own, which is in the loops and modes that the client has scheduled it
-// in and nowhere else. Whatever makes a stream ready (a socket in some loop's pass, the other end of a bound pair
-// on another thread, a read) only changes the state and signals that source. The delegate is called from it
-// alone, and so in the right mode, on the right thread and never inside a call of the client's, whatever the
-// bytes came from. A signal is taken by one loop (rule ST-18).
+// A stream has one signalled source of its own, which is in the loops and modes that the client has scheduled
+// it in and nowhere else. Whatever makes a stream ready (a socket in some loop's pass, the other end of a
+// bound pair on another thread, a read) only changes the state and signals that source. The delegate is
+// called from it alone, and so in the right mode, on the right thread and never inside a call of the
+// client's, whatever the bytes came from. A signal is taken by one loop (rule ST-18).
 //
-// Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked again
-// after every call, because a handler may close, unschedule or release its stream (rule ST-19).
+// Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked
+// again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
 
 internal import RondoCore
 internal import Synchronization
@@ -20,8 +20,8 @@ final class StreamCore: Sendable {
 
     /// The way from the source to the stream.
     ///
-    /// `@unchecked Sendable`: only followed in the source's turn, which `deliver` lets one thread at a time into;
-    /// by rule ST-20 that is the thread which uses the stream.
+    /// `@unchecked Sendable`: only followed in the source's turn, which `deliver` lets one thread at a time
+    /// into; by rule ST-20 that is the thread which uses the stream.
     struct Way: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }

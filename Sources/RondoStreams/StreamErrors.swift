@@ -3,7 +3,8 @@
 internal import RondoCore
 
 extension ChannelError {
-    /// The error in the domain that Apple's streams use: POSIX for the kernel's, the stream SSL domain for TLS.
+    /// The error in the domain that Apple's streams use: POSIX for the kernel's, the stream SSL domain for
+    /// TLS.
     var streamError: NSError {
         switch self {
         case .resolve(let error):

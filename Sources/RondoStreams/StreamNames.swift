@@ -1,8 +1,8 @@
 public import RondoCore
 
 extension Foundation.Stream.PropertyKey {
-    /// Whether a file output stream writes behind what the file holds already, a Bool as NSNumber; settable until
-    /// the stream is opened. Apple's `kCFStreamPropertyAppendToFile`.
+    /// Whether a file output stream writes behind what the file holds already, a Bool as NSNumber; settable
+    /// until the stream is opened. Apple's `kCFStreamPropertyAppendToFile`.
     public static let appendToFileKey = Self(rawValue: "kCFStreamPropertyAppendToFile")
 
     /// The host of a socket stream, an NSString. Apple's `kCFStreamPropertySocketRemoteHostName`.
@@ -11,8 +11,8 @@ extension Foundation.Stream.PropertyKey {
     /// The port of a socket stream, an NSNumber. Apple's `kCFStreamPropertySocketRemotePortNumber`.
     public static let socketRemotePortNumberKey = Self(rawValue: "kCFStreamPropertySocketRemotePortNumber")
 
-    /// How a socket stream is secured, a `TLSSettings`; settable until the first stream of the pair is opened. What
-    /// Apple's `kCFStreamPropertySSLSettings` holds in a dictionary.
+    /// How a socket stream is secured, a `TLSSettings`; settable until the first stream of the pair is
+    /// opened. What Apple's `kCFStreamPropertySSLSettings` holds in a dictionary.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
 }
 

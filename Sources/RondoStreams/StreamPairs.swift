@@ -1,10 +1,11 @@
 public import RondoCore
 
 extension Foundation.Stream {
-    /// Makes the two streams of a TCP connection to a host; nothing is looked up or connected until one of them is
-    /// opened (rule ST-37).
+    /// Makes the two streams of a TCP connection to a host; nothing is looked up or connected until one of
+    /// them is opened (rule ST-37).
     ///
-    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` was set on either before that.
+    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` was set on either before
+    /// that.
     /// - Parameters:
     ///   - inputStream: Where the input stream is put; nil if it is not wanted.
     ///   - outputStream: The same of the output stream.
@@ -31,8 +32,8 @@ extension Foundation.Stream {
         outputStream?.pointee = OutputStream(output, backend: pair)
     }
 
-    /// For values typed `Stream`: what the overload of `schedule(in:forMode:)` in the module above calls. (In this
-    /// module the overload itself would be in the way of the classes' own.)
+    /// For values typed `Stream`: what the overload of `schedule(in:forMode:)` in the module above calls. (In
+    /// this module the overload itself would be in the way of the classes' own.)
     package func scheduleInRondo(_ aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         switch self {
         case let stream as InputStream: stream.schedule(in: aRunLoop, forMode: mode)

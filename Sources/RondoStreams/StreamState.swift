@@ -1,8 +1,9 @@
 // What a stream is doing and what it owes its delegate, without any bytes, loop or descriptor.
 //
-// Two ideas. *Owed* events are computed, not queued: the state knows that it has opened, ended or failed and has
-// not said so yet, and that bytes or space are there. And it is *armed* or not: after one hasBytesAvailable
-// (hasSpaceAvailable) none follows until the client reads (writes), wherever it does so (rules ST-13, ST-14).
+// Two ideas. *Owed* events are computed, not queued: the state knows that it has opened, ended or failed and
+// has not said so yet, and that bytes or space are there. And it is *armed* or not: after one
+// hasBytesAvailable (hasSpaceAvailable) none follows until the client reads (writes), wherever it does so
+// (rules ST-13, ST-14).
 //
 //     notOpen ── open ──> opening ──> open ──> atEnd        any of these three ──> error
 //     each of opening, open, atEnd ── close ──> closed; error stays error (rule ST-6)

@@ -7,17 +7,18 @@ internal import Synchronization
 /// ```swift
 /// let clock = ManualClock()
 /// clock.attach(to: .current)
-/// RunLoop.current.add(Timer(timeInterval: 3600, repeats: false) { _ in print("an hour") }, forMode: .default)
-/// RunLoop.current.run(until: clock.date.addingTimeInterval(7200))     // returns at once, having printed
+/// RunLoop.current.add(Timer(timeInterval: 3600, repeats: false) { _ in print("an hour") }, forMode:
+/// .default) RunLoop.current.run(until: clock.date.addingTimeInterval(7200))     // returns at once, having
+/// printed
 /// ```
 ///
-/// A loop that would sleep moves the clock to its next deadline instead (a timer's, or the end of the run), unless
-/// `advancesAutomatically` is false: then it sleeps until `advance(by:)` is called, from another thread. What is
-/// ready by itself (descriptors, signals, blocks) is served first, without time passing. A loop that knows of no
-/// deadline sleeps, as it would without the clock.
+/// A loop that would sleep moves the clock to its next deadline instead (a timer's, or the end of the run),
+/// unless `advancesAutomatically` is false: then it sleeps until `advance(by:)` is called, from another
+/// thread. What is ready by itself (descriptors, signals, blocks) is served first, without time passing. A
+/// loop that knows of no deadline sleeps, as it would without the clock.
 ///
-/// Dates handed to such a loop are meant by this clock: make them from `date`, not from `Date()`. Timers made with
-/// an interval count from it if they are made on the loop's thread.
+/// Dates handed to such a loop are meant by this clock: make them from `date`, not from `Date()`. Timers made
+/// with an interval count from it if they are made on the loop's thread.
 public final class ManualClock: Sendable {
     private struct State {
         var elapsed: Int64 = 0
@@ -37,7 +38,8 @@ public final class ManualClock: Sendable {
         startDate = LoopClock.date(of: start)
     }
 
-    /// Makes this the clock of `loop`, for ever. One loop only; on the loop's own thread, while it does not run.
+    /// Makes this the clock of `loop`, for ever. One loop only; on the loop's own thread, while it does not
+    /// run.
     public func attach(to loop: RunLoop) {
         let isFree = state.withLock { state in
             guard !state.isAttached else { return false }

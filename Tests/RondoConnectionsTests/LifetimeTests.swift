@@ -283,7 +283,8 @@ import Testing
         #expect(recorder.calls == ["response 200"])
     }
 
-    /// Start on one thread, cancel on another, as close as it gets: the loop must be left whatever comes first.
+    /// Start on one thread, cancel on another, as close as it gets: the loop must be left whatever comes
+    /// first.
     @Test func `UC-17 cancel from another thread at the moment of the start`() throws {
         let server = try Self.silentServer()
         for _ in 0..<300 {

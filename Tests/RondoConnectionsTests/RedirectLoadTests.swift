@@ -2,7 +2,8 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Redirects and canonical requests as a delegate sees them; which request a redirect makes is tested on values.
+/// Redirects and canonical requests as a delegate sees them; which request a redirect makes is tested on
+/// values.
 @Suite(.timeLimit(.minutes(5))) struct RedirectLoadTests {
     /// Answers the targets that are named with a redirect there, `/loop…` with one to the next number, and
     /// everything else with its own target.

@@ -39,7 +39,8 @@ enum Stranger {
 
     /// nginx over the files of a directory, by HTTP and HTTPS.
     ///
-    /// nginx cannot choose ports: it gets sockets that listen already, as it hands them to itself in an upgrade.
+    /// nginx cannot choose ports: it gets sockets that listen already, as it hands them to itself in an
+    /// upgrade.
     static func nginx(directory: String) throws -> (server: TestServerProcess, http: UInt16, https: UInt16) {
         let certificates = TestCertificates.shared
         let script = """
@@ -74,8 +75,8 @@ enum Stranger {
         return (server, ports[0], ports[1])
     }
 
-    /// Python's TLS with a script for each connection: `tls` is the secured socket, `conn` the one below, and the
-    /// request has been read.
+    /// Python's TLS with a script for each connection: `tls` is the secured socket, `conn` the one below, and
+    /// the request has been read.
     static func pythonTLS(_ kind: TestCertificates.Kind = .good, _ body: String) throws -> (
         TestServerProcess, UInt16
     ) {

@@ -5,8 +5,8 @@ import Testing
 
 /// A delegate that writes down what it is told.
 ///
-/// The calls read "willSend 302 http://…", "response 200", "data" (any number of them in a row is one), "finish",
-/// "fail -1005".
+/// The calls read "willSend 302 http://…", "response 200", "data" (any number of them in a row is one),
+/// "finish", "fail -1005".
 final class Recorder: NSObject, URLConnectionDataDelegate, Sendable {
     enum Call: Sendable {
         case willSend, response, data, sent, finish, fail
@@ -138,8 +138,8 @@ extension RunLoop {
         run(in: mode, for: 60, returnAfterSourceHandled: false)
     }
 
-    /// Runs `mode` until `condition` holds, asked after each source and every now and then; answers whether it
-    /// does.
+    /// Runs `mode` until `condition` holds, asked after each source and every now and then; answers whether
+    /// it does.
     @discardableResult
     func run(_ mode: Mode = .default, until condition: () -> Bool) -> Bool {
         let limit = Date(timeIntervalSinceNow: 60)
@@ -150,8 +150,8 @@ extension RunLoop {
         return condition()
     }
 
-    /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough: one that
-    /// is too short lets a broken behaviour pass, and a right one never fails by it.
+    /// Runs `mode`, in which nothing may happen, for a moment. No test depends on its being long enough: one
+    /// that is too short lets a broken behaviour pass, and a right one never fails by it.
     func runInVain(_ mode: Mode = .default, for seconds: TimeInterval = 0.2) {
         let keepAlive = Port()
         add(keepAlive, forMode: mode)

@@ -196,7 +196,8 @@ struct ExecutorTests {
             _ = resident
         }()
         #expect(log.entries == [])
-        // A task that never runs keeps its executor, and that its loop; those asked for before the end do not.
+        // A task that never runs keeps its executor, and that its loop; those asked for before the end do
+        // not.
         weak var other: RunLoop?
         try {
             let loop = try onLoopThread { loop in

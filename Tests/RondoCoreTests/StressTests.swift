@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 
 struct StressTests {
-    /// Eight threads at two loops, each step chosen at random (the same in each run): nothing may be lost, nothing
-    /// may hang, and the sanitizers watch.
+    /// Eight threads at two loops, each step chosen at random (the same in each run): nothing may be lost,
+    /// nothing may hang, and the sanitizers watch.
     @Test func `RL-5 many threads may change, signal, stop and wake two loops at once`() throws {
         let isOver = Atomic(false)
         let loopThreads = (1...2).map { _ in

@@ -3,7 +3,8 @@ import RondoTestSupport
 import Synchronization
 
 extension RunLoop {
-    /// One pass that does not sleep; serves everything that is ready of every kind but descriptors, one of those.
+    /// One pass that does not sleep; serves everything that is ready of every kind but descriptors, one of
+    /// those.
     @discardableResult
     func poll(_ mode: Mode = .default) -> RunResult {
         run(in: mode, for: 0, returnAfterSourceHandled: false)

@@ -65,7 +65,8 @@ func mainQueueInAModeThatBecomesCommon() {
     }
 }
 
-/// Main actor, main operation queue and delayed blocks of the main queue, from the main thread and from others.
+/// Main actor, main operation queue and delayed blocks of the main queue, from the main thread and from
+/// others.
 func mainActorAndOperations() {
     let loop = RunLoop.main
     let log = Log()
@@ -89,7 +90,8 @@ func mainActorAndOperations() {
     expect(Set(log.entries) == expected, "\(log.entries)")
 }
 
-/// Rondo's main loop in the hands of Foundation's, which drains the main queue, where a Dispatch source turns it.
+/// Rondo's main loop in the hands of Foundation's, which drains the main queue, where a Dispatch source turns
+/// it.
 func embeddedInADispatchSource() {
     let loop = RunLoop.main
     let log = Log()

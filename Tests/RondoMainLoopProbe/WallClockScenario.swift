@@ -2,8 +2,8 @@ import Rondo
 import Synchronization
 
 /// What somebody has set the wall clock by, in seconds. The machine's is left alone: the program's own
-/// `clock_gettime` goes before the C library's, for everything that is linked into it, which Rondo is and Foundation
-/// is not.
+/// `clock_gettime` goes before the C library's, for everything that is linked into it, which Rondo is and
+/// Foundation is not.
 private let wallClockIsAhead = Atomic<Int>(0)
 
 @_cdecl("clock_gettime")
@@ -51,7 +51,8 @@ func wallClockIsSet() {
     }
 }
 
-/// Whether the program was linked with a sanitizer, which puts a `clock_gettime` of its own before every other.
+/// Whether the program was linked with a sanitizer, which puts a `clock_gettime` of its own before every
+/// other.
 private var isSanitized: Bool {
     guard let program = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"), options: .alwaysMapped)
     else { return false }

@@ -8,8 +8,8 @@ let patience: Int32 = 30_000
 
 struct PeerIsSilent: Error {}
 
-/// For `socket` and `socketpair`: programs that another test starts must not inherit the descriptor, or it would not
-/// be closed when this test closes it.
+/// For `socket` and `socketpair`: programs that another test starts must not inherit the descriptor, or it
+/// would not be closed when this test closes it.
 let closeOnExec = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
 
 func wait(_ descriptor: Int32, for events: Int32) throws {

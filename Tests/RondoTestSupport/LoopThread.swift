@@ -18,14 +18,19 @@ package final class LoopThread<Value: Sendable>: Sendable {
     ///
     /// The caller goes on at once; `loop` and `value()` wait for what they need.
     package init(_ body: @escaping @Sendable (RunLoop) -> Value) {
-        let started = startThread { [self] in
-            let loop = RunLoop.currentLoop()
-            state.withLock { $0.loop = loop }
-            let value = body(loop)
-            state.withLock { $0.value = value }
+        let jobs = ThreadJobs()
+        let started = startThread { [ended] in
+            jobs.runOne()
             ended.signal()
         }
         thread.withLock { $0 = started }
+        // A task of the test's own task, so that an expectation that fails in `body` counts for the test by
+        // its name.
+        Task(executorPreference: jobs) { [self] in
+            state.withLock { $0.loop = RunLoop.currentLoop() }
+            let value = body(RunLoop.currentLoop())
+            state.withLock { $0.value = value }
+        }
     }
 
     /// The thread's loop. It is kept, torn down, as long as this object is.
@@ -33,7 +38,8 @@ package final class LoopThread<Value: Sendable>: Sendable {
         get throws { try waitFor("the loop of a thread") { state.withLock { $0.loop } } }
     }
 
-    /// Waits for the end of the thread, its loop torn down, and returns what `body` returned. To be called once.
+    /// Waits for the end of the thread, its loop torn down, and returns what `body` returned. To be called
+    /// once.
     @discardableResult
     package func value() throws -> Value {
         guard ended.wait(timeout: .now() + patience) == .success,
@@ -79,6 +85,23 @@ extension RunLoop {
     /// Waits until the loop, which runs on another thread, sleeps.
     package func waitUntilAsleep() throws {
         try waitFor("a loop to sleep") { isWaiting ? () : nil }
+    }
+}
+
+/// The one job of a thread: a task without a suspension is one.
+private final class ThreadJobs: TaskExecutor {
+    private let job = Mutex<UnownedJob?>(nil)
+    private let isThere = DispatchSemaphore(value: 0)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        self.job.withLock { $0 = job }
+        isThere.signal()
+    }
+
+    func runOne() {
+        isThere.wait()
+        job.withLock { $0 }?.runSynchronously(on: asUnownedTaskExecutor())
     }
 }
 

@@ -1,7 +1,8 @@
 internal import RondoCore
 internal import Synchronization
 
-/// Certificates for tests, made once a process by the `openssl` command in a directory that is removed at exit.
+/// Certificates for tests, made once a process by the `openssl` command in a directory that is removed at
+/// exit.
 ///
 /// All of them share one key, `keyPath`, because making keys takes longest.
 package struct TestCertificates: Sendable {

@@ -10,7 +10,8 @@ package final class TestServerProcess {
         package let description: String
     }
 
-    /// The longest that a program lives, and that a test waits for a line, in seconds. Only a failure gets there.
+    /// The longest that a program lives, and that a test waits for a line, in seconds. Only a failure gets
+    /// there.
     package static let lifetime = 120, patience = 30
 
     private let process: pid_t
@@ -61,8 +62,8 @@ package final class TestServerProcess {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // A process group of its own: `timeout` and the program under it are ended together. No signal blocked, as
-        // most are in Dispatch's threads: `timeout` waits for one.
+        // A process group of its own: `timeout` and the program under it are ended together. No signal
+        // blocked, as most are in Dispatch's threads: `timeout` waits for one.
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
         var none = sigset_t()
         sigemptyset(&none)

@@ -2,7 +2,8 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Rules of the main loop, each played by `RondoMainLoopProbe`, a program that has the main thread for itself.
+/// Rules of the main loop, each played by `RondoMainLoopProbe`, a program that has the main thread for
+/// itself.
 @Suite(.timeLimit(.minutes(5))) struct MainLoopTests {
     /// Plays a scenario; one that finds its rule broken exits with 1, which is an error here.
     private static func play(_ scenario: String, _ arguments: String...) throws {

@@ -36,7 +36,8 @@ final class FetchDelegate: NSObject, URLConnectionDataDelegate {
         return plan.followsRedirects ? Origin.redirected(request, first: plan.request) : nil
     }
 
-    /// The answer is the usual one: name and password have been sent already, if there are any.
+    /// The answer is the usual one: name and password have been sent already, if there are any. Connections
+    /// give no challenges yet, so this is not called before they do.
     func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
         report(EventLines.challenge(challenge))
         challenge.sender?.performDefaultHandling(for: challenge)

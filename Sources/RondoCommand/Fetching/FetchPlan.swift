@@ -11,6 +11,8 @@ struct FetchPlan: Sendable {
     }
 
     var request: URLRequest
+    /// Header fields that are not to be sent, though they would be.
+    var omittedFields: [String]
     var mode: RunLoop.Mode
     var output: Output
     var printsHeads: Bool
@@ -24,7 +26,9 @@ struct FetchPlan: Sendable {
     var showsProgress: Bool
 
     init(_ options: Fetch) throws {
-        request = try RequestOptions(options).request()
+        let requestOptions = RequestOptions(options)
+        request = try requestOptions.request()
+        omittedFields = RequestOptions.omittedFields(requestOptions.headers)
         output = try Self.output(options, url: request.url)
         mode = RunLoop.Mode(spokenName: options.mode)
         printsHeads = options.head

@@ -50,6 +50,16 @@ struct RequestOptions {
         return "Basic " + Data(pair.utf8).base64EncodedString()
     }
 
+    /// The names that `Name:` leaves out, the default fields among them.
+    static func omittedFields(_ headers: [String]) -> [String] {
+        headers.compactMap { header in
+            guard let colon = header.firstIndex(of: ":"),
+                header[header.index(after: colon)...].allSatisfy(\.isWhitespace)
+            else { return nil }
+            return header[..<colon].trimmingCharacters(in: .whitespaces)
+        }
+    }
+
     /// Applies `Name: value`, `Name;` (an empty value) or `Name:` (the field is left out).
     static func apply(_ header: String, to request: inout URLRequest) throws {
         let scalars = header.unicodeScalars

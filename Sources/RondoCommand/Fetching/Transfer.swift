@@ -78,6 +78,7 @@ final class Transfer: Sendable {
             connection.configuration.tls.certificateAuthorities = [.file(path)]
         }
         if !plan.verifies { connection.configuration.tls.verification = .none }
+        connection.configuration.omittedFields = plan.omittedFields
         guard plan.isVerbose || plan.printsHeads else { return }
         connection.configuration.onDiagnostic = { [plan, heads] diagnostic in
             if plan.isVerbose { Terminal.standardError.write(DiagnosticLines.text(for: diagnostic)) }

@@ -56,7 +56,8 @@ enum SocketBIO {
 
     static func hasMetEnd(_ bio: OpaquePointer?) -> Bool { Note(BIO_get_data(bio)).metEnd }
 
-    /// From now on the BIO reads and writes nothing: the descriptor's number may belong to another socket soon.
+    /// From now on the BIO reads and writes nothing: the descriptor's number may belong to another socket
+    /// soon.
     static func detach(_ bio: OpaquePointer?) { BIO_set_data(bio, Note(descriptor: -1).pointer) }
 
     /// Made once and never freed; OpenSSL only reads it, which is what the unchecked promise rests on.

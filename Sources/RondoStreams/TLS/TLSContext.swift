@@ -12,8 +12,8 @@ package final class TLSContext: Sendable {
 
     /// Freed in `deinit`; every `SSL` made from it holds a count of its own, so either may go first.
     ///
-    /// Unsafe in name only: nothing here changes it after `init`, and what OpenSSL itself changes in it (counts,
-    /// the cache of the trust store) it does under locks of its own.
+    /// Unsafe in name only: nothing here changes it after `init`, and what OpenSSL itself changes in it
+    /// (counts, the cache of the trust store) it does under locks of its own.
     nonisolated(unsafe) let pointer: OpaquePointer
 
     /// Contexts kept for reuse. Programs have one or two settings; whoever makes them up anew for each
@@ -66,8 +66,8 @@ package final class TLSContext: Sendable {
 
 extension TLSContext {
     private func setModes() {
-        // A write takes as much as the socket does, from wherever the caller has it then. The buffers of an idle
-        // connection (34 KiB) go back. No read-ahead: it would copy every byte once more.
+        // A write takes as much as the socket does, from wherever the caller has it then. The buffers of an
+        // idle connection (34 KiB) go back. No read-ahead: it would copy every byte once more.
         let modes =
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS
         _ = rondo_SSL_CTX_set_mode(pointer, Int(modes))
@@ -116,7 +116,8 @@ extension TLSContext {
                 throw unusable("certificateAuthorities (.file “\(path)”)")
             }
         case .directory(let path):
-            // OpenSSL looks into it only when it needs a certificate, and then keeps silent if it is not there.
+            // OpenSSL looks into it only when it needs a certificate, and then keeps silent if it is not
+            // there.
             guard access(path, R_OK | X_OK) == 0 else {
                 let sentence = SocketError.sentence(of: errno)
                 throw TLSError(.settings("certificate authorities in “\(path)” cannot be read: \(sentence)"))

@@ -8,10 +8,10 @@
 //
 // Three rules that OpenSSL leaves to its caller are kept here:
 //
-// - *Plaintext is never forgotten because the socket is quiet.* OpenSSL decrypts whole records; a small buffer
-//   leaves the rest of one inside. As long as `hasPendingPlaintext`, read again without waiting. It asks
-//   SSL_pending, not SSL_has_pending: the latter is true of half a record that has not arrived yet as well,
-//   and a caller who read again for it would spin.
+// - *Plaintext is never forgotten because the socket is quiet.* OpenSSL decrypts whole records; a small
+//   buffer leaves the rest of one inside. As long as `hasPendingPlaintext`, read again without waiting. It
+//   asks SSL_pending, not SSL_has_pending: the latter is true of half a record that has not arrived yet as
+//   well, and a caller who read again for it would spin.
 // - *A write that has begun cannot be taken back.* Once a record is encrypted OpenSSL wants to be called with
 //   the same bytes until it is sent, and a caller who changed his mind would corrupt the stream. So such a
 //   record's bytes count as written and are kept here (`hasUnsentBytes`), at most one record, until `flush()`
@@ -54,7 +54,8 @@ package final class TLSEngine {
     /// The name that was asked for and is looked for in the certificate.
     package let peerName: String
 
-    /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX` itself.
+    /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX`
+    /// itself.
     private let ssl: OpaquePointer
     /// The bytes of a record that OpenSSL has encrypted and the socket did not take yet.
     private var unsent: [UInt8]?
@@ -64,8 +65,10 @@ package final class TLSEngine {
     /// Ends writing only.
     private var writeFailure: TLSError?
 
-    /// An engine for the connected socket with this number, which must stay open until `detach()` or `deinit`.
-    /// - Parameter hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides it.
+    /// An engine for the connected socket with this number, which must stay open until `detach()` or
+    /// `deinit`.
+    /// - Parameter hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides
+    ///   it.
     package init(context: TLSContext, descriptor: Int32, hostName: String) throws(TLSError) {
         peerName = context.settings.serverName ?? hostName
         OpenSSLErrors.clear()
@@ -113,7 +116,8 @@ package final class TLSEngine {
         }
         try require(rondo_SSL_set_tlsext_host_name(ssl, name))
         guard checksName else { return }
-        // Names count in the one place where RFC 9525 has them, not in the subject, and "*" stands for a label.
+        // Names count in the one place where RFC 9525 has them, not in the subject, and "*" stands for a
+        // label.
         let flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
         SSL_set_hostflags(ssl, UInt32(flags))
         try require(SSL_set1_host(ssl, name))
@@ -151,8 +155,8 @@ extension TLSEngine {
 
     /// Tells the peer that this side will send no more (close_notify), without waiting for its answer.
     ///
-    /// Bytes not sent yet go first; `.wantsWrite` asks to be called again. Does nothing before the handshake is
-    /// done or after a failure.
+    /// Bytes not sent yet go first; `.wantsWrite` asks to be called again. Does nothing before the handshake
+    /// is done or after a failure.
     @discardableResult
     package func shutdown() -> Progress {
         guard failure == nil, SSL_is_init_finished(ssl) == 1 else { return .done }
@@ -251,9 +255,11 @@ extension TLSEngine {
         return .bytes(filled)
     }
 
-    /// Encrypts bytes and sends them, as many as the socket takes, and counts what it has encrypted as written.
+    /// Encrypts bytes and sends them, as many as the socket takes, and counts what it has encrypted as
+    /// written.
     ///
-    /// `.wantsRead` and `.wantsWrite` say that nothing was taken, because bytes of an earlier write still wait.
+    /// `.wantsRead` and `.wantsWrite` say that nothing was taken, because bytes of an earlier write still
+    /// wait.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
         switch try flush() {
         case .done: break
@@ -311,8 +317,8 @@ extension TLSEngine {
         return result == 1 ? .done : outcome(of: result)
     }
 
-    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing but
-    /// what belongs to TLS itself, such as session tickets, which this takes in.
+    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing
+    /// but what belongs to TLS itself, such as session tickets, which this takes in.
     package func isQuiet() -> Bool {
         guard failure == nil else { return false }
         OpenSSLErrors.clear()

@@ -1,7 +1,7 @@
 /// How a connection is secured: which versions of TLS, whom to trust, and what is checked.
 ///
-/// The default is what a careful client does: TLS 1.2 or 1.3, the certificate authorities of this machine, and
-/// a certificate that is valid now and names the host that was asked for.
+/// The default is what a careful client does: TLS 1.2 or 1.3, the certificate authorities of this machine,
+/// and a certificate that is valid now and names the host that was asked for.
 ///
 /// Settings are values; connections with equal settings share what OpenSSL prepares for them, the certificate
 /// authorities read from files among it: a file that changes later is not read again by this process.
@@ -34,8 +34,9 @@ public struct TLSSettings: Sendable, Hashable {
         /// As `full`, but whatever host the certificate names: anybody with a certificate of any name from a
         /// trusted authority can stand between. For private authorities that issue for one purpose only.
         case withoutHostName
-        /// **Dangerous.** Nothing is checked: the connection is encrypted, but to whoever answers, and everything
-        /// sent on it, passwords included, can be read and changed on the way. For experiments on loopback only.
+        /// **Dangerous.** Nothing is checked: the connection is encrypted, but to whoever answers, and
+        /// everything sent on it, passwords included, can be read and changed on the way. For experiments on
+        /// loopback only.
         case none
     }
 
@@ -47,11 +48,11 @@ public struct TLSSettings: Sendable, Hashable {
     public var certificateAuthorities: [CertificateAuthorities] = [.system]
     /// What is checked; leave it at `.full`.
     public var verification = Verification.full
-    /// The protocols offered for what is spoken inside TLS, the preferred one first, by their registered names:
-    /// `["h2", "http/1.1"]`. Empty: none are offered.
+    /// The protocols offered for what is spoken inside TLS, the preferred one first, by their registered
+    /// names: `["h2", "http/1.1"]`. Empty: none are offered.
     public var alpn: [String] = []
-    /// The name to ask for and to look for in the certificate, where it is not the host connected to; nil: that
-    /// host.
+    /// The name to ask for and to look for in the certificate, where it is not the host connected to; nil:
+    /// that host.
     public var serverName: String?
 
     /// The default settings.
