@@ -25,7 +25,8 @@ struct RondoTool: ParsableCommand {
         }
     }
 
-    /// Bad usage is 2 here, as of most commands, where ArgumentParser says 64. Help and version go out as ever.
+    /// Bad usage is 2 here, as of most commands, where ArgumentParser says 64. Help and version go out as
+    /// ever.
     private static func exitForUsage(_ error: any Error) -> Never {
         guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
         Terminal.standardError.write(fullMessage(for: error) + "\n")

@@ -16,14 +16,24 @@ struct FetchFailure: Error, Equatable {
         let error = error as NSError
         domain = error.domain
         code = error.code
-        var text = error.localizedDescription
-        if let host = url?.host, !text.contains(host) { text = "\(host): \(text)" }
-        if let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError,
+        var text = Self.inOptions(error.localizedDescription)
+        let isOfOptions = text.hasPrefix("--")
+        if let host = url?.host, !isOfOptions, !text.contains(host) { text = "\(host): \(text)" }
+        // A sentence of the library's own holds the cause already, in other words than the cause's.
+        if error.userInfo[NSLocalizedDescriptionKey] == nil,
+            let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError,
             let reason = cause.userInfo[NSLocalizedDescriptionKey] as? String, !text.contains(reason)
         {
             text += " (\(reason))"
         }
-        // The library's advice names its own settings; here they are options.
-        message = text.replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
+        message = text
+    }
+
+    /// The library's advice names its own settings; here they are options, or there is none.
+    private static func inOptions(_ sentence: String) -> String {
+        sentence
+            .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) { "--cacert: \($0.1)" }
+            .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
+            .replacingOccurrences(of: "; see TLSSettings.minimumVersion", with: "")
     }
 }

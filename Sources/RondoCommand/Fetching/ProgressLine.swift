@@ -22,10 +22,15 @@ struct ProgressLine: Equatable {
         return Double(expected - received) / rate
     }
 
+    /// The clock counts whole seconds, begun ones too, which would say too much of a short load.
+    private var timeTaken: String {
+        elapsed < 9.95 ? TextFormats.fixed(elapsed, digits: 1) + " s" : TextFormats.clock(elapsed)
+    }
+
     /// The parts from the most to the least needed; those that find no room are left out.
     func text(width: Int, terminal: Terminal) -> String {
         let time =
-            isAtEnd ? "in " + TextFormats.clock(elapsed) : secondsLeft.map { TextFormats.clock($0) + " left" }
+            isAtEnd ? "in " + timeTaken : secondsLeft.map { TextFormats.clock($0) + " left" }
         let amount = TextFormats.bytes(received).rightAligned(7)
         let parts: [String?] = [
             fraction.map { "\(Int($0 * 100)) %".rightAligned(5) },

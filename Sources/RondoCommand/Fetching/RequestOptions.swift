@@ -16,6 +16,9 @@ struct RequestOptions {
         if head && !data.isEmpty {
             throw CommandFailure.usage("-I asks for a head alone and -d sends data: they exclude each other")
         }
+        if let method, !Self.isToken(method) {
+            throw CommandFailure.usage("-X: no name of a method: \(method)")
+        }
         var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
         // As curl: what one call receives, the next does not send.
         request.httpShouldHandleCookies = false

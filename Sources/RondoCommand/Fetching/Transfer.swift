@@ -115,7 +115,8 @@ final class Transfer: Sendable {
 
     private func outOfTime(_ delegate: FetchDelegate) -> FetchFailure {
         let host = plan.request.url?.host ?? "the load"
-        let limit = TextFormats.fixed(plan.maximumTime ?? 0, digits: 1)
+        // As a person types it: no exponent, every digit that was given.
+        let limit = Decimal(string: "\(plan.maximumTime ?? 0)")?.description ?? ""
         return FetchFailure(
             .timedOut,
             "\(host): not finished within the \(limit) s of --max-time; \(delegate.received) bytes had come")

@@ -19,7 +19,8 @@ final class FileServer: Sendable {
         static let stallTime = 600
         /// Seconds for a client to close after an answer that ends the connection.
         static let lingerTime = 1.0
-        /// The send buffer of a throttled connection: with little under way, the rate is what the client sees.
+        /// The send buffer of a throttled connection: with little under way, the rate is what the client
+        /// sees.
         static let throttledSendBuffer: Int32 = 32 << 10
         static let pieceSize = 64 << 10
     }

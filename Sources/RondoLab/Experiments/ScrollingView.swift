@@ -18,14 +18,28 @@ struct ScrollingView {
         self.rate = rate
         let size = terminal.size
         let canMove = terminal.isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb"
-        style = silent ? .silent : canMove && size.columns >= 60 && size.rows >= 12 ? .live : .lines
+        let hasRoom = size.columns >= Self.narrowest && size.rows >= 12
+        style = silent ? .silent : canMove && hasRoom ? .live : .lines
     }
+
+    /// Columns to draw in: the window's, though no wider than what is read with ease.
+    private var width: Int { terminal.isTerminal ? min(terminal.size.columns, Self.widest) : Self.widest }
+
+    private static let widest = 100
+    /// Fewer columns than this, and the lines of a frame would not fit: nothing is live.
+    private static let narrowest = 46
+    /// Fewer columns than this, and labels and columns are the short ones.
+    private static let roomy = 80
+
+    private var isNarrow: Bool { width < Self.roomy }
 
     mutating func begin(_ report: ScrollingReport) {
         bytesBefore = report.loads.map(\.received)
         guard style != .silent else { return }
         let title = "One file, loaded twice on one run loop, while somebody scrolls"
-        terminal.write("\n  \(terminal.tinted(title, .strong))\n\n")
+        let lines = wrapped(title, width: max(width - 4, 20))
+            .map { "  " + terminal.tinted($0, .strong) + "\n" }
+        terminal.write("\n" + lines.joined() + "\n")
     }
 
     // MARK: While it runs
@@ -33,7 +47,7 @@ struct ScrollingView {
     /// Draws anew what is live.
     mutating func frame(_ report: ScrollingReport, _ strip: ActivityStrip, mode: RunLoop.Mode) {
         guard style == .live else { return }
-        let width = min(terminal.size.columns, 100)
+        let width = width
         var lines = [modeLine(mode)]
         lines += report.loads.indices.map { loadLine($0, report, strip, width: width) }
         lines.append("")
@@ -47,10 +61,10 @@ struct ScrollingView {
         let parts = report.loads.indices.map { index in
             let load = report.loads[index]
             let gained = load.received - bytesBefore[index]
-            let word =
-                gained > 0
-                ? "+" + TextFormats.bytes(gained) : load.isUnderWay ? "stands still" : "done"
-            return "\(load.name) (\(load.scheduledIn.spokenName)) " + word.padded(13)
+            let idle = !load.isUnderWay ? "done" : isNarrow ? "nothing" : "stands still"
+            let word = gained > 0 ? "+" + TextFormats.bytes(gained) : idle
+            let name = isNarrow ? load.name : "\(load.name) (\(load.scheduledIn.spokenName))"
+            return name + " " + (index == report.loads.count - 1 ? word : word.padded(isNarrow ? 9 : 13))
         }
         bytesBefore = report.loads.map(\.received)
         let time = TextFormats.fixed(elapsed, digits: 1).rightAligned(5)
@@ -61,26 +75,33 @@ struct ScrollingView {
 
     func end(_ report: ScrollingReport) {
         guard style != .silent else { return }
-        let head = tableRow("bytes received in", ["default", "tracking", "in all", "time"])
+        let columns = ["default", "tracking", "in all", "time"]
+        let subject = "bytes received in"
+        let head = isNarrow ? [subject, tableRow("", columns)] : [tableRow(subject, columns)]
         let rows = report.loads.map { load in
             tableRow(
-                "\(load.name)  \(load.placement)",
+                isNarrow ? load.name : "\(load.name)  \(load.placement)",
                 [
-                    TextFormats.grouped(load.bytes(in: .default)),
-                    TextFormats.grouped(load.bytes(in: .tracking)),
-                    TextFormats.grouped(load.received),
+                    amount(load.bytes(in: .default)), amount(load.bytes(in: .tracking)),
+                    amount(load.received),
                     load.seconds.map { TextFormats.fixed($0, digits: 1) + " s" } ?? "-",
                 ])
         }
-        let width = terminal.isTerminal ? min(terminal.size.columns, 100) : 100
         let sentence = wrapped(report.sentence, width: max(width - 4, 20))
             .map { report.isAsDocumented ? $0 : terminal.tinted($0, .bad) }
-        let lines = [terminal.tinted(head, .quiet)] + rows + [""] + sentence
+        let lines = head.map { terminal.tinted($0, .quiet) } + rows + [""] + sentence
         terminal.write("\n" + lines.map { $0.isEmpty ? "\n" : "  " + $0 + "\n" }.joined() + "\n")
     }
 
+    /// Every digit where there is room for it.
+    private func amount(_ bytes: Int) -> String {
+        isNarrow ? TextFormats.bytes(bytes) : TextFormats.grouped(bytes)
+    }
+
+    /// 72 columns, or 42 where the window is narrow.
     private func tableRow(_ name: String, _ cells: [String]) -> String {
-        name.padded(20) + cells.map { $0.rightAligned(13) }.joined()
+        let (first, other) = isNarrow ? (2, 10) : (20, 13)
+        return name.padded(first) + cells.map { $0.rightAligned(other) }.joined()
     }
 
     // MARK: Lines of a frame
@@ -96,14 +117,21 @@ struct ScrollingView {
     ) -> String {
         let load = report.loads[index]
         let fraction = report.size > 0 ? Double(load.received) / Double(report.size) : 0
-        let bar = TextBar(fraction: fraction, width: width - 53, usesUnicode: terminal.hasUnicode)
-        let percent = "\(Int(fraction * 100)) %".rightAligned(6)
-        return "  \(load.name)  \(load.placement.padded(18))"
+        let label = isNarrow ? load.scheduledIn.spokenName.padded(8) : load.placement.padded(18)
+        var figures = "\(Int(fraction * 100)) %".rightAligned(6)
+        if !isNarrow { figures += " " + TextFormats.bytes(load.received).rightAligned(9) }
+        let start = "  \(load.name)  \(label)"
+        let rest = start.count + figures.count + 2 + Self.longestDoing
+        let bar = TextBar(
+            fraction: fraction, width: max(8, width - rest), usesUnicode: terminal.hasUnicode)
+        return start
             + terminal.tinted(bar.filled, load.scheduledIn == .common ? .good : .accent)
             + terminal.tinted(bar.empty, .quiet)
-            + "\(percent) \(TextFormats.bytes(load.received).rightAligned(9))  "
-            + doing(load, rate: strip.rate(ofLoad: index))
+            + figures + "  " + doing(load, rate: strip.rate(ofLoad: index))
     }
+
+    /// The columns of "stands still", which the bar leaves free.
+    private static let longestDoing = 12
 
     /// What a load is doing, in a word or two.
     private func doing(_ load: ScrollingLoad, rate: Double) -> String {
