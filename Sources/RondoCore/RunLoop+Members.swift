@@ -48,9 +48,13 @@ extension RunLoop {
     // MARK: Ports
 
     /// Keeps `mode` from being empty while `port` is in it. See `Port`.
-    public func add(_ port: Port, forMode mode: Mode) { add(port.source, forMode: mode) }
+    public func add(_ port: Port, forMode mode: Mode) {
+        if let source = port.sourceToAdd() { add(source, forMode: mode) }
+    }
 
-    public func remove(_ port: Port, forMode mode: Mode) { remove(port.source, forMode: mode) }
+    public func remove(_ port: Port, forMode mode: Mode) {
+        if let source = port.source { remove(source, forMode: mode) }
+    }
 
     // MARK: Observers
 

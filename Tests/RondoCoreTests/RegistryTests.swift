@@ -137,3 +137,45 @@ private final class Items: @unchecked Sendable {
         return [weakSource == nil, weakObserver == nil, weakTimer == nil]
     }
 }
+
+/// What a subclass of `Port` is told, as Foundation's own test of it has it.
+@Suite struct PortTests {
+    private final class NotedPort: Port, @unchecked Sendable {
+        let modes = EventLog()
+        private let whenGone: @Sendable () -> Void
+
+        init(whenGone: @escaping @Sendable () -> Void) {
+            self.whenGone = whenGone
+            super.init()
+        }
+
+        deinit { whenGone() }
+
+        override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            modes.note("+\(mode.rawValue)")
+        }
+
+        override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+            modes.note("-\(mode.rawValue)")
+        }
+    }
+
+    @Test func `RL-15 RL-16 a port is told of each mode once, and let go when it is invalid`() throws {
+        let gone = EventLog()
+        let log = try onLoopThread { loop -> [String] in
+            let log: EventLog
+            do {
+                let port = NotedPort { gone.note("gone") }
+                log = port.modes
+                loop.add(port, forMode: RunLoop.Mode("a"))
+                loop.add(port, forMode: RunLoop.Mode("a"))
+                loop.add(port, forMode: RunLoop.Mode("b"))
+                loop.remove(port, forMode: RunLoop.Mode("b"))
+                port.invalidate()
+            }
+            return log.entries
+        }
+        #expect(log == ["+a", "+b", "-b", "-a"])
+        #expect(gone.entries == ["gone"])
+    }
+}
