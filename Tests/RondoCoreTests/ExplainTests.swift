@@ -148,7 +148,8 @@ struct ExplainTests {
             }
             loop.add(descriptor, forMode: .other)
             loop.perform(inModes: [.other]) {}
-            log.note(loop.debugDescription.replacing("\(pipe.readEnd)", with: "#"))
+            log.note(
+                loop.debugDescription.replacing("descriptor \(pipe.readEnd),", with: "descriptor #,"))
             // Asked in the middle of a nested run.
             loop.perform(inModes: [.work]) {
                 loop.perform(inModes: [.inner]) { log.note(loop.debugDescription) }
