@@ -80,6 +80,15 @@ package enum LoopClock {
         return Date(timeIntervalSinceReferenceDate: Double(wall.nanoseconds) / 1e9)
     }
 
+    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself, since
+    /// the kept offset may be some microseconds off.
+    package static func date(inSeconds seconds: Double) -> Date {
+        if hasTimeSources.load(ordering: .relaxed), RunLoop.currentTimeSource != nil {
+            return date(of: now.advanced(bySeconds: seconds))
+        }
+        return Date(timeIntervalSinceNow: seconds)
+    }
+
     private static let knownWallOffset = Atomic(Int64.min)
 
     /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by

@@ -50,9 +50,10 @@ extension RunLoop {
     /// The date of the nearest timer in `mode`; nil if there is none. Any thread may ask; nothing is run.
     public func nextTimerDate(forMode mode: Mode) -> Date? {
         let nearest = state.withLock { state in
-            state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearest }
+            state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearestTimer }
         }
-        return nearest.map { LoopClock.date(of: $0) }
+        // Its own date, asked without the loop's lock: that of a timer comes first.
+        return nearest?.fireDate
     }
 
     /// How long the loop has run in `mode` altogether, now included, in nanoseconds.

@@ -54,7 +54,8 @@ public final class Timer: NSObject, Sendable {
         let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
         let first = LoopClock.now.advanced(bySeconds: seconds)
         self.init(
-            first: first, date: LoopClock.date(of: first), interval: interval, repeats: repeats, block: block)
+            first: first, date: LoopClock.date(inSeconds: seconds), interval: interval, repeats: repeats,
+            block: block)
     }
 
     /// A timer whose first date is `date`; one in the past fires in the first pass of a suitable mode.

@@ -36,6 +36,7 @@ struct TimerHeap {
 
     var isEmpty: Bool { nodes.isEmpty }
     var nearest: LoopInstant? { nodes.first?.deadline }
+    var nearestTimer: Timer? { nodes.first?.timer.takeUnretainedValue() }
     var timers: [Timer] { nodes.map { $0.timer.takeUnretainedValue() } }
 
     mutating func insert(_ timer: Timer, deadline: LoopInstant, order: UInt64) {
