@@ -86,7 +86,9 @@ package enum LoopClock {
         if hasTimeSources.load(ordering: .relaxed), RunLoop.currentTimeSource != nil {
             return date(of: now.advanced(bySeconds: seconds))
         }
-        return Date(timeIntervalSinceNow: seconds)
+        let wall = nanoseconds(on: CLOCK_REALTIME)
+        return Date(timeIntervalSince1970: Double(wall / 1_000_000_000) + Double(wall % 1_000_000_000) * 1e-9)
+            .addingTimeInterval(seconds)
     }
 
     private static let knownWallOffset = Atomic(Int64.min)
