@@ -201,6 +201,7 @@ extension Resolver {
         // The old forms of IPv4 begin with a digit and have no other letters than these.
         let letters = "0123456789abcdefABCDEFxX."
         guard let first = host.first, first.isNumber, host.allSatisfy(letters.contains) else { return nil }
+        // What cannot be read as numbers is a name: no error.
         return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
     }
 
