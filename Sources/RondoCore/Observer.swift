@@ -35,6 +35,7 @@ extension RunLoop {
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
             var label: String?
+            var attachment: (any AnyObject & Sendable)?
             /// The loop that held it last has lost its thread.
             var threadHasEnded = false
         }
@@ -44,6 +45,7 @@ extension RunLoop {
         public let order: Int
         public let repeats: Bool
         let state: Mutex<State>
+        private let live = LiveObject(.observer)
 
         /// - Parameters:
         ///   - activities: When to call; exactly one of them is passed at a time.
@@ -67,24 +69,31 @@ extension RunLoop {
             set { state.withLock { $0.label = newValue } }
         }
 
+        /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+        package var attachment: (any AnyObject & Sendable)? {
+            get { state.withLock { $0.attachment } }
+            set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
+        }
+
         /// Takes the observer out of all its modes; it is never called again. Any thread.
         public func invalidate() {
             // What is released must not be released under the lock.
-            let (loop, callback) = state.withLock { state in
+            let (loop, released) = state.withLock { state in
                 defer {
                     state.isValid = false
                     state.loop = nil
                     state.callback = nil
+                    state.attachment = nil
                     state.modeCount = 0
                     state.isCommon = false
                 }
-                return (state.loop, state.callback)
+                return (state.loop, (state.callback, state.attachment))
             }
             loop?.state.withLock { state in
                 state.commonObservers.remove(self)
                 for index in state.modes.indices { state.modes[index].remove(self) }
             }
-            withExtendedLifetime(callback) {}
+            withExtendedLifetime(released) {}
         }
 
         /// Under the common name.
@@ -119,9 +128,12 @@ extension RunLoop {
             }
         }
 
-        func enter(_ loop: RunLoop, _ mode: Mode) {
+        /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
+        ///   any more, since another thread may have taken it out meanwhile.
+        func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.isValid, state.loop == nil || state.loop === loop else { return }
+                guard !isCommon || state.isCommon else { return }
                 let added = loop.state.withLock { loopState -> Bool in
                     let index = loopState.index(of: mode)
                     guard loopState.isAlive,
@@ -140,9 +152,11 @@ extension RunLoop {
             }
         }
 
-        func leave(_ loop: RunLoop, _ mode: Mode) {
+        /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
+        ///   if it is again.
+        func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
-                guard state.loop === loop else { return }
+                guard state.loop === loop, !isCommon || !state.isCommon else { return }
                 let removed = loop.state.withLock { loopState -> Bool in
                     guard let index = loopState.existingIndex(of: mode),
                         loopState.modes[index].observers.contains(where: { $0 === self })

@@ -10,9 +10,9 @@ extension RunLoop {
     public func add(_ source: Source, forMode mode: Mode) {
         guard source.isValid else { return }
         if mode == .common {
-            for mode in source.register(in: self) { insert(source, into: mode) }
+            for mode in source.register(in: self) { source.enter(self, mode, isCommon: true) }
         } else {
-            insert(source, into: mode)
+            source.enter(self, mode)
         }
         wakeIfForeign()
         warnUnlessRun()
@@ -26,7 +26,7 @@ extension RunLoop {
     ///   leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
         if mode == .common {
-            for mode in source.unregister(from: self) { source.leave(self, mode) }
+            for mode in source.unregister(from: self) { source.leave(self, mode, isCommon: true) }
         } else {
             source.leave(self, mode)
         }
@@ -39,10 +39,6 @@ extension RunLoop {
             guard let index = state.existingIndex(of: mode) else { return false }
             return state.modes[index].sources.contains(source)
         }
-    }
-
-    func insert(_ source: Source, into mode: Mode) {
-        source.enter(self, mode)
     }
 
     // MARK: Ports
@@ -64,15 +60,15 @@ extension RunLoop {
     /// - Note: Any thread may call this; the observer is called on this loop's thread only.
     public func add(_ observer: Observer, forMode mode: Mode) {
         if mode == .common {
-            for mode in observer.register(in: self) { insert(observer, into: mode) }
+            for mode in observer.register(in: self) { observer.enter(self, mode, isCommon: true) }
         } else {
-            insert(observer, into: mode)
+            observer.enter(self, mode)
         }
     }
 
     public func remove(_ observer: Observer, forMode mode: Mode) {
         if mode == .common {
-            for mode in observer.unregister(from: self) { observer.leave(self, mode) }
+            for mode in observer.unregister(from: self) { observer.leave(self, mode, isCommon: true) }
         } else {
             observer.leave(self, mode)
         }
@@ -86,10 +82,6 @@ extension RunLoop {
         }
     }
 
-    func insert(_ observer: Observer, into mode: Mode) {
-        observer.enter(self, mode)
-    }
-
     // MARK: Timers
 
     /// Fires `timer` in `mode` of this run loop until it is invalidated or removed.
@@ -100,9 +92,9 @@ extension RunLoop {
     /// - Note: Any thread may call this; the block runs on this loop's thread only.
     public func add(_ timer: Timer, forMode mode: Mode) {
         if mode == .common {
-            for mode in timer.register(in: self) { insert(timer, into: mode) }
+            for mode in timer.register(in: self) { timer.enter(self, mode, isCommon: true) }
         } else {
-            insert(timer, into: mode)
+            timer.enter(self, mode)
         }
         warnUnlessRun()
     }
@@ -110,7 +102,7 @@ extension RunLoop {
     /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
     public func remove(_ timer: Timer, forMode mode: Mode) {
         if mode == .common {
-            for mode in timer.unregister(from: self) { timer.leave(self, mode) }
+            for mode in timer.unregister(from: self) { timer.leave(self, mode, isCommon: true) }
         } else {
             timer.leave(self, mode)
         }
@@ -118,10 +110,6 @@ extension RunLoop {
 
     public func contains(_ timer: Timer, forMode mode: Mode) -> Bool {
         mode == .common ? state.withLock { $0.commonTimers.contains(timer) } : timer.isMember(of: self, mode)
-    }
-
-    func insert(_ timer: Timer, into mode: Mode) {
-        timer.enter(self, mode)
     }
 
     // MARK: Waking

@@ -19,9 +19,9 @@ extension RunLoop {
             return (state.commonSources, state.commonObservers, state.commonTimers)
         }
         guard let (sources, observers, timers) = members else { return }
-        for source in sources { insert(source, into: mode) }
-        for observer in observers { insert(observer, into: mode) }
-        for timer in timers { insert(timer, into: mode) }
+        for source in sources { source.enter(self, mode, isCommon: true) }
+        for observer in observers { observer.enter(self, mode, isCommon: true) }
+        for timer in timers { timer.enter(self, mode, isCommon: true) }
         wakeIfForeign()
     }
 

@@ -46,6 +46,7 @@ extension RunLoop {
             var threadHasEnded = false
             var error: SystemError?
             var label: String?
+            var attachment: (any AnyObject & Sendable)?
             var perform: (@Sendable (Source, Interest) -> Void)?
             var schedule: ModeCallback?
             var cancel: ModeCallback?
@@ -58,6 +59,7 @@ extension RunLoop {
         public let order: Int
         let kind: Kind
         let state: Mutex<State>
+        private let live = LiveObject(.source)
 
         /// A source that is served after `signal()`.
         ///
@@ -100,6 +102,12 @@ extension RunLoop {
         public var label: String? {
             get { state.withLock { $0.label } }
             set { state.withLock { $0.label = newValue } }
+        }
+
+        /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+        package var attachment: (any AnyObject & Sendable)? {
+            get { state.withLock { $0.attachment } }
+            set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
         }
 
         /// Whether some mode of some loop holds the source.
@@ -215,10 +223,13 @@ extension RunLoop {
             }
         }
 
-        func enter(_ loop: RunLoop, _ mode: Mode) {
+        /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
+        ///   any more, since another thread may have taken it out meanwhile.
+        func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             let membership = Membership(loop: loop, mode: mode)
             let schedule = state.withLock { state -> ModeCallback?? in
                 guard state.isValid, !state.memberships.contains(membership) else { return nil }
+                guard !isCommon || state.commonLoops.contains(loop) else { return nil }
                 let added = loop.state.withLock { loopState -> Bool in
                     guard loopState.isAlive else { return false }
                     let index = loopState.index(of: mode)
@@ -237,10 +248,13 @@ extension RunLoop {
             if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
         }
 
-        func leave(_ loop: RunLoop, _ mode: Mode) {
+        /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
+        ///   if it is again.
+        func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             let membership = Membership(loop: loop, mode: mode)
             let cancel = state.withLock { state -> ModeCallback?? in
                 guard let place = state.memberships.firstIndex(of: membership) else { return nil }
+                guard !isCommon || !state.commonLoops.contains(loop) else { return nil }
                 state.memberships.remove(at: place)
                 withdraw(from: membership)
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }

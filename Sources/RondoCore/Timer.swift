@@ -22,6 +22,7 @@ public final class Timer: NSObject, Sendable {
         var block: (@Sendable (Timer) -> Void)?
         var lastFired: LoopInstant?
         var label: String?
+        var attachment: (any AnyObject & Sendable)?
         /// The loop that held it last has lost its thread.
         var threadHasEnded = false
 
@@ -37,6 +38,7 @@ public final class Timer: NSObject, Sendable {
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
     public let timeInterval: TimeInterval
     let state: Mutex<State>
+    private let live = LiveObject(.timer)
     /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
     /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It
     /// stands here, and not in a table of the loop, so that taking a timer out of the middle of a heap needs
@@ -150,6 +152,12 @@ public final class Timer: NSObject, Sendable {
         set { state.withLock { $0.label = newValue } }
     }
 
+    /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+    package var attachment: (any AnyObject & Sendable)? {
+        get { state.withLock { $0.attachment } }
+        set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
+    }
+
     /// Nothing: timers made with a block carry no user info.
     public var userInfo: Any? { nil }
 
@@ -175,15 +183,15 @@ public final class Timer: NSObject, Sendable {
     ///   finish.
     public func invalidate() {
         // What is released must not be released under the lock.
-        let released = state.withLock { state -> (RunLoop?, (@Sendable (Timer) -> Void)?) in
-            guard state.isValid else { return (nil, nil) }
+        let released = state.withLock { state in
+            let old = (loop: state.loop, block: state.block, attachment: state.attachment)
             state.isValid = false
-            let (loop, block) = (state.loop, state.block)
             state.loop = nil
             state.isCommon = false
             state.block = nil
-            if let loop { withdraw(from: loop) }
-            return (loop, block)
+            state.attachment = nil
+            if let loop = old.loop { withdraw(from: loop) }
+            return old
         }
         withExtendedLifetime(released) {}
     }
@@ -238,9 +246,12 @@ public final class Timer: NSObject, Sendable {
         }
     }
 
-    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+    /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
+    ///   any more, since another thread may have taken it out meanwhile.
+    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let added = state.withLock { state -> Bool in
             guard state.isValid, state.loop == nil || state.loop === loop else { return false }
+            guard !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
                 let index = loopState.index(of: mode)
@@ -265,9 +276,11 @@ public final class Timer: NSObject, Sendable {
         if added { loop.wakeIfForeign() }
     }
 
-    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+    /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
+    ///   if it is again.
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
-            guard state.loop === loop else { return }
+            guard state.loop === loop, !isCommon || !state.isCommon else { return }
             let isOutOfAll = loop.state.withLock { loopState -> Bool in
                 guard let index = loopState.existingIndex(of: mode), slots.contains(mode: index) else {
                     return false

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-struct StressTests {
+@Suite(.leavesNothing) struct StressTests {
     /// Eight threads at two loops, each step chosen at random (the same in each run): nothing may be lost,
     /// nothing may hang, and the sanitizers watch.
     @Test func `RL-5 many threads may change, signal, stop and wake two loops at once`() throws {
@@ -51,6 +51,95 @@ struct StressTests {
         #expect(blocks.run.load(ordering: .relaxed) == blocks.performed.load(ordering: .relaxed))
         shared.invalidateAll()
     }
+
+    /// Each of eight threads owns a source of both loops, and signals it again and again: whatever the loops
+    /// are doing, the last signal is served.
+    @Test func `SRC-3 no signal is lost between two loops that run, stop and nest`() throws {
+        let loopThreads = (1...2).map { number in RunLoopThread(name: "stress \(number)", mode: .work) }
+        let loops = loopThreads.map { $0.start() }
+        let workers = (0..<8).map { number in
+            LoopThread { _ -> Bool in
+                let (sent, seen) = (SignalCount(), SignalCount())
+                let source = RunLoop.Source(order: number) {
+                    seen.value.store(sent.value.load(ordering: .acquiring), ordering: .releasing)
+                    // A nested run serves the others: what they are signalled for must not be lost by that.
+                    if RunLoop.current.currentMode != .inner { RunLoop.current.poll(.inner) }
+                }
+                for loop in loops {
+                    loop.add(source, forMode: .work)
+                    loop.add(source, forMode: .inner)
+                }
+                for round in 1...3000 {
+                    sent.value.store(round, ordering: .releasing)
+                    source.signal()
+                    for loop in loops { loop.wakeUp() }
+                    if round % 7 == number { loops[round % 2].stop() }
+                }
+                let sawLast: Void? = try? waitFor("the last signal of \(number)") {
+                    seen.value.load(ordering: .acquiring) == 3000 ? () : nil
+                }
+                source.invalidate()
+                return sawLast != nil
+            }
+        }
+        for worker in workers { #expect(try worker.value()) }
+        for thread in loopThreads {
+            thread.stop()
+            thread.join()
+        }
+    }
+
+    /// One thread adds under the common name while another removes: whoever is last wins, in all modes.
+    @Test func `RL-24 added and removed under the common name at once, all modes agree in the end`() throws {
+        let thread = RunLoopThread(name: "common", mode: .work)
+        let loop = thread.start()
+        let members = (1...3000).map { _ in
+            (
+                RunLoop.Source {}, Timer(timeInterval: 1000, repeats: true) { _ in },
+                RunLoop.Observer(activities: .exit) { _, _ in }
+            )
+        }
+        let meeting = SignalCount()
+        /// Both come here before either goes on.
+        @Sendable func meet(_ round: Int) {
+            meeting.value.wrappingAdd(1, ordering: .acquiringAndReleasing)
+            while meeting.value.load(ordering: .acquiring) < 2 * (round + 1) {}
+        }
+        let adding = LoopThread { _ in
+            for (round, (source, timer, observer)) in members.enumerated() {
+                meet(round)
+                loop.add(source, forMode: .common)
+                loop.add(timer, forMode: .common)
+                loop.add(observer, forMode: .common)
+            }
+        }
+        let removing = LoopThread { _ in
+            for (round, (source, timer, observer)) in members.enumerated() {
+                meet(round)
+                loop.remove(source, forMode: .common)
+                loop.remove(timer, forMode: .common)
+                loop.remove(observer, forMode: .common)
+            }
+        }
+        try adding.value()
+        try removing.value()
+        for (source, timer, observer) in members {
+            for mode in [RunLoop.Mode.default, .tracking] {
+                #expect(loop.contains(source, forMode: mode) == loop.contains(source, forMode: .common))
+                #expect(loop.contains(timer, forMode: mode) == loop.contains(timer, forMode: .common))
+                #expect(loop.contains(observer, forMode: mode) == loop.contains(observer, forMode: .common))
+            }
+            source.invalidate()
+            timer.invalidate()
+            observer.invalidate()
+        }
+        thread.stop()
+        thread.join()
+    }
+}
+
+private final class SignalCount: Sendable {
+    let value = Atomic(0)
 }
 
 private final class BlockCount: Sendable {

@@ -1,0 +1,35 @@
+internal import Synchronization
+
+/// Counts an object while it lives, as a stored property of it: tests see that nothing is left behind.
+///
+/// In debug builds only; in release ones it is empty and costs nothing.
+package struct LiveObject: ~Copyable, Sendable {
+    package enum Kind: Int, CaseIterable, Sendable {
+        case timer, source, observer, stream, connection
+    }
+
+    #if DEBUG
+        private static let counts = Mutex([Int](repeating: 0, count: Kind.allCases.count))
+
+        private let kind: Kind
+
+        package init(_ kind: Kind) {
+            self.kind = kind
+            Self.counts.withLock { $0[kind.rawValue] += 1 }
+        }
+
+        deinit {
+            Self.counts.withLock { $0[kind.rawValue] -= 1 }
+        }
+
+        /// How many of each kind are alive; nil in release builds, which do not count.
+        package static var census: [Kind: Int]? {
+            let counts = counts.withLock { $0 }
+            return Dictionary(uniqueKeysWithValues: Kind.allCases.map { ($0, counts[$0.rawValue]) })
+        }
+    #else
+        package init(_ kind: Kind) {}
+
+        package static var census: [Kind: Int]? { nil }
+    #endif
+}
