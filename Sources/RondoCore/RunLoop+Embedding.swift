@@ -18,10 +18,11 @@ extension RunLoop {
     /// - Note: On the loop's own thread. One mode of a loop at a time.
     public func embed(mode: Mode) throws -> Embedding {
         requireOwnThread()
-        precondition(mode != .common, "The common name is not a mode: embed one of the common modes.")
-        precondition(
-            !owner.isEmbedded, "One mode of a run loop is embedded at a time; invalidate the first embedding."
-        )
+        // No preconditions, which lose their messages in release.
+        if mode == .common { fatalError("The common name is not a mode: embed one of the common modes.") }
+        if owner.isEmbedded {
+            fatalError("One mode of a run loop is embedded at a time; invalidate the first embedding.")
+        }
         return try Embedding(self, mode)
     }
 
@@ -34,6 +35,7 @@ extension RunLoop {
         private let mirror: DescriptorMirror
         private let modeLoop: ModeLoop
         private let wakeUp: WakeUp
+        private var mirrorsMainQueue = false
         private var isValid = true
 
         fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
@@ -52,8 +54,7 @@ extension RunLoop {
             self.wakeUp = wakeUp
             mirror.add(wakeUp.eventDescriptor, .read)
             mirror.add(wakeUp.timerDescriptor, .read)
-            let drainsMainQueue = loop.state.withLock { loop.drainsMainQueue(in: $0.modes[index]) }
-            if drainsMainQueue { mirror.add(_dispatch_get_main_queue_handle_4CF(), .read) }
+            mirrorMainQueue()
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
             loop.state.withLock { $0.isEmbedded = true }
@@ -74,7 +75,10 @@ extension RunLoop {
         @discardableResult
         public func turn() -> RunResult {
             wakeUp.drain()
+            loop.owner.isTurning = true
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
+            loop.owner.isTurning = false
+            mirrorMainQueue()
             // Nothing else looks at an empty mode, and what was removed last must not stay in the mirror.
             if result == .finished { updateWatchers() }
             let now = LoopClock.now
@@ -90,6 +94,15 @@ extension RunLoop {
             loop.armTimer(at: nearest ?? .never, now: now)
             if hasMore || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
+        }
+
+        /// The mode may have become a common one since the last turn.
+        private func mirrorMainQueue() {
+            guard !mirrorsMainQueue else { return }
+            mirrorsMainQueue = loop.state.withLock { state in
+                loop.drainsMainQueue(in: state.modes[state.index(of: mode)])
+            }
+            if mirrorsMainQueue { mirror.add(_dispatch_get_main_queue_handle_4CF(), .read) }
         }
 
         private func updateWatchers() {

@@ -138,7 +138,12 @@ extension RunLoop {
             return state.activations.last?.mode
         }
         owner.era &+= 1
-        if let outer, let modeLoop = owner.modeLoops[outer] { modeLoop.era = owner.era }
+        if let outer {
+            owner.modeLoops[outer]?.era = owner.era
+        } else if owner.isEmbedded && !owner.isTurning {
+            // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
+            owner.wakeUp?.wake()
+        }
     }
 
     /// The mode's `ev_loop`, made when the mode first runs.

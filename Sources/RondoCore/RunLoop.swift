@@ -159,6 +159,8 @@ final class LoopOwner {
     var modeLoops: [ModeLoop?] = []
     var wakeUp: WakeUp?
     var isEmbedded = false
+    /// Inside a turn that a foreign loop makes.
+    var isTurning = false
     /// The clock of this loop, if it is not the machine's.
     var timeSource: (any LoopTimeSource)?
     /// What the timerfd is set to.

@@ -136,6 +136,29 @@ func embeddedInADispatchSource() {
     embedding.invalidate()
 }
 
+/// An embedded mode that becomes a common one serves the main queue from then on.
+func embeddedModeBecomesCommon() {
+    let loop = RunLoop.main
+    let log = Log()
+    let mode = RunLoop.Mode("late")
+    guard let embedding = try? loop.embed(mode: mode) else { return expect(false, "it can be embedded") }
+    let drive = { (wanted: Int) in
+        var request = pollfd(fd: embedding.fileDescriptor, events: Int16(POLLIN), revents: 0)
+        while log.entries.count < wanted, poll(&request, 1, 60_000) > 0 { embedding.turn() }
+    }
+    loop.perform(inModes: [mode]) { log.note("embedded") }
+    drive(1)
+    DispatchQueue.main.async { log.note("queue") }
+    embedding.turn()
+    expect(log.entries == ["embedded"], "not in a mode that is not common: \(log.entries)")
+    loop.addCommonMode(mode)
+    drive(2)
+    Thread.detachNewThread { DispatchQueue.main.async { log.note("later") } }
+    drive(3)
+    expect(log.entries == ["embedded", "queue", "later"], "\(log.entries)")
+    embedding.invalidate()
+}
+
 /// A drain of the main queue is a call-out.
 func drainIsTraced() {
     let recorder = Recorder()

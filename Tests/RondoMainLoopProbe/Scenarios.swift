@@ -10,7 +10,8 @@ let scenarios: [String: Scenario] = [
     "TH-3": scheduledOnTheMainLoop, "UC-61": synchronousOnTheMainThread, "UC-63": asynchronousToTheMainQueue,
     "TM-29": { _ in wallClockIsSet() }, "nested": { _ in mainQueueAfterANestedRun() },
     "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
-    "embedded": { _ in embeddedInADispatchSource() }, "traced": { _ in drainIsTraced() },
+    "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
+    "traced": { _ in drainIsTraced() },
 ]
 
 // MARK: - The loop

@@ -57,6 +57,11 @@ import Testing
         try Self.play("embedded")
     }
 
+    @Test func `RL-59 an embedded mode that becomes a common one serves the main queue from then on`() throws
+    {
+        try Self.play("late")
+    }
+
     @Test func `a drain of the main queue is traced`() throws { try Self.play("traced") }
 
     @Test func `TH-1 on the main thread, too, no callback comes before its loop runs`() throws {
