@@ -138,7 +138,7 @@ extension RunLoop {
     /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
-        precondition(currentMode == nil, "A loop's clock is set while the loop does not run.")
+        if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
         if source != nil { LoopClock.hasTimeSources.store(true, ordering: .relaxed) }
         owner.timeSource = source
     }

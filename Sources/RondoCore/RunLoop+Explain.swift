@@ -21,6 +21,10 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
         case busy
         /// The thread of the loop has ended.
         case threadEnded
+        /// It was signalled, and its loop sleeps: nobody has called `wakeUp()` (rule SRC-2).
+        case loopNotWoken
+        /// It is in a mode and valid, but waits for nothing: its interest is empty.
+        case waitsForNothing
         /// Nothing stands in the way: there is nothing to deliver yet.
         case nothingToDeliver
     }
@@ -117,7 +121,21 @@ extension RunLoop.Source {
             (state.isValid, state.memberships.map { (loop: $0.loop, mode: $0.mode) }, state.threadHasEnded)
         }
         guard isValid else { return RunLoop.invalidObstacle }
-        return places.isEmpty && threadHasEnded ? RunLoop.endedObstacle : RunLoop.obstacle(places: places)
+        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
+        let obstacle = RunLoop.obstacle(places: places)
+        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        switch kind {
+        case .signalled where isSignalled:
+            return DeliveryObstacle(
+                reason: .loopNotWoken,
+                description: "signalled, but nobody has woken its loop, which sleeps: call its wakeUp()")
+        case .descriptor where interest.isEmpty:
+            return DeliveryObstacle(
+                reason: .waitsForNothing,
+                description: "it waits for nothing: its interest is empty")
+        default:
+            return obstacle
+        }
     }
 }
 

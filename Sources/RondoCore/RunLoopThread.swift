@@ -39,8 +39,10 @@ public final class RunLoopThread: Sendable {
     public init(
         name: String = "Rondo", mode: RunLoop.Mode = .default, qualityOfService: QualityOfService = .default
     ) {
-        precondition(
-            mode != .common, "The common name is not a mode: give a RunLoopThread one of the common modes.")
+        // No preconditions here, which lose their messages in release.
+        if mode == .common {
+            fatalError("The common name is not a mode: give a RunLoopThread one of the common modes.")
+        }
         self.name = name
         self.qualityOfService = qualityOfService
         self.mode = mode
@@ -56,7 +58,7 @@ public final class RunLoopThread: Sendable {
             state.phase = .starting
             return true
         }
-        precondition(isFirst, "A RunLoopThread is started once; make a new one for a new run.")
+        if !isFirst { fatalError("A RunLoopThread is started once; make a new one for a new run.") }
         let thread = Thread { [self] in main() }
         thread.qualityOfService = qualityOfService
         thread.start()
@@ -66,7 +68,7 @@ public final class RunLoopThread: Sendable {
     /// The thread's loop. The thread must have been started; once it has ended, the loop takes nothing more.
     public var runLoop: RunLoop {
         guard let loop = state.withLock({ $0.loop }) else {
-            preconditionFailure("The loop of a RunLoopThread exists from start() on.")
+            fatalError("The loop of a RunLoopThread exists from start() on: call that first.")
         }
         return loop
     }
@@ -95,7 +97,6 @@ public final class RunLoopThread: Sendable {
     /// for ever: that traps.
     public func join() {
         if state.withLock({ $0.loop })?.isCurrent ?? false {
-            // Not a precondition, which loses its message in release.
             fatalError(
                 "RunLoopThread.join() was called on the thread that it waits for; call it on another one.")
         }
