@@ -1,16 +1,25 @@
 // Core Foundation's run loop observers: thin, no logic.
 
 /// What is handed to an observer's callback.
-public struct CFRunLoopObserverContext: @unchecked Sendable {
+public struct CFRunLoopObserverContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
     // here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
 
-    public init(version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil) {
+    public init(
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
+    ) {
         self.version = version
         self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
     }
 }
 
@@ -22,9 +31,22 @@ public func CFRunLoopObserverCreate(
     _ allocator: CFAllocator?, _ activities: CFOptionFlags, _ repeats: Bool, _ order: CFIndex,
     _ callout: @escaping CFRunLoopObserverCallBack, _ context: UnsafeMutablePointer<CFRunLoopObserverContext>?
 ) -> CFRunLoopObserver? {
-    let context = context?.pointee
-    return CFRunLoopObserverCreateWithHandler(allocator, activities, repeats, order) { observer, activity in
-        callout(observer, activity, context?.info)
+    let held = HeldContext(context?.pointee ?? CFRunLoopObserverContext())
+    let observer = CFRunLoopObserverCreateWithHandler(allocator, activities, repeats, order) {
+        callout($0, $1, held.info)
+    }
+    observer?.attachment = held
+    observer?.label = held.label
+    return observer
+}
+
+/// Copies the context that `observer` was made with, `info` not retained; nothing where it was made otherwise,
+/// or is invalid.
+public func CFRunLoopObserverGetContext(
+    _ observer: CFRunLoopObserver?, _ context: UnsafeMutablePointer<CFRunLoopObserverContext>?
+) {
+    if let held = observer?.attachment as? HeldContext<CFRunLoopObserverContext> {
+        context?.pointee = held.context
     }
 }
 

@@ -1,29 +1,79 @@
-// Core Foundation's run loop sources of version 0, those that are signalled by hand: thin, no logic.
+// Core Foundation's run loop sources: thin, no logic.
 
-/// The callbacks of a source and what is handed to them.
+/// The callbacks of a source of version 0, one that is signalled by hand, and what is handed to them.
 ///
-/// `retain`, `release` and `copyDescription` are not here: what `info` points to has to live as long as the
-/// source. `equal` and `hash` are not either: two sources are the same if they are one object (rule SRC-13).
-public struct CFRunLoopSourceContext: @unchecked Sendable {
+/// `equal` and `hash` are not asked: two sources are the same if they are one object (rule SRC-13).
+public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at
     // here.
 
+    public typealias EqualCallBack = @Sendable (UnsafeRawPointer?, UnsafeRawPointer?) -> Bool
+    public typealias HashCallBack = @Sendable (UnsafeRawPointer?) -> UInt
     public typealias ModeCallback = @Sendable (UnsafeMutableRawPointer?, CFRunLoop?, CFRunLoopMode?) -> Void
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
+    public var equal: EqualCallBack?
+    public var hash: HashCallBack?
     public var schedule: ModeCallback?
     public var cancel: ModeCallback?
     public var perform: (@Sendable (UnsafeMutableRawPointer?) -> Void)?
 
     public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, schedule: ModeCallback? = nil,
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil,
+        equal: EqualCallBack? = nil, hash: HashCallBack? = nil, schedule: ModeCallback? = nil,
         cancel: ModeCallback? = nil, perform: (@Sendable (UnsafeMutableRawPointer?) -> Void)? = nil
     ) {
         self.version = version
         self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
+        self.equal = equal
+        self.hash = hash
         self.schedule = schedule
         self.cancel = cancel
+        self.perform = perform
+    }
+}
+
+/// The callbacks of a source of version 1, one that the kernel signals, and what is handed to them.
+///
+/// Linux has no Mach ports: `getPort` returns a file descriptor, and the source is served when that can be
+/// read. `perform` gets `info` alone, since there is no message.
+public struct CFRunLoopSourceContext1: InfoContext, @unchecked Sendable {
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callbacks and not looked at
+    // here.
+
+    public var version: CFIndex
+    public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
+    public var equal: CFRunLoopSourceContext.EqualCallBack?
+    public var hash: CFRunLoopSourceContext.HashCallBack?
+    public var getPort: @Sendable (UnsafeMutableRawPointer?) -> Int32
+    public var perform: @Sendable (UnsafeMutableRawPointer?) -> Void
+
+    public init(
+        version: CFIndex = 1, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil,
+        equal: CFRunLoopSourceContext.EqualCallBack? = nil, hash: CFRunLoopSourceContext.HashCallBack? = nil,
+        getPort: @escaping @Sendable (UnsafeMutableRawPointer?) -> Int32,
+        perform: @escaping @Sendable (UnsafeMutableRawPointer?) -> Void
+    ) {
+        self.version = version
+        self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
+        self.equal = equal
+        self.hash = hash
+        self.getPort = getPort
         self.perform = perform
     }
 }
@@ -32,12 +82,47 @@ public struct CFRunLoopSourceContext: @unchecked Sendable {
 public func CFRunLoopSourceCreate(
     _ allocator: CFAllocator?, _ order: CFIndex, _ context: UnsafeMutablePointer<CFRunLoopSourceContext>
 ) -> CFRunLoopSource? {
-    let context = context.pointee
-    return CFRunLoopSource(
+    let held = HeldContext(context.pointee)
+    let source = CFRunLoopSource(
         order: order,
-        schedule: { loop, mode in context.schedule?(context.info, loop, mode) },
-        cancel: { loop, mode in context.cancel?(context.info, loop, mode) },
-        perform: { context.perform?(context.info) })
+        schedule: { loop, mode in held.context.schedule?(held.info, loop, mode) },
+        cancel: { loop, mode in held.context.cancel?(held.info, loop, mode) },
+        perform: { held.context.perform?(held.info) })
+    source.attachment = held
+    source.label = held.label
+    return source
+}
+
+/// `RunLoop.Source(fileDescriptor:interest:perform:)`; the order is ignored (rule SRC-14).
+public func CFRunLoopSourceCreate(
+    _ allocator: CFAllocator?, _ order: CFIndex, _ context: UnsafeMutablePointer<CFRunLoopSourceContext1>
+) -> CFRunLoopSource? {
+    let held = HeldContext(context.pointee)
+    let source = CFRunLoopSource(fileDescriptor: held.context.getPort(held.info), interest: .read) { _, _ in
+        held.context.perform(held.info)
+    }
+    source.attachment = held
+    source.label = held.label
+    return source
+}
+
+/// Copies the context that `source` was made with, `info` not retained; nothing where it was made otherwise,
+/// with a context of the other version, or is invalid.
+public func CFRunLoopSourceGetContext(
+    _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext>?
+) {
+    if let held = source?.attachment as? HeldContext<CFRunLoopSourceContext> {
+        context?.pointee = held.context
+    }
+}
+
+/// As for a context of version 0.
+public func CFRunLoopSourceGetContext(
+    _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext1>?
+) {
+    if let held = source?.attachment as? HeldContext<CFRunLoopSourceContext1> {
+        context?.pointee = held.context
+    }
 }
 
 public func CFRunLoopSourceSignal(_ source: CFRunLoopSource?) { source?.signal() }

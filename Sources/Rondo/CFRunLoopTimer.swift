@@ -2,16 +2,25 @@
 // flags and order are ignored, as they are on Apple's systems (rule TM-23).
 
 /// What is handed to a timer's callback.
-public struct CFRunLoopTimerContext: @unchecked Sendable {
+public struct CFRunLoopTimerContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
     // here.
 
     public var version: CFIndex
     public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
 
-    public init(version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil) {
+    public init(
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
+    ) {
         self.version = version
         self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
     }
 }
 
@@ -23,10 +32,21 @@ public func CFRunLoopTimerCreate(
     _ order: CFIndex, _ callout: @escaping CFRunLoopTimerCallBack,
     _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
 ) -> CFRunLoopTimer? {
-    let context = context?.pointee
-    return CFRunLoopTimerCreateWithHandler(allocator, fireDate, interval, flags, order) { timer in
-        callout(timer, context?.info)
+    let held = HeldContext(context?.pointee ?? CFRunLoopTimerContext())
+    let timer = CFRunLoopTimerCreateWithHandler(allocator, fireDate, interval, flags, order) {
+        callout($0, held.info)
     }
+    timer?.attachment = held
+    timer?.label = held.label
+    return timer
+}
+
+/// Copies the context that `timer` was made with, `info` not retained; nothing where it was made otherwise,
+/// or is invalid.
+public func CFRunLoopTimerGetContext(
+    _ timer: CFRunLoopTimer?, _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
+) {
+    if let held = timer?.attachment as? HeldContext<CFRunLoopTimerContext> { context?.pointee = held.context }
 }
 
 /// `Timer(fire:interval:repeats:block:)`.

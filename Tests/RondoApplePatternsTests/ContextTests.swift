@@ -1,0 +1,168 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// What Core Foundation's contexts promise: `info` is retained, released, described and handed back.
+struct ContextTests {
+    @Test func `SRC-9 SRC-11 a source of version 0 retains its info until it is invalidated`() throws {
+        weak var weakInfo: Info?
+        let names = try {
+            let info = Info("commands")
+            weakInfo = info
+            var context = CFRunLoopSourceContext(
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
+                release: Info.release, copyDescription: Info.describe, equal: nil, hash: nil,
+                schedule: { info, _, mode in Info.of(info)?.note("schedule \(mode?.rawValue ?? "nil")") },
+                cancel: { info, _, _ in Info.of(info)?.note("cancel") },
+                perform: { info in Info.of(info)?.note("perform") })
+            let source = CFRunLoopSourceCreate(kCFAllocatorDefault, 7, &context)
+            var copy = CFRunLoopSourceContext()
+            CFRunLoopSourceGetContext(source, &copy)
+            #expect(copy.info == context.info && copy.version == 0)
+            #expect(source?.label == "commands")
+            #expect(CFRunLoopSourceGetOrder(source) == 7)
+            try onLoopThread { _ in
+                CFRunLoopAddSource(CFRunLoopGetCurrent(), source, CFRunLoopMode("mine"))
+                CFRunLoopSourceSignal(source)
+                CFRunLoopRunInMode(CFRunLoopMode("mine"), 0, false)
+                CFRunLoopSourceInvalidate(source)
+            }
+            #expect(info.retains == 1 && info.releases == 1)
+            var none = CFRunLoopSourceContext(version: 99)
+            CFRunLoopSourceGetContext(source, &none)
+            #expect(none.version == 99)
+            return info.names
+        }()
+        #expect(names == ["schedule mine", "perform", "cancel"])
+        #expect(weakInfo == nil)
+    }
+
+    @Test func `SRC-14 a source of version 1 is served when the descriptor of its getPort can be read`()
+        throws
+    {
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        let info = Info("\(ends[0])")
+        var context = CFRunLoopSourceContext1(
+            version: 1, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
+            release: Info.release, getPort: { info in Int32(Info.of(info)?.name ?? "") ?? -1 },
+            perform: { info in
+                var byte: UInt8 = 0
+                guard let info = Info.of(info), let descriptor = Int32(info.name) else { return }
+                info.note("read \(read(descriptor, &byte, 1))")
+                CFRunLoopStop(CFRunLoopGetCurrent())
+            })
+        let source = CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context)
+        var copy = context
+        copy.version = 99
+        CFRunLoopSourceGetContext(source, &copy)
+        #expect(copy.version == 1)
+        var byte: UInt8 = 1
+        try #require(write(ends[1], &byte, 1) == 1)
+        let result = try onLoopThread { _ in
+            CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode)
+            // The kernel signals it, and nobody else (rule SRC-14).
+            CFRunLoopSourceSignal(source)
+            defer { CFRunLoopSourceInvalidate(source) }
+            return CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false)
+        }
+        #expect(result == .stopped)
+        #expect(info.names == ["read 1"])
+        #expect(info.retains == 1 && info.releases == 1)
+    }
+
+    @Test func `SRC-22 TM-15 timers and observers retain their info until they are invalidated or go`() throws
+    {
+        let info = Info("beat")
+        try onLoopThread { _ in
+            var timerContext = CFRunLoopTimerContext(
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
+                release: Info.release, copyDescription: Info.describe)
+            var observerContext = CFRunLoopObserverContext(
+                version: 0, info: Unmanaged.passUnretained(info).toOpaque(), retain: Info.retain,
+                release: Info.release, copyDescription: Info.describe)
+            let timer = CFRunLoopTimerCreate(
+                kCFAllocatorDefault, CFAbsoluteTimeGetCurrent(), 0, 0, 0,
+                { timer, info in
+                    // It fires once and is invalid after it: the info lives on until it returns.
+                    CFRunLoopTimerInvalidate(timer)
+                    Info.of(info)?.note("timer")
+                }, &timerContext)
+            let observer = CFRunLoopObserverCreate(
+                kCFAllocatorDefault, CFRunLoopActivity.exit.rawValue, true, 0,
+                { _, _, info in Info.of(info)?.note("observer") }, &observerContext)
+            #expect(timer?.label == "beat" && observer?.label == "beat")
+            var timerCopy = CFRunLoopTimerContext()
+            CFRunLoopTimerGetContext(timer, &timerCopy)
+            var observerCopy = CFRunLoopObserverContext()
+            CFRunLoopObserverGetContext(observer, &observerCopy)
+            #expect(timerCopy.info == timerContext.info && observerCopy.info == timerContext.info)
+            CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode)
+            CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode)
+            CFRunLoopRun()
+            #expect(info.releases == 1)
+        }
+        // The observer has gone with its loop.
+        #expect(info.names == ["timer", "observer"])
+        #expect(info.retains == 2 && info.releases == 2)
+    }
+
+    @Test func `type identifiers tell the kinds apart`() throws {
+        var context = CFRunLoopSourceContext(perform: { _ in })
+        let source = try #require(CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context))
+        let timer = try #require(CFRunLoopTimerCreateWithHandler(kCFAllocatorDefault, 0, 0, 0, 0) { _ in })
+        let observer = try #require(
+            CFRunLoopObserverCreateWithHandler(kCFAllocatorDefault, 1, true, 0) { _, _ in })
+        #expect(CFGetTypeID(source) == CFRunLoopSourceGetTypeID())
+        #expect(CFGetTypeID(timer) == CFRunLoopTimerGetTypeID())
+        #expect(CFGetTypeID(observer) == CFRunLoopObserverGetTypeID())
+        #expect(CFGetTypeID(CFRunLoopGetMain()) == CFRunLoopGetTypeID())
+        #expect(
+            Set([
+                CFRunLoopGetTypeID(), CFRunLoopSourceGetTypeID(), CFRunLoopTimerGetTypeID(),
+                CFRunLoopObserverGetTypeID(),
+            ]).count == 4)
+    }
+}
+
+/// What `info` points to: it counts how often it was retained and released by the context.
+private final class Info: Sendable {
+    private struct Notes {
+        var retains = 0
+        var releases = 0
+        var names: [String] = []
+    }
+
+    let name: String
+    private let notes = Mutex(Notes())
+
+    init(_ name: String) {
+        self.name = name
+    }
+
+    var retains: Int { notes.withLock { $0.retains } }
+    var releases: Int { notes.withLock { $0.releases } }
+    var names: [String] { notes.withLock { $0.names } }
+
+    func note(_ name: String) { notes.withLock { $0.names.append(name) } }
+
+    static func of(_ info: UnsafeRawPointer?) -> Info? {
+        info.map { Unmanaged<Info>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    @Sendable static func retain(_ info: UnsafeRawPointer?) -> UnsafeRawPointer? {
+        guard let held = of(info) else { return nil }
+        held.notes.withLock { $0.retains += 1 }
+        return UnsafeRawPointer(Unmanaged.passRetained(held).toOpaque())
+    }
+
+    @Sendable static func release(_ info: UnsafeRawPointer?) {
+        guard let info, let held = of(info) else { return }
+        held.notes.withLock { $0.releases += 1 }
+        Unmanaged<Info>.fromOpaque(info).release()
+    }
+
+    @Sendable static func describe(_ info: UnsafeRawPointer?) -> String? { of(info)?.name }
+}
