@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct BlockTests {
+@Suite(.leavesNothing) struct BlockTests {
     @Test func `RL-60 a block runs once, on the loop's thread, in one of its modes`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct CommonModeTests {
+@Suite(.leavesNothing) struct CommonModeTests {
     @Test func `RL-18 the common name is no mode to run in`() throws {
         let log = EventLog()
         let results = try onLoopThread { loop in

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct DescriptorSourceTests {
+@Suite(.leavesNothing) struct DescriptorSourceTests {
     @Test func `SRC-14 a descriptor source cannot be signalled by hand, and has no order`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// A loop in the hands of a foreign one, which is `poll(2)` here.
-struct EmbeddingTests {
+@Suite(.leavesNothing) struct EmbeddingTests {
     @Test func `driven from poll, timers fire on their dates and nothing spins`() throws {
         let log = EventLog()
         let turns = try onEmbeddedLoop { loop, embedding in
@@ -181,6 +181,29 @@ struct EmbeddingTests {
         #expect(log.entries == ["work"])
     }
 
+    @Test func `a run of another mode, outside a turn, loses nothing for the embedded one`() throws {
+        let log = EventLog()
+        let ended = try onEmbeddedLoop { loop, embedding in
+            embedding.settle()
+            loop.perform(inModes: [.other]) {
+                // Awake in the other mode, the loop takes this as a wake-up of its own.
+                _ = try? onLoopThread { _ in loop.perform(inModes: [.work]) { log.note("block") } }
+            }
+            loop.poll(.other)
+            guard embedding.drive(until: { log.entries == ["block"] }) > 0 else { return false }
+
+            loop.add(Timer(timeInterval: 0.02, repeats: false) { _ in log.note("timer") }, forMode: .work)
+            embedding.turn()
+            // Sets the clock for a date of its own, and wakes up from it.
+            loop.add(Port(), forMode: .other)
+            loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
+            loop.run(mode: .other, before: Date(timeIntervalSinceNow: 0.001))
+            return embedding.drive { log.entries.count == 2 } > 0
+        }
+        #expect(ended)
+        #expect(log.entries == ["block", "timer"])
+    }
+
     @Test func `an embedding that has ended wakes nobody, and another one may begin`() throws {
         let log = EventLog()
         let steps = try onLoopThread { loop -> [Bool] in
@@ -224,20 +247,26 @@ struct EmbeddingTests {
         }
     }
 
-    @Test func `embedding two modes of one loop traps, and so does the common name`() async {
-        await #expect(processExitsWith: .failure) {
+    @Test func `embedding two modes of one loop traps, and so does the common name`() async throws {
+        let twice = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try onLoopThread { loop in
                 let first = try? loop.embed(mode: .work)
                 let second = try? loop.embed(mode: .other)
                 withExtendedLifetime((first, second)) {}
             }
         }
-        await #expect(processExitsWith: .failure) {
+        try #expect(
+            #require(twice).standardErrorText.contains(
+                "One mode of a run loop is embedded at a time; invalidate the first embedding."))
+        let common = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try onLoopThread { loop in
                 let embedding = try? loop.embed(mode: .common)
                 withExtendedLifetime(embedding) {}
             }
         }
+        try #expect(
+            #require(common).standardErrorText.contains(
+                "The common name is not a mode: embed one of the common modes."))
     }
 }
 

@@ -3,7 +3,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct ExplainTests {
+@Suite(.leavesNothing) struct ExplainTests {
     /// Whatever can be asked why it does not call back.
     private enum Kind: String, CaseIterable, CustomTestStringConvertible {
         case timer, signalled, descriptor, observer
@@ -14,7 +14,7 @@ struct ExplainTests {
             switch self {
             case .timer: Timer(timeInterval: 1000, repeats: true) { _ in }
             case .signalled: RunLoop.Source {}
-            case .descriptor: RunLoop.Source(fileDescriptor: 0, interest: []) { _, _ in }
+            case .descriptor: BytePipe().source("never ready", to: EventLog())
             case .observer: RunLoop.Observer(activities: .entry) { _, _ in }
             }
         }
@@ -119,6 +119,48 @@ struct ExplainTests {
             : "scheduled in work; its loop (thread explained) waits in work: nothing to deliver yet"
         #expect(waiting.description.hasPrefix(expected), "\(waiting)")
         item.invalidate()
+    }
+
+    @Test func `SRC-2 signalled, but nobody has woken the loop`() throws {
+        let thread = RunLoopThread(name: "explained", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let served = Latch()
+        let source = RunLoop.Source { served.open() }
+        loop.add(source, forMode: .work)
+        try loop.waitUntilAsleep()
+        // The addition has woken it once: it goes to sleep for good when that is done.
+        let obstacle = try waitFor("a loop that sleeps beside a signal") {
+            source.signal()
+            let found = source.whyNotDelivering
+            return found.reason == .loopNotWoken ? found : nil
+        }
+        #expect(
+            obstacle.description
+                == "signalled, but nobody has woken its loop, which sleeps: call its wakeUp()")
+        loop.wakeUp()
+        try served.wait()
+        source.invalidate()
+    }
+
+    @Test func `a descriptor source without interest waits for nothing`() throws {
+        let thread = RunLoopThread(name: "explained", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let source = BytePipe().source("never ready", to: EventLog())
+        source.interest = []
+        loop.add(source, forMode: .work)
+        try waitFor("a loop that sleeps beside a source without interest") {
+            source.whyNotDelivering.reason == .waitsForNothing ? () : nil
+        }
+        #expect(source.whyNotDelivering.description == "it waits for nothing: its interest is empty")
+        source.invalidate()
     }
 
     @Test func `the default, common and tracking modes are called by their short names`() throws {
@@ -275,12 +317,13 @@ struct ExplainTests {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }
             RunLoop.unservedWarningDelay = nil
-            let end = Latch()
+            let (added, end) = (Latch(), Latch())
             let silent = LoopThread { loop in
                 loop.add(Port(), forMode: .work)
+                added.open()
                 try? end.wait()
             }
-            try waitFor("the port") { (try? silent.loop.allModes.contains(.work)) == true ? () : nil }
+            try added.wait()
             RunLoop.unservedWarningDelay = 0.01
             let late = LoopThread { loop in
                 loop.add(Port(), forMode: .inner)

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct ModeTests {
+@Suite(.leavesNothing) struct ModeTests {
     @Test func `RL-1 each thread has one loop and always the same`() throws {
         let (first, isSame) = try onLoopThread { loop in
             (loop, RunLoop.current === loop && RunLoop.current === loop)

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct ObserverTests {
+@Suite(.leavesNothing) struct ObserverTests {
     @Test func `SRC-18 an observer is called for each activity of its mask, with that activity alone`() throws
     {
         let entries = try onLoopThread { loop in

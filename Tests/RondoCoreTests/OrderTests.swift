@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct OrderTests {
+@Suite(.leavesNothing) struct OrderTests {
     @Test func `RL-52 the order of one activation`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

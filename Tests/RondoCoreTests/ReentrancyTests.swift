@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct ReentrancyTests {
+@Suite(.leavesNothing) struct ReentrancyTests {
     @Test func `RL-65 everything is allowed inside every kind of callback`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

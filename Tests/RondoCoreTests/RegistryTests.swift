@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// What was added under the common name is known as such until it is invalidated, whatever modes it has left.
-struct RegistryTests {
+@Suite(.leavesNothing) struct RegistryTests {
     @Test
     func `RL-25 out of every mode a common item still joins later ones, and is released when invalidated`()
         throws
@@ -139,7 +139,7 @@ private final class Items: @unchecked Sendable {
 }
 
 /// What a subclass of `Port` is told, as Foundation's own test of it has it.
-@Suite struct PortTests {
+@Suite(.leavesNothing) struct PortTests {
     private final class NotedPort: Port, @unchecked Sendable {
         let modes = EventLog()
         private let whenGone: @Sendable () -> Void

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct RunLoopThreadTests {
+@Suite(.leavesNothing) struct RunLoopThreadTests {
     @Test func `RL-60 blocks performed before the stop are run, in order`() {
         let log = EventLog()
         let thread = RunLoopThread(name: "blocks", mode: .work)

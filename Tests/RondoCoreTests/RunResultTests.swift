@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct RunResultTests {
+@Suite(.leavesNothing) struct RunResultTests {
     @Test func `RL-27 an activation ends finished, stopped, timed out, or having handled a source`() throws {
         let results = try onLoopThread { loop in
             let log = EventLog()

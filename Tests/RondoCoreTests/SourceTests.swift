@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct SourceTests {
+@Suite(.leavesNothing) struct SourceTests {
     @Test func `SRC-1 a source is performed only after a signal, in its mode, on the loop's thread`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

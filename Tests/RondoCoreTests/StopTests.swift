@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct StopTests {
+@Suite(.leavesNothing) struct StopTests {
     @Test func `RL-43 stop ends only the innermost activation`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -1,6 +1,7 @@
 import RondoCore
 import RondoTestSupport
 import Synchronization
+import Testing
 
 extension RunLoop {
     /// One pass that does not sleep; serves everything that is ready of every kind but descriptors, one of
@@ -128,4 +129,9 @@ final class SourceList: Sendable {
     func append(_ source: RunLoop.Source) {
         list.withLock { $0.append(Place(source: source)) }
     }
+}
+
+extension ExitTest.Result {
+    /// What the process printed as an error.
+    var standardErrorText: String { String(decoding: standardErrorContent, as: UTF8.self) }
 }

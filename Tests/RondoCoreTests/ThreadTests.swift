@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct ThreadTests {
+@Suite(.leavesNothing) struct ThreadTests {
     @Test func `RL-6 the end of a thread takes its loop apart`() throws {
         let log = EventLog()
         weak var weakLoop: RunLoop?

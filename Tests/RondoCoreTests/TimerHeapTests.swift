@@ -1,8 +1,9 @@
+import RondoTestSupport
 import Testing
 
 @testable import RondoCore
 
-struct TimerHeapTests {
+@Suite(.leavesNothing) struct TimerHeapTests {
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
     @Test func `TM-23 due timers come by date, equal dates in order of addition`() {

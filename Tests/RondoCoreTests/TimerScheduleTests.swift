@@ -1,8 +1,9 @@
+import RondoTestSupport
 import Testing
 
 @testable import RondoCore
 
-struct TimerScheduleTests {
+@Suite(.leavesNothing) struct TimerScheduleTests {
     private func schedule(first: Int64, interval: Int64) -> TimerSchedule {
         TimerSchedule(first: LoopInstant(nanoseconds: first), interval: interval)
     }

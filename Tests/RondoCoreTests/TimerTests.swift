@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct TimerTests {
+@Suite(.leavesNothing) struct TimerTests {
     @Test func `TM-1 a timer never fires early`() throws {
         let early = try onLoopThread { loop in
             let log = EventLog()

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The instrument is the process's, so one test at a time, and only what the test's own loop did.
-@Suite(.serialized) struct TraceTests {
+@Suite(.serialized, .leavesNothing) struct TraceTests {
     @Test func `an instrument is told of entry, call-outs with label and depth, and exit`() throws {
         let events = try onLoopThread { loop in
             let log = EventLog()

@@ -2,7 +2,7 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-struct WakeTests {
+@Suite(.leavesNothing) struct WakeTests {
     @Test func `RL-49 wakeUp starts a new pass and ends nothing`() throws {
         let log = EventLog()
         let thread = LoopThread { loop in
