@@ -30,10 +30,10 @@ rules: ## print the rules of behaviour that no test carries in its name; SECTION
 
 sanitize: ## run the core's tests under the thread and the address sanitizer; FILTER='.' runs all tests
 	@Scripts/prepare --tests
-	$(SWIFT) test --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan --disable-xctest \
-		--filter '$(or $(FILTER),RondoCoreTests)'
-	$(SWIFT) test --sanitize=address --scratch-path .build-asan --disable-xctest \
-		--filter '$(or $(FILTER),RondoCoreTests)'
+	$(SWIFT) test --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan \
+		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
+	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --sanitize=address --scratch-path .build-asan \
+		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
 examples: ## build the programs of Examples/
 	@Scripts/prepare
