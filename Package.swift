@@ -37,7 +37,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
-            dependencies: [],
+            dependencies: ["COpenSSL"],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",

@@ -20,8 +20,8 @@ package struct BasicAuthentication: Sendable, Equatable {
     /// `Basic dXNlcjpwYXNz`. Whoever reads it knows the password.
     package let fieldValue: String
 
-    /// Both are sent in UTF-8 and in normal form C (§2.1), as servers that say `charset="UTF-8"` expect and
-    /// as the others mostly do.
+    /// Both are sent in UTF-8 and in normal form C (§2.1): what servers ask for that say `charset="UTF-8"`, the
+    /// only value there is, and what the browsers send to all others.
     package init(user: String, password: String) throws(Failure) {
         let isControl = { (byte: UInt8) in byte < Grammar.space || byte == 0x7F }
         if user.utf8.contains(Grammar.colon) { throw .colonInUser }

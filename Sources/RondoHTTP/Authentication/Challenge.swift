@@ -1,0 +1,191 @@
+// What a server asks for in WWW-Authenticate, and a proxy in Proxy-Authenticate (RFC 9110 §11). Commas separate
+// both the challenges and the parameters within one, so a name is known to be a scheme only by what follows it:
+//
+//     Basic realm="a", Digest realm="b", nonce="c", Negotiate YWJj==, Newauth
+//
+// A name with "=" behind it is a parameter of the challenge before it; any other name begins a challenge.
+
+/// One challenge: a scheme, and what it says about itself.
+package struct Challenge: Sendable, Equatable {
+    package struct Parameter: Sendable, Equatable {
+        /// As it was spelled; compared without regard to case.
+        package var name: String
+        /// Without its quotes and their backslashes.
+        package var value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// More challenges than this in one response are not looked at. Each may become a question to a person;
+    /// servers offer up to five.
+    package static let maximumCount = 16
+
+    /// As it was spelled; compared without regard to case.
+    package var scheme: String
+    /// What some schemes send in place of parameters (RFC 9110 §11.2, `token68`), Negotiate for one.
+    package var token: String?
+    package var parameters: [Parameter]
+
+    package init(scheme: String, token: String? = nil, parameters: [Parameter] = []) {
+        self.scheme = scheme
+        self.token = token
+        self.parameters = parameters
+    }
+
+    /// The value of the first parameter called `name`, whatever the case.
+    package subscript(name: String) -> String? {
+        parameters.first { Grammar.equalIgnoringCase($0.name.utf8, name.utf8) }?.value
+    }
+
+    /// The part of the server that is asked about (RFC 9110 §11.5); empty where the challenge names none.
+    package var realm: String { self["realm"] ?? "" }
+
+    /// The challenges in the values of one field that may be repeated, in order; at most `maximumCount`.
+    ///
+    /// What cannot be read is skipped: a server that sends one challenge wrong may have sent another right.
+    package static func challenges(in values: [String]) -> [Challenge] {
+        var challenges: [Challenge] = []
+        for value in values {
+            var parser = ChallengeParser(Array(value.utf8))
+            while challenges.count < maximumCount, let next = parser.next() { challenges.append(next) }
+        }
+        return challenges
+    }
+}
+
+/// The comma-separated `name=value` pairs of Authentication-Info and its kin (RFC 7615).
+package func authenticationParameters(in value: String) -> [Challenge.Parameter] {
+    var parser = ChallengeParser(Array(value.utf8))
+    return parser.parameters()
+}
+
+/// Reads one field value from front to back.
+struct ChallengeParser {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The next challenge, nil at the end.
+    mutating func next() -> Challenge? {
+        while true {
+            skipSeparators()
+            guard position < bytes.count else { return nil }
+            if let scheme = schemeHere() {
+                var challenge = Challenge(scheme: scheme)
+                challenge.token = tokenHere()
+                if challenge.token == nil { challenge.parameters = parameters() }
+                return challenge
+            }
+            // A parameter without a scheme, or no name at all.
+            skipToComma()
+        }
+    }
+
+    /// The parameters from here to the next scheme.
+    mutating func parameters() -> [Challenge.Parameter] {
+        var parameters: [Challenge.Parameter] = []
+        while true {
+            skipSeparators()
+            guard let parameter = parameterHere() else { return parameters }
+            parameters.append(parameter)
+        }
+    }
+
+    // MARK: Parts
+
+    /// A name that is no parameter's; takes it.
+    private mutating func schemeHere() -> String? {
+        let end = endOfName(from: position)
+        guard end > position, byte(skippingWhitespace(from: end)) != Self.equals else { return nil }
+        // Something else than a space or a comma ends no scheme: `Basic"x"`.
+        guard end == bytes.count || Grammar.isWhitespace(bytes[end]) || bytes[end] == Grammar.comma else {
+            return nil
+        }
+        defer { position = end }
+        return text(position..<end)
+    }
+
+    /// `token68`, which only a comma or the end may follow; takes it. `a=` is one, `a=b` is a parameter.
+    private mutating func tokenHere() -> String? {
+        let start = skippingWhitespace(from: position)
+        var end = start
+        while let byte = byte(end), Self.isToken68(byte) { end += 1 }
+        guard end > start else { return nil }
+        while byte(end) == Self.equals { end += 1 }
+        let after = skippingWhitespace(from: end)
+        guard after == bytes.count || bytes[after] == Grammar.comma else { return nil }
+        defer { position = after }
+        return text(start..<end)
+    }
+
+    /// `name = value`; takes it.
+    private mutating func parameterHere() -> Challenge.Parameter? {
+        let end = endOfName(from: position)
+        let equals = skippingWhitespace(from: end)
+        guard end > position, byte(equals) == Self.equals else { return nil }
+        let name = text(position..<end)
+        position = skippingWhitespace(from: equals + 1)
+        if byte(position) == Self.quote { return Challenge.Parameter(name: name, value: quotedString()) }
+        // Unquoted values hold spaces at times: `realm=My Site`. They end at the comma, as in Chromium.
+        let start = position
+        skipToComma()
+        var last = position
+        while last > start, Grammar.isWhitespace(bytes[last - 1]) { last -= 1 }
+        return Challenge.Parameter(name: name, value: text(start..<last))
+    }
+
+    /// From the opening quote to the closing one, or to the end where there is none; takes it, and whatever
+    /// stands before the next comma.
+    private mutating func quotedString() -> String {
+        var value: [UInt8] = []
+        position += 1
+        while let byte = byte(position), byte != Self.quote {
+            if byte == Self.backslash, position + 1 < bytes.count { position += 1 }
+            value.append(bytes[position])
+            position += 1
+        }
+        skipToComma()
+        return String(decoding: value, as: UTF8.self)
+    }
+
+    // MARK: Bytes
+
+    private static let equals = UInt8(ascii: "=")
+    private static let quote = UInt8(ascii: "\"")
+    private static let backslash = UInt8(ascii: "\\")
+
+    private static func isToken68(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "+"),
+            UInt8(ascii: "/"):
+            true
+        default: Grammar.isDigit(byte) || Grammar.lowercased(byte) &- 0x61 < 26
+        }
+    }
+
+    private func byte(_ index: Int) -> UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+    private func endOfName(from start: Int) -> Int {
+        bytes[start...].firstIndex { !Grammar.isToken($0) } ?? bytes.count
+    }
+
+    private func skippingWhitespace(from start: Int) -> Int {
+        var index = start
+        while index < bytes.count, Grammar.isWhitespace(bytes[index]) { index += 1 }
+        return index
+    }
+
+    private mutating func skipSeparators() {
+        while let byte = byte(position), byte == Grammar.comma || Grammar.isWhitespace(byte) { position += 1 }
+    }
+
+    private mutating func skipToComma() {
+        position = bytes[position...].firstIndex(of: Grammar.comma) ?? bytes.count
+    }
+}

@@ -1,0 +1,77 @@
+internal import COpenSSL
+
+package import struct Foundation.Data
+
+/// A hash function of Digest authentication, by OpenSSL.
+package enum DigestHash: Sendable, Equatable, CaseIterable {
+    case md5
+    case sha256
+    /// SHA-512 with initial values of its own, cut to 256 bits (FIPS 180-4 §5.3.6). Not the first half of
+    /// SHA-512, with which the example in RFC 7616 §3.9.2 was made by mistake.
+    case sha512T256
+
+    /// OpenSSL's name for it.
+    private var name: String {
+        switch self {
+        case .md5: "MD5"
+        case .sha256: "SHA2-256"
+        case .sha512T256: "SHA2-512/256"
+        }
+    }
+
+    /// False where the machine's policy forbids it, as FIPS does MD5.
+    package var isAvailable: Bool { hexadecimal(of: "") != nil }
+
+    /// The hash of `text` in UTF-8, in lower-case hexadecimal digits; nil where it is not available.
+    package func hexadecimal(of text: String) -> String? {
+        var running = RunningHash(self)
+        running?.update(Array(text.utf8).span.bytes)
+        return running?.finish()
+    }
+
+    /// The same of bytes.
+    package func hexadecimal(of data: Data) -> String? {
+        var running = RunningHash(self)
+        running?.update(data.bytes)
+        return running?.finish()
+    }
+
+    /// Bytes in, a hash out: for a body that is read in pieces.
+    package struct RunningHash: ~Copyable {
+        /// Owned: made here, freed in `deinit`, handed to nobody.
+        private let context: OpaquePointer
+        private var isSound: Bool
+
+        /// Nil where `hash` is not available.
+        package init?(_ hash: DigestHash) {
+            ERR_clear_error()
+            defer { ERR_clear_error() }
+            guard let context = EVP_MD_CTX_new() else { return nil }
+            guard let function = EVP_MD_fetch(nil, hash.name, nil) else {
+                EVP_MD_CTX_free(context)
+                return nil
+            }
+            self.context = context
+            // The context keeps a reference of its own to the function.
+            isSound = EVP_DigestInit_ex(context, function, nil) == 1
+            EVP_MD_free(function)
+        }
+
+        deinit { EVP_MD_CTX_free(context) }
+
+        package mutating func update(_ bytes: RawSpan) {
+            let result = bytes.withUnsafeBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
+            isSound = isSound && result == 1
+        }
+
+        /// The hash of everything so far, in lower-case hexadecimal digits; nil if OpenSSL failed on the way.
+        package consuming func finish() -> String? {
+            var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+            var count: UInt32 = 0
+            guard isSound, EVP_DigestFinal_ex(context, &bytes, &count) == 1 else { return nil }
+            let digits = Array("0123456789abcdef".utf8)
+            let text = bytes.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+            return String(decoding: text, as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+
+/// A user's answers to one Digest challenge: for the request that was refused, and for those after it, which
+/// need not be refused first (RFC 7616 §3.6).
+///
+/// It counts its requests, so that there must be one for each nonce, and follows the nonces that the server
+/// hands out in Authentication-Info. It knows the user's name and a hash of the password.
+package struct DigestSession: Sendable, Equatable {
+    package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
+        /// A header field could not carry it.
+        case controlCharacter
+        /// `auth-int`, and the hash of the body was not handed in.
+        case bodyHashMissing
+        /// OpenSSL refuses the hash function.
+        case hashUnavailable
+
+        package var description: String {
+            switch self {
+            case .controlCharacter:
+                "A user name with a control character cannot be sent in Digest authentication."
+            case .bodyHashMissing:
+                "The server asks for Digest authentication of the body, which is not known in advance."
+            case .hashUnavailable: "OpenSSL does not offer the hash function that the server asks for."
+            }
+        }
+    }
+
+    package let challenge: DigestChallenge
+    private let user: String
+    /// Client nonce: one for the session, so that servers that keep nothing can check the `-sess` variants.
+    private let clientNonce: String
+    /// H(A1) (§3.4.2), made once with the nonce of the challenge.
+    private let secret: String
+    private var nonce: String
+    /// Requests sent with `nonce`.
+    private var count: UInt32 = 0
+
+    /// - Parameter clientNonce: Unguessable and never used before; tests hand one in.
+    package init(
+        _ challenge: DigestChallenge, user: String, password: String, clientNonce: String = randomNonce()
+    ) throws(Failure) {
+        let user = user.precomposedStringWithCanonicalMapping
+        let password = password.precomposedStringWithCanonicalMapping
+        if user.utf8.contains(where: { $0 < Grammar.space || $0 == 0x7F }) { throw .controlCharacter }
+        let hash = challenge.algorithm.hash
+        guard var secret = hash.hexadecimal(of: "\(user):\(challenge.realm):\(password)") else {
+            throw .hashUnavailable
+        }
+        if challenge.algorithm.isSession {
+            secret = hash.hexadecimal(of: "\(secret):\(challenge.nonce):\(clientNonce)") ?? secret
+        }
+        self.challenge = challenge
+        self.user = user
+        self.clientNonce = clientNonce
+        self.secret = secret
+        nonce = challenge.nonce
+    }
+
+    /// 128 random bits as text.
+    package static func randomNonce() -> String {
+        var generator = SystemRandomNumberGenerator()
+        let bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        return Data(bytes).base64EncodedString()
+    }
+
+    /// Whether `answer` needs the hash of the request's body.
+    package var needsBodyHash: Bool { challenge.protection == .authInt }
+
+    // MARK: Answering
+
+    /// What was sent, and what a server that knows the password says to it.
+    package struct Answer: Sendable, Equatable {
+        /// The value of Authorization or Proxy-Authorization.
+        package let fieldValue: String
+        fileprivate let target: String
+        fileprivate let nonce: String
+        fileprivate let count: String
+    }
+
+    /// The field value for one request; each call counts.
+    ///
+    /// - Parameters:
+    ///   - target: The request target exactly as it is sent, `host:port` for CONNECT.
+    ///   - bodyHash: The body's hash in hexadecimal digits by the challenge's function, where `needsBodyHash`.
+    package mutating func answer(method: String, target: String, bodyHash: String? = nil) throws(Failure)
+        -> Answer
+    {
+        // After 2³² − 1 requests the server has long sent another nonce; if not, it says that this is stale.
+        count &+= 1
+        let digits = String(count, radix: 16)
+        let countText = String(repeating: "0", count: 8 - digits.count) + digits
+        var subject = "\(method):\(target)"
+        if needsBodyHash {
+            guard let bodyHash else { throw .bodyHashMissing }
+            subject += ":" + bodyHash
+        }
+        let response = try response(to: subject, nonce: nonce, count: countText)
+        return Answer(
+            fieldValue: fieldValue(target: target, count: countText, response: response), target: target,
+            nonce: nonce, count: countText)
+    }
+
+    private func response(to subject: String, nonce: String, count: String) throws(Failure) -> String {
+        let hash = challenge.algorithm.hash
+        guard let subjectHash = hash.hexadecimal(of: subject) else { throw .hashUnavailable }
+        let text =
+            switch challenge.protection {
+            case .unnamed: "\(secret):\(nonce):\(subjectHash)"
+            case .auth, .authInt:
+                "\(secret):\(nonce):\(count):\(clientNonce):\(challenge.protection.rawValue):\(subjectHash)"
+            }
+        guard let response = hash.hexadecimal(of: text) else { throw .hashUnavailable }
+        return response
+    }
+
+    /// Quoted and unquoted as RFC 7616 §3.4 lists them: some servers insist.
+    private func fieldValue(target: String, count: String, response: String) -> String {
+        var parts = [userParameter]
+        parts.append("realm=\(Self.quoted(challenge.realm))")
+        parts.append("nonce=\(Self.quoted(nonce))")
+        parts.append("uri=\(Self.quoted(target))")
+        parts.append("response=\"\(response)\"")
+        if let name = challenge.algorithm.name { parts.append("algorithm=\(name)") }
+        if challenge.protection != .unnamed || challenge.algorithm.isSession {
+            parts.append("cnonce=\(Self.quoted(clientNonce))")
+        }
+        if let opaque = challenge.opaque { parts.append("opaque=\(Self.quoted(opaque))") }
+        if challenge.protection != .unnamed {
+            parts.append("qop=\(challenge.protection.rawValue)")
+            parts.append("nc=\(count)")
+        }
+        if challenge.hashesUser { parts.append("userhash=true") }
+        return "Digest " + parts.joined(separator: ", ")
+    }
+
+    private var userParameter: String {
+        if challenge.hashesUser {
+            let hash = challenge.algorithm.hash.hexadecimal(of: "\(user):\(challenge.realm)") ?? ""
+            return "username=\"\(hash)\""
+        }
+        // The extended form is of RFC 7616, and so is the charset by which a server shows that it knows it.
+        if challenge.isUTF8, !user.utf8.allSatisfy({ $0 < 0x80 }) {
+            return "username*=UTF-8''\(Self.percentEncoded(user))"
+        }
+        return "username=\(Self.quoted(user))"
+    }
+
+    private static func quoted(_ value: String) -> String {
+        var text = "\""
+        for scalar in value.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { text.unicodeScalars.append("\\") }
+            text.unicodeScalars.append(scalar)
+        }
+        return text + "\""
+    }
+
+    /// RFC 8187 §3.2.1, `value-chars`.
+    private static func percentEncoded(_ value: String) -> String {
+        let allowed = CharacterSet(
+            charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$&+-.^_`|~")
+        return value.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+    }
+
+    // MARK: What the server says afterwards
+
+    /// What Authentication-Info or Proxy-Authentication-Info says to an answer (RFC 7616 §3.5).
+    package enum Confirmation: Sendable, Equatable {
+        /// It proves nothing: there is no `rspauth`.
+        case absent
+        /// The server knows the password too.
+        case confirmed
+        /// It does not: somebody else may have answered.
+        case refuted
+        /// `auth-int`, and the hash of the response's body was not handed in.
+        case bodyHashMissing
+    }
+
+    /// Takes the value of the field. The next request uses the nonce in it, if there is one.
+    ///
+    /// - Parameter bodyHash: Of the response's body as it was transferred; needed only for `auth-int`.
+    package mutating func received(_ info: String, to answer: Answer, bodyHash: String? = nil) -> Confirmation
+    {
+        let info = Challenge(scheme: "", parameters: authenticationParameters(in: info))
+        if let next = info["nextnonce"], !next.isEmpty, next != nonce {
+            nonce = next
+            count = 0
+        }
+        guard let given = info["rspauth"] else { return .absent }
+        var subject = ":\(answer.target)"
+        if info["qop"]?.lowercased() == DigestChallenge.Protection.authInt.rawValue {
+            guard let bodyHash else { return .bodyHashMissing }
+            subject += ":" + bodyHash
+        }
+        let expected = try? response(to: subject, nonce: answer.nonce, count: answer.count)
+        return given.lowercased() == expected ? .confirmed : .refuted
+    }
+}
