@@ -17,6 +17,12 @@ let package = Package(
         .library(name: "RondoTesting", targets: ["RondoTesting"]),
         .executable(name: "rondo", targets: ["RondoCommand"]),
     ],
+    traits: [
+        .default(enabledTraits: ["Brotli", "Zstd", "PublicSuffix"]),
+        .trait(name: "Brotli", description: "Responses in the content coding br (libbrotli)."),
+        .trait(name: "Zstd", description: "Responses in the content coding zstd (libzstd)."),
+        .trait(name: "PublicSuffix", description: "No cookies for co.uk and its kin (libpsl)."),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
@@ -25,6 +31,10 @@ let package = Package(
         // One system library each.
         .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CBrotli", providers: [.apt(["libbrotli-dev"])]),
+        .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
 
         // The layers, lowest first; arrows point down only.
         .target(
@@ -37,7 +47,12 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
-            dependencies: ["COpenSSL"],
+            dependencies: [
+                "COpenSSL", "CZlib",
+                .target(name: "CBrotli", condition: .when(traits: ["Brotli"])),
+                .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
+                .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",
@@ -81,7 +96,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",
-            dependencies: ["RondoHTTP"],
+            dependencies: ["RondoHTTP", "CZlib"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoCommandTests",
