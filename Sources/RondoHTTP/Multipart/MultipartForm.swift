@@ -1,0 +1,157 @@
+package import Foundation
+
+/// A form as `multipart/form-data` (RFC 7578), laid out but not read: files are named with their lengths, so
+/// that the length of the whole is known before the first byte is sent.
+///
+/// Names are escaped as the WHATWG's HTML standard has it ("multipart/form-data encoding algorithm"), which
+/// is what servers are written for; values are sent as they are.
+package struct MultipartForm: Sendable, Equatable {
+    /// A piece of the body.
+    package enum Segment: Sendable, Equatable {
+        case bytes(Data)
+        /// So many bytes of the file, from its start.
+        case file(path: String, length: Int64)
+
+        package var length: Int64 {
+            switch self {
+            case .bytes(let data): Int64(data.count)
+            case .file(_, let length): length
+            }
+        }
+    }
+
+    package let boundary: String
+    private var content: [Segment] = []
+
+    /// - Parameter boundary: One that stands in no part; 128 random bits in no file.
+    package init(boundary: String = randomBoundary()) {
+        self.boundary = boundary
+    }
+
+    package static func randomBoundary() -> String {
+        var generator = SystemRandomNumberGenerator()
+        let digits = (0..<2).map { _ -> String in
+            let text = String(UInt64.random(in: .min ... .max, using: &generator), radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }
+        return "RondoFormBoundary" + digits.joined()
+    }
+
+    /// The value of Content-Type.
+    package var contentType: String { "multipart/form-data; boundary=\(boundary)" }
+
+    // MARK: Building
+
+    /// A field with a value of text, in UTF-8 and without a type of its own (RFC 7578 §4.4).
+    package mutating func append(name: String, value: String) {
+        append(name: name, fileName: nil, contentType: nil, .bytes(Data(value.utf8)))
+    }
+
+    /// A field with any content.
+    ///
+    /// - Parameters:
+    ///   - fileName: Without it servers take the field for no file.
+    ///   - contentType: `application/octet-stream` where it is nil and there is a file name.
+    package mutating func append(
+        name: String, fileName: String?, contentType: String?, _ segment: Segment
+    ) {
+        var head = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(Self.escapedName(name))\""
+        if let fileName { head += "; filename=\"\(Self.escaped(fileName))\"" }
+        head += "\r\n"
+        if let type = contentType ?? fileName.map({ _ in "application/octet-stream" }) {
+            head += "Content-Type: \(Self.oneLine(type))\r\n"
+        }
+        add(Data((head + "\r\n").utf8))
+        switch segment {
+        case .bytes(let data): add(data)
+        case .file: content.append(segment)
+        }
+        add(Data("\r\n".utf8))
+    }
+
+    /// Bytes that follow bytes are one segment.
+    private mutating func add(_ data: Data) {
+        if case .bytes(let before)? = content.last {
+            content[content.count - 1] = .bytes(before + data)
+        } else {
+            content.append(.bytes(data))
+        }
+    }
+
+    // MARK: The whole
+
+    /// The body, piece by piece.
+    package var segments: [Segment] {
+        var whole = self
+        whole.add(Data("--\(boundary)--\r\n".utf8))
+        return whole.content
+    }
+
+    /// Bytes of the body.
+    package var length: Int64 { segments.reduce(0) { $0 + $1.length } }
+
+    // MARK: Escaping
+
+    /// Line ends become CR LF first, as a browser sends them from a page.
+    private static func escapedName(_ name: String) -> String {
+        var normal: [UInt8] = []
+        let bytes = Array(name.utf8)
+        for (index, byte) in bytes.enumerated() {
+            switch byte {
+            case Grammar.carriageReturn: normal += [Grammar.carriageReturn, Grammar.lineFeed]
+            case Grammar.lineFeed:
+                let endsPair = index > 0 && bytes[index - 1] == Grammar.carriageReturn
+                if !endsPair { normal += [Grammar.carriageReturn, Grammar.lineFeed] }
+            default: normal.append(byte)
+            }
+        }
+        return escaped(String(decoding: normal, as: UTF8.self))
+    }
+
+    /// What would end the quoted name, or its line.
+    private static func escaped(_ text: String) -> String {
+        var escaped: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case Grammar.lineFeed: escaped += "%0A".utf8
+            case Grammar.carriageReturn: escaped += "%0D".utf8
+            case UInt8(ascii: "\""): escaped += "%22".utf8
+            default: escaped.append(byte)
+            }
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    /// A type cannot begin another field.
+    private static func oneLine(_ text: String) -> String {
+        String(decoding: text.utf8.filter(Grammar.isFieldValue), as: UTF8.self)
+    }
+}
+
+/// A form as `application/x-www-form-urlencoded`, by the WHATWG's URL standard (§5.2): in UTF-8, spaces as `+`.
+package enum URLEncodedForm {
+    package static let contentType = "application/x-www-form-urlencoded"
+
+    /// `name=value&…`, in the order given, repeated names kept.
+    package static func encode(_ fields: [(name: String, value: String)]) -> String {
+        fields.map { "\(encode($0.name))=\(encode($0.value))" }.joined(separator: "&")
+    }
+
+    private static func encode(_ text: String) -> String {
+        var encoded: [UInt8] = []
+        encoded.reserveCapacity(text.utf8.count)
+        let digits = Array("0123456789ABCDEF".utf8)
+        for byte in text.utf8 {
+            switch byte {
+            case Grammar.space: encoded.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "*"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                encoded.append(byte)
+            case _ where Grammar.isDigit(byte) || Grammar.lowercased(byte) &- 0x61 < 26:
+                encoded.append(byte)
+            default:
+                encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+}
