@@ -29,6 +29,10 @@ static inline long rondo_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
 }
 
+static inline void rondo_BIO_set_mem_eof_return(BIO *bio, int value) {
+    BIO_set_mem_eof_return(bio, value);
+}
+
 // SSL_OP_BIT(30), a macro with an argument.
 static const uint64_t rondo_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 

@@ -14,6 +14,8 @@ extension URLErrors {
             }
         case .connect(_, _, let errors): code(ofConnect: errors)
         case .broken: .networkConnectionLost
+        case .negotiation: .cannotConnectToHost
+        case .timedOut: .timedOut
         case .tls(let error): code(of: error)
         }
     }

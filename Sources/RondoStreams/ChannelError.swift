@@ -6,6 +6,10 @@ package enum ChannelError: Error, Equatable, Sendable {
     /// Every address of the host was tried; why each failed, in that order. None: the host has no address.
     case connect(host: String, port: Int, [SocketError])
     case tls(TLSError)
+    /// A proxy on the way does not let the connection through.
+    case negotiation(NegotiationError)
+    /// The connection was not open in the time that it was given, in seconds.
+    case timedOut(host: String, port: Int, seconds: Double)
     /// The connection stood and broke.
     case broken(host: String, port: Int, SocketError)
 
@@ -19,6 +23,11 @@ package enum ChannelError: Error, Equatable, Sendable {
         case .connect(_, _, let errors): errors.last?.posixError
         case .tls(let error):
             NSError(domain: "OpenSSL", code: 0, userInfo: [NSLocalizedDescriptionKey: error.description])
+        case .negotiation(let error):
+            NSError(
+                domain: "kCFErrorDomainCFNetwork", code: error.code,
+                userInfo: [NSLocalizedDescriptionKey: error.description])
+        case .timedOut: SocketError(code: ETIMEDOUT, operation: .connect).posixError
         case .broken(_, _, let error): error.posixError
         }
     }
@@ -34,11 +43,21 @@ extension ChannelError: CustomStringConvertible {
         case .connect(let host, let port, let errors):
             errors.isEmpty
                 ? "\(host) has no address to connect to on port \(port)"
-                : "could not connect to \(host), port \(port): \(Self.causes(errors, host: host))"
+                : "could not connect to \(Self.place(host, port)): \(Self.causes(errors, host: host))"
         case .tls(let error): error.description
+        case .negotiation(let error): error.description
+        case .timedOut(let host, let port, let seconds):
+            "the connection to \(Self.place(host, port)) was not ready within "
+                + "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
         case .broken(let host, let port, let error):
-            "the connection to \(host), port \(port), broke: \(error.description)"
+            "the connection to \(Self.place(host, port))\(host.hasPrefix("/") ? "" : ",") broke: "
+                + error.description
         }
+    }
+
+    /// A Unix socket has a path and no port.
+    private static func place(_ host: String, _ port: Int) -> String {
+        host.hasPrefix("/") ? host : "\(host), port \(port)"
     }
 
     /// What was wrong with each address; the address itself only where it says more than the host.

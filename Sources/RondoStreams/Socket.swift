@@ -12,6 +12,8 @@ internal import RondoCore
 package final class Socket {
     /// The descriptor's number, or -1 once closed.
     package private(set) var descriptor: Int32
+    /// As whoever made the descriptor has set them; nil if this object did.
+    private let flags: Int32?
 
     package enum ReadResult: Equatable, Sendable {
         case bytes(Int)
@@ -32,11 +34,13 @@ package final class Socket {
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) >= 0
         else { throw SocketError(code: errno, operation: .open) }
         self.descriptor = descriptor
+        self.flags = flags
         setNoDelay()
     }
 
     private init(family: Int32, for address: SocketAddress) throws(SocketError) {
         let kind = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+        flags = nil
         descriptor = socket(family, Int32(kind), 0)
         guard descriptor >= 0 else { throw SocketError(code: errno, operation: .open, address: address) }
         if family != AF_UNIX { setNoDelay() }
@@ -48,6 +52,12 @@ package final class Socket {
         guard descriptor >= 0 else { return }
         // Not retried on EINTR: Linux has given the number back already, and it may be somebody else's.
         _ = Glibc.close(descriptor)
+        descriptor = -1
+    }
+
+    /// Gives the descriptor back, open and as it was taken over: it is no longer this object's.
+    package func letGo() {
+        if descriptor >= 0, let flags { _ = fcntl(descriptor, F_SETFL, flags) }
         descriptor = -1
     }
 
@@ -124,6 +134,28 @@ extension Socket {
         case .bytes(let count): return .bytes(count)
         case .wouldBlock: return .wantsRead
         case .failed(let code): throw SocketError(code: code, operation: .read, address: nil)
+        }
+    }
+
+    /// Looks at what has arrived and leaves it there.
+    package func peek(into buffer: inout [UInt8]) throws(SocketError) -> ReadResult {
+        switch SocketCalls.peek(descriptor, &buffer, buffer.count) {
+        case .bytes(0): return .end
+        case .bytes(let count): return .bytes(count)
+        case .wouldBlock: return .wantsRead
+        case .failed(let code): throw SocketError(code: code, operation: .read, address: nil)
+        }
+    }
+
+    /// Takes what was seen by `peek`; the buffer is overwritten.
+    package func discard(_ count: Int, using buffer: inout [UInt8]) throws(SocketError) {
+        var rest = count
+        while rest > 0 {
+            switch SocketCalls.receive(descriptor, &buffer, min(rest, buffer.count)) {
+            case .bytes(0), .wouldBlock: return
+            case .bytes(let count): rest -= count
+            case .failed(let code): throw SocketError(code: code, operation: .read, address: nil)
+            }
         }
     }
 

@@ -24,6 +24,10 @@ enum SocketCalls {
         retrying { recv(descriptor, start, count, 0) }
     }
 
+    static func peek(_ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Outcome {
+        retrying { recv(descriptor, start, count, Int32(MSG_PEEK)) }
+    }
+
     @inline(__always)
     static func send(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Outcome {
         retrying { Glibc.send(descriptor, start, count, Int32(MSG_NOSIGNAL)) }

@@ -133,7 +133,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     private func handle(_ event: SocketChannel.Event) {
         switch event {
-        case .resolving, .connecting, .connected, .secured: return
+        case .resolving, .connecting, .connected: return
+        // Whoever waited for the end of a STARTTLS can go on.
+        case .secured: break
         case .open:
             if opened.contains(.input) { announce(.input) }
             if opened.contains(.output) { announce(.output) }

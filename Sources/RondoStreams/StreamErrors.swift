@@ -21,6 +21,14 @@ extension ChannelError {
             .posix(error.code, description)
         case .tls(let error):
             error.streamError
+        case .negotiation(let error):
+            // What Apple has for a proxy that refuses (kCFErrorHTTPSProxyConnectionFailure, for SOCKS
+            // kCFSOCKSErrorUnknownClientVersion and its kin; one stands for all here).
+            NSError(
+                domain: "kCFErrorDomainCFNetwork", code: 310,
+                userInfo: [NSLocalizedDescriptionKey: error.description])
+        case .timedOut:
+            .posix(ETIMEDOUT, description)
         }
     }
 }

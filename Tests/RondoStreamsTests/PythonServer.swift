@@ -8,6 +8,8 @@ enum PythonServer {
         case http, garbage, close, silent
         /// Without TLS: sends what it receives back.
         case plainEcho
+        /// Greets in plain text, answers the line "STARTTLS" by one of plain text, and then is `echo`.
+        case startTLS
         /// Plain text in TLS's clothes: an alert record with a handshake_failure.
         case alert
         /// Sends what it receives back until the client's close_notify, then its own.
@@ -65,6 +67,11 @@ enum PythonServer {
         if mode == "plainEcho":
             while data := conn.recv(65536): conn.sendall(data)
             sys.exit()
+        if mode == "startTLS":
+            conn.sendall(b"220 ready\\n")
+            if conn.recv(65536) != b"STARTTLS\\n": sys.exit()
+            conn.sendall(b"220 go ahead\\n" + argument.encode())
+            mode = "echo"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         context.set_alpn_protocols(["h2", "http/1.1"])

@@ -4,69 +4,6 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// A channel and what it has said, on the thread of a test.
-private final class Conversation {
-    let channel: SocketChannel
-    private(set) var events: [SocketChannel.Event] = []
-    private(set) var received: [UInt8] = []
-    private(set) var ending: SocketChannel.ReadResult?
-    var toSend: ArraySlice<UInt8> = []
-    var capacity = 65_536
-    var onEvent: ((SocketChannel.Event) -> Void)?
-
-    init(_ port: UInt16, host: String = "127.0.0.1", tls: TLSSettings? = nil) {
-        channel = SocketChannel(.init(host: host, port: Int(port), tls: tls))
-        channel.handler = { [weak self] event in
-            // A test that has ended lets go of its client, while another thread may still be in its loop.
-            guard let self else { return }
-            events.append(event)
-            onEvent?(event)
-            switch event {
-            case .readable: read()
-            case .writable: write()
-            default: break
-            }
-        }
-    }
-
-    var words: [String] { events.map { $0.word } }
-
-    func read() {
-        var buffer = [UInt8](repeating: 0, count: capacity)
-        guard let result = try? buffer.withUnsafeMutableBytes({ try channel.read(into: $0) }) else { return }
-        switch result {
-        case .bytes(let count): received += buffer.prefix(count)
-        case .wouldBlock: break
-        case .end, .truncated:
-            ending = result
-            channel.wantsRead = false
-        }
-    }
-
-    func write() {
-        while !toSend.isEmpty {
-            guard let count = try? toSend.withUnsafeBytes({ try channel.write($0) }), count > 0 else { break }
-            toSend = toSend.dropFirst(count)
-        }
-        channel.wantsWrite = !toSend.isEmpty
-    }
-}
-
-extension SocketChannel.Event {
-    fileprivate var word: String {
-        switch self {
-        case .resolving: "resolving"
-        case .connecting: "connecting"
-        case .connected: "connected"
-        case .secured: "secured"
-        case .open: "open"
-        case .readable: "readable"
-        case .writable: "writable"
-        case .failed: "failed"
-        }
-    }
-}
-
 @Suite(.timeLimit(.minutes(1))) struct SocketChannelTests {
     @Test(arguments: [false, true])
     func `bytes there and back through passes of a loop`(isSecured: Bool) throws {

@@ -200,6 +200,54 @@ package final class TestPeer: Sendable {
         }
     }
 
+    /// Reads a line, without its end.
+    package func readLine() throws -> String {
+        while true {
+            let line = unread.withLock { unread -> String? in
+                guard let end = unread.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+                defer { unread.removeFirst(end + 1) }
+                return String(decoding: unread[..<end], as: UTF8.self)
+            }
+            if let line { return line }
+            try readMore()
+        }
+    }
+
+    /// Passes bytes on in both directions, between the client and a port of this machine, until either ends.
+    package func relay(to port: UInt16) throws {
+        let other = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { _ = Glibc.close(other) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        let connected = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(other, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else { throw Gone() }
+        let ours = descriptor.withLock { $0 }
+        var entries = [ours, other].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            guard poll(&entries, 2, -1) > 0 || errno == EINTR else { throw Gone() }
+            for (index, entry) in entries.enumerated() where entry.revents != 0 {
+                let count = recv(entry.fd, &bytes, bytes.count, 0)
+                guard count > 0 else { return }
+                var sent = 0
+                while sent < count {
+                    let to = entries[1 - index].fd
+                    let moved = bytes.withUnsafeBytes {
+                        Glibc.send(to, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+                    }
+                    guard moved > 0 else { return }
+                    sent += moved
+                }
+            }
+        }
+    }
+
     /// Waits until the client has closed its side; what it sends until then is dropped.
     package func waitForEnd() {
         while (try? readMore()) != nil { unread.withLock { $0 = [] } }

@@ -57,6 +57,8 @@ package final class TLSEngine {
     /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX`
     /// itself.
     private let ssl: OpaquePointer
+    /// What was received before TLS began is not used up yet.
+    private var readsMemory = false
     /// The bytes of a record that OpenSSL has encrypted and the socket did not take yet.
     private var unsent: [UInt8]?
     /// The last read has left a part of a record behind, because its buffer was full.
@@ -67,9 +69,12 @@ package final class TLSEngine {
 
     /// An engine for the connected socket with this number, which must stay open until `detach()` or
     /// `deinit`.
-    /// - Parameter hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides
-    ///   it.
-    package init(context: TLSContext, descriptor: Int32, hostName: String) throws(TLSError) {
+    /// - Parameters:
+    ///   - hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides it.
+    ///   - received: What the peer has said and somebody has read before it was known to be TLS.
+    package init(
+        context: TLSContext, descriptor: Int32, hostName: String, received: [UInt8] = []
+    ) throws(TLSError) {
         peerName = context.settings.serverName ?? hostName
         OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {
@@ -83,6 +88,7 @@ package final class TLSEngine {
         }
         // One BIO for both directions: SSL_set_bio takes over the one count that there is.
         SSL_set_bio(ssl, bio, bio)
+        if !received.isEmpty { try begin(with: received) }
         SSL_set_connect_state(ssl)
         try setPeerName(verification: context.settings.verification)
     }
@@ -91,7 +97,32 @@ package final class TLSEngine {
 
     /// Forgets the descriptor, which is about to be closed: the number may soon be another socket's.
     package func detach() {
-        SocketBIO.detach(SSL_get_rbio(ssl))
+        SocketBIO.detach(SSL_get_wbio(ssl))
+    }
+
+    /// Lets OpenSSL read `bytes` before it reads the socket: it does so until it wants more, see `handshake`.
+    private func begin(with bytes: [UInt8]) throws(TLSError) {
+        guard let memory = BIO_new(BIO_s_mem()) else {
+            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
+        }
+        // Empty means "later", not "end".
+        rondo_BIO_set_mem_eof_return(memory, -1)
+        let written = bytes.withUnsafeBytes { BIO_write(memory, $0.baseAddress, Int32(clamping: $0.count)) }
+        // Takes the memory over, and gives up one of the socket's two counts.
+        SSL_set0_rbio(ssl, memory)
+        guard written == bytes.count else {
+            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
+        }
+        readsMemory = true
+    }
+
+    /// The bytes of `begin(with:)` are used up: from here on OpenSSL reads the socket.
+    private func readSocket() {
+        readsMemory = false
+        let bio = SSL_get_wbio(ssl)
+        // One count for each direction.
+        BIO_up_ref(bio)
+        SSL_set0_rbio(ssl, bio)
     }
 
     /// Tells OpenSSL whom to ask for (SNI) and whom the certificate has to name.
@@ -141,9 +172,16 @@ extension TLSEngine {
     package func handshake() throws(TLSError) -> Progress {
         if let failure { throw failure }
         OpenSSLErrors.clear()
-        let result = SSL_do_handshake(ssl)
+        var result = SSL_do_handshake(ssl)
+        if readsMemory, result <= 0, SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
+            readSocket()
+            OpenSSLErrors.clear()
+            result = SSL_do_handshake(ssl)
+        }
         switch outcome(of: result) {
-        case .done: return .done
+        case .done:
+            if readsMemory { readSocket() }
+            return .done
         case .wantsRead: return .wantsRead
         case .wantsWrite: return .wantsWrite
         case .end, .closed: throw fail(.closedDuringHandshake(nil))
@@ -184,7 +222,7 @@ extension TLSEngine {
         case SSL_ERROR_ZERO_RETURN: return .end
         case SSL_ERROR_SYSCALL:
             OpenSSLErrors.clear()
-            let bio = SSL_get_rbio(ssl)
+            let bio = SSL_get_wbio(ssl)
             let code = SocketBIO.takeCode(of: bio)
             if code != 0 { return .failed(.system(code)) }
             return SocketBIO.hasMetEnd(bio) ? .closed : .failed(.protocolViolation("unknown error"))

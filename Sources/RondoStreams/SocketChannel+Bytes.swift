@@ -1,0 +1,149 @@
+internal import RondoCore
+
+// Reading, writing and their ends, on a connection that is open.
+extension SocketChannel {
+    /// Reads what is there, at most as much as `buffer` takes.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
+        guard case .open(let connected, let engine) = phase else { throw notOpen }
+        guard let engine else {
+            do throws(SocketError) {
+                switch try connected.socket.read(into: buffer) {
+                case .bytes(let count): return .bytes(count)
+                case .wantsRead: return .wouldBlock
+                case .end: return .end
+                }
+            } catch {
+                throw broken(error)
+            }
+        }
+        do throws(TLSError) {
+            let result = try engine.read(into: buffer)
+            setReadWaitsForWrite(result == .wantsWrite)
+            switch result {
+            case .bytes(let count): return .bytes(count)
+            case .wantsRead, .wantsWrite: return .wouldBlock
+            case .end: return .end
+            case .truncated: return .truncated
+            }
+        } catch {
+            throw .tls(error)
+        }
+    }
+
+    /// Hands bytes over, perhaps fewer than given.
+    ///
+    /// - Returns: How many were taken; 0 means that nothing can be taken now: set `wantsWrite`.
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(ChannelError) -> Int {
+        guard case .open(let connected, let engine) = phase else { throw notOpen }
+        guard let engine else {
+            do throws(SocketError) {
+                switch try connected.socket.write(bytes) {
+                case .bytes(let count): return count
+                case .wantsWrite: return 0
+                }
+            } catch {
+                throw broken(error)
+            }
+        }
+        do throws(TLSError) {
+            let result = try engine.write(bytes)
+            writeWaitsForRead = result == .wantsRead
+            updateInterest()
+            if case .bytes(let count) = result { return count }
+            return 0
+        } catch {
+            throw .tls(error)
+        }
+    }
+
+    /// Says that this side will send no more: FIN, or close_notify over TLS. What was written before goes
+    /// first; the peer is still read.
+    package func endWriting() {
+        guard case .open(let connected, let engine) = phase else { return }
+        guard let engine else { return connected.socket.shutdownWriting() }
+        owesEnd = engine.shutdown() != .done
+        updateInterest()
+    }
+
+    /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
+    package var hasBufferedBytes: Bool {
+        if case .open(_, let engine?) = phase { engine.hasPendingPlaintext } else { false }
+    }
+
+    /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
+    /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
+    package var hasUnreadBytes: Bool {
+        guard case .open(let connected, _) = phase else { return false }
+        return hasBufferedBytes || connected.socket.isReadable()
+    }
+
+    /// Of a connection that nobody uses: whether it is as it should be, open and silent.
+    package var isAliveWhenIdle: Bool {
+        guard case .open(let connected, let engine) = phase else { return false }
+        return engine?.isQuiet() ?? connected.socket.isQuiet()
+    }
+
+    // MARK: - Readiness
+
+    func descriptorIsReady(_ ready: RunLoop.Source.Interest) {
+        switch phase {
+        case .negotiating(let connected, let negotiating):
+            negotiate(ready, connected, negotiating)
+        case .securing(let connected, let engine):
+            handshake(connected, engine)
+        case .open(_, let engine):
+            move(ready, engine)
+        case .created, .starting, .resolving, .connecting, .standing, .upgrading, .closed:
+            break
+        }
+    }
+
+    private func move(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
+        let canRead = ready.contains(.read) || (readWaitsForWrite && ready.contains(.write))
+        var canWrite = ready.contains(.write) || (writeWaitsForRead && ready.contains(.read))
+        if canWrite, let engine, engine.hasUnsentBytes || owesEnd {
+            do throws(TLSError) {
+                canWrite = try engine.flush() == .done
+                if canWrite, owesEnd { owesEnd = engine.shutdown() != .done }
+            } catch {
+                // Thrown again by the next write; what the peer has said is still read until then.
+                canWrite = true
+                owesEnd = false
+            }
+            updateInterest()
+        }
+        if canRead && wantsRead { readable() }
+        if canWrite && wantsWrite && isOpen { handler?(.writable) }
+    }
+
+    func readable() {
+        handler?(.readable)
+        signalIfPlaintextIsPending()
+    }
+
+    func signalIfPlaintextIsPending() {
+        if wantsRead && hasBufferedBytes { turns?.signalAndWakeUp() }
+    }
+
+    private func setReadWaitsForWrite(_ waits: Bool) {
+        guard waits != readWaitsForWrite else { return }
+        readWaitsForWrite = waits
+        updateInterest()
+    }
+
+    func updateInterest() {
+        guard case .open(let connected, let engine) = phase else { return }
+        var wanted: RunLoop.Source.Interest = []
+        if wantsRead || writeWaitsForRead { wanted.insert(.read) }
+        if wantsWrite || owesEnd || engine?.hasUnsentBytes ?? false || (wantsRead && readWaitsForWrite) {
+            wanted.insert(.write)
+        }
+        interest.set(wanted, of: connected.source)
+    }
+
+    private func broken(_ error: SocketError) -> ChannelError {
+        .broken(host: configuration.host, port: configuration.port, error)
+    }
+
+    private var notOpen: ChannelError { broken(SocketError(code: ENOTCONN, operation: .read)) }
+}

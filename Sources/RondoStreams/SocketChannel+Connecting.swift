@@ -1,0 +1,99 @@
+internal import RondoCore
+
+// Attempts to connect, as the `Connector` decides them.
+extension SocketChannel {
+    func connect(to addresses: [SocketAddress]) {
+        var connecting = Connecting()
+        let actions = connecting.connector.start(addresses, now: now)
+        phase = .connecting(connecting)
+        perform(actions)
+    }
+
+    private var now: UInt64 { UInt64(LoopClock.now.nanoseconds) }
+
+    private func perform(_ actions: [Connector.Action]) {
+        for action in actions {
+            guard case .connecting(var connecting) = phase else { return }
+            switch action {
+            case .start(let id, let address):
+                startAttempt(id, address)
+            case .waitUntil(let moment):
+                delay(until: moment)
+            case .cancel(let id):
+                if let attempt = connecting.attempts.removeValue(forKey: id) { dispose(attempt) }
+                phase = .connecting(connecting)
+            case .connected(let id):
+                guard let attempt = connecting.attempts[id] else { return }
+                isConnected(attempt)
+            case .failed(let errors):
+                let (host, port) =
+                    configuration.route.map { ($0.host, $0.port) } ?? (configuration.host, configuration.port)
+                fail(.connect(host: host, port: port, errors))
+            }
+        }
+    }
+
+    private func startAttempt(_ id: Connector.AttemptID, _ address: SocketAddress) {
+        guard case .connecting(var connecting) = phase else { return }
+        do throws(SocketError) {
+            let socket = try Socket.connecting(to: address)
+            let way = Way(channel: self)
+            let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: .write) { _, ready in
+                way.enter { $0.attemptIsReady(id, ready) }
+            }
+            connecting.attempts[id] = Attempt(socket: socket, address: address, source: source)
+            phase = .connecting(connecting)
+            enter(source, interest: .write)
+            handler?(.connecting(address))
+        } catch {
+            let actions = connecting.connector.attemptFailed(id, error, now: now)
+            phase = .connecting(connecting)
+            perform(actions)
+        }
+    }
+
+    private func attemptIsReady(_ id: Connector.AttemptID, _ ready: RunLoop.Source.Interest) {
+        // The winner keeps its source.
+        guard case .connecting(var connecting) = phase else { return descriptorIsReady(ready) }
+        guard let attempt = connecting.attempts[id] else { return }
+        let actions: [Connector.Action]
+        do throws(SocketError) {
+            guard try attempt.socket.finishConnecting(to: attempt.address) else { return }
+            actions = connecting.connector.attemptSucceeded(id)
+        } catch {
+            connecting.attempts[id] = nil
+            dispose(attempt)
+            actions = connecting.connector.attemptFailed(id, error, now: now)
+        }
+        phase = .connecting(connecting)
+        perform(actions)
+    }
+
+    private func isConnected(_ attempt: Attempt) {
+        stopDelays()
+        remoteAddress = attempt.address
+        interest.set([], of: attempt.source)
+        phase = .standing(Connected(socket: attempt.socket, source: attempt.source))
+        handler?(.connected(attempt.address))
+        stands()
+    }
+
+    // MARK: - The delay between two attempts
+
+    private func delay(until moment: UInt64) {
+        stopDelays()
+        delays = timers(after: Double(Int64(bitPattern: moment &- now)) / 1e9) { $0.delayIsOver() }
+    }
+
+    func delayIsOver() {
+        guard case .connecting(var connecting) = phase else { return }
+        let actions = connecting.connector.timeReached(now)
+        phase = .connecting(connecting)
+        perform(actions)
+    }
+
+    func stopDelays() {
+        for timer in delays { timer.invalidate() }
+        delays = []
+    }
+}

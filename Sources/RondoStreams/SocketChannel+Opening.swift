@@ -1,0 +1,197 @@
+internal import RondoCore
+
+// From `open()` to `close()`, and what the signalled source does in between.
+extension SocketChannel {
+    /// Starts with the first pass of a scheduled mode; no event comes before.
+    package func open() {
+        guard case .created(let origin) = phase else { return }
+        phase = .starting(origin)
+        turns?.signalAndWakeUp()
+    }
+
+    /// Ends everything without a further event; over TLS, close_notify is sent if the socket takes it.
+    package func close() {
+        switch phase {
+        case .closed: return
+        case .created(let origin), .starting(let origin):
+            if case .socket(let socket) = origin { dispose(socket) }
+        case .resolving(let request): request.cancel()
+        case .connecting(let connecting):
+            for attempt in connecting.attempts.values { dispose(attempt) }
+        case .standing(let connected), .negotiating(let connected, _), .upgrading(let connected, _, _):
+            release(connected, nil)
+        case .securing(let connected, let engine):
+            release(connected, engine)
+        case .open(let connected, let engine):
+            engine?.shutdown()
+            release(connected, engine)
+        }
+        phase = .closed
+        stopDelays()
+        stopLimits()
+        turns?.invalidate()
+        turns = nil
+        places = []
+    }
+
+    private func release(_ connected: Connected, _ engine: TLSEngine?) {
+        // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
+        interest.remove(connected.source)
+        connected.source.invalidate()
+        engine?.detach()
+        dispose(connected.socket)
+    }
+
+    private func dispose(_ socket: Socket) {
+        if closesDescriptor { socket.close() } else { socket.letGo() }
+    }
+
+    func dispose(_ attempt: Attempt) {
+        interest.remove(attempt.source)
+        attempt.source.invalidate()
+        attempt.socket.close()
+    }
+
+    func fail(_ error: ChannelError) {
+        let handler = handler
+        close()
+        handler?(.failed(error))
+    }
+
+    // MARK: - Turns of the signalled source
+
+    func turn() {
+        // Its timer may have fired while somebody else was inside the gate.
+        if limits.contains(where: { !$0.isValid }) { limitIsReached(mayWait: true) }
+        switch phase {
+        case .starting(let origin):
+            start(origin)
+        case .resolving:
+            let answer = answer.withLock { answer in
+                defer { answer = nil }
+                return answer
+            }
+            switch answer {
+            case .success(let addresses): connect(to: addresses)
+            case .failure(let error): fail(.resolve(error))
+            case nil: break
+            }
+        case .upgrading(let connected, let settings, let received):
+            beginSecuring(connected, settings, received: received)
+        case .securing(let connected, let engine):
+            // A question of the handshake's may have been answered.
+            handshake(connected, engine)
+        case .open(_, let engine):
+            if wantsRead, engine?.hasPendingPlaintext ?? false { readable() }
+        case .connecting:
+            // The delay may have ended while somebody else was inside the gate.
+            delayIsOver()
+        case .created, .standing, .negotiating, .closed:
+            break
+        }
+    }
+
+    private func start(_ origin: Origin) {
+        beginLimit()
+        switch origin {
+        case .socket(let socket):
+            let way = Way(channel: self)
+            let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: []) { _, ready in
+                way.enter { $0.descriptorIsReady(ready) }
+            }
+            phase = .standing(Connected(socket: socket, source: source))
+            enter(source, interest: [])
+            stands()
+        case .address(let address):
+            connect(to: [address])
+        case .host:
+            lookUp()
+        }
+    }
+
+    private func lookUp() {
+        let (host, port) =
+            configuration.route.map { ($0.host, $0.port) } ?? (configuration.host, configuration.port)
+        guard let number = UInt16(exactly: port) else {
+            return fail(.connect(host: host, port: port, []))
+        }
+        let name = Self.withoutBrackets(host)
+        if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
+        let way = Way(channel: self)
+        let turns = turns
+        phase = .resolving(
+            Resolver.shared.resolve(host: name, port: number) { answer in
+                // On the resolver's thread: left in the box, looked at on a loop.
+                way.channel?.answer.withLock { $0 = answer }
+                turns?.signalAndWakeUp()
+            })
+        handler?(.resolving(host: host))
+    }
+
+    /// The host of a URL may be an IPv6 address in brackets.
+    static func withoutBrackets(_ host: String) -> String {
+        host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    }
+
+    // MARK: - From connected to open
+
+    /// The connection stands: what is next, a proxy, TLS or the owner?
+    func stands() {
+        guard case .standing(let connected) = phase else { return }
+        if let route = configuration.route {
+            beginNegotiating(connected, route.negotiation)
+        } else {
+            isDirect(connected)
+        }
+    }
+
+    /// From here on the peer is the host itself.
+    func isDirect(_ connected: Connected) {
+        if let settings = configuration.tls {
+            beginSecuring(connected, settings, received: [])
+        } else {
+            isUsable(connected, nil)
+        }
+    }
+
+    func isUsable(_ connected: Connected, _ engine: TLSEngine?) {
+        phase = .open(connected, engine)
+        updateInterest()
+        stopLimits()
+        if let engine {
+            handler?(
+                .secured(
+                    version: engine.version, cipher: engine.cipher ?? "",
+                    subject: engine.peerCertificates.first?.subject ?? ""))
+        }
+        guard isOpen, !hasOpened else { return }
+        hasOpened = true
+        handler?(.open)
+    }
+
+    // MARK: - The limit of time
+
+    private func beginLimit() {
+        guard let seconds = configuration.openingLimit else { return }
+        limits = timers(after: seconds) { $0.limitIsReached(mayWait: true) }
+    }
+
+    func stopLimits() {
+        for timer in limits { timer.invalidate() }
+        limits = []
+    }
+
+    private func limitIsReached(mayWait: Bool) {
+        guard !hasOpened, !limits.isEmpty, let seconds = configuration.openingLimit else { return }
+        stopLimits()
+        // The loop may have been in another mode: what has come meanwhile is looked at before the clock is.
+        if mayWait, connected?.socket.isReadable() ?? false {
+            limits = timers(after: Self.graceSeconds) { $0.limitIsReached(mayWait: false) }
+            return
+        }
+        fail(.timedOut(host: configuration.host, port: configuration.port, seconds: seconds))
+    }
+
+    /// What a peer gets beyond `openingLimit` whose bytes were here already when it was reached.
+    private static var graceSeconds: Double { 1 }
+}

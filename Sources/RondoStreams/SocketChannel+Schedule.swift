@@ -1,0 +1,76 @@
+package import RondoCore
+
+// Which loops and modes serve the channel, and what may hold them off.
+extension SocketChannel {
+    /// Runs what run loops bring; see `ChannelInterest.Gate`. An owner that leaves sets another one.
+    package var gate: ChannelInterest.Gate {
+        get { interest.gate }
+        set { interest.gate = newValue }
+    }
+
+    /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
+    package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = Place(loop: loop, mode: mode)
+        guard !places.contains(place), !isClosed else { return }
+        places.append(place)
+        if turns == nil {
+            let way = Way(channel: self)
+            let source = RunLoop.Source { way.enter { $0.turn() } }
+            source.label = label
+            turns = source
+        }
+        for source in sources { loop.add(source, forMode: mode) }
+        for timer in delays + limits { loop.add(timer, forMode: mode) }
+        // Opened before it had anywhere to start.
+        if case .starting = phase { turns?.signalAndWakeUp() }
+    }
+
+    package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = Place(loop: loop, mode: mode)
+        places.removeAll { $0 == place }
+        for source in sources { loop.remove(source, forMode: mode) }
+        for timer in delays + limits { loop.remove(timer, forMode: mode) }
+    }
+
+    package func removeFromAllLoops() {
+        for place in places { remove(from: place.loop, forMode: place.mode) }
+    }
+
+    /// Watches again what `ChannelInterest.suspend()` has let go.
+    package func resumeInterest() {
+        interest.resume()
+        turns?.signalAndWakeUp()
+    }
+
+    var sources: [RunLoop.Source] {
+        var sources = turns.map { [$0] } ?? []
+        if case .connecting(let connecting) = phase { sources += connecting.attempts.values.map(\.source) }
+        if let connected { sources.append(connected.source) }
+        return sources
+    }
+
+    /// Watches `source` in all places from now on.
+    func enter(_ source: RunLoop.Source, interest wanted: RunLoop.Source.Interest) {
+        source.label = label
+        interest.set(wanted, of: source)
+        for place in places { place.loop.add(source, forMode: place.mode) }
+    }
+
+    /// One timer for each loop, since a timer belongs to one; whichever fires first is heard.
+    func timers(after seconds: Double, _ body: @escaping (SocketChannel) -> Void) -> [Timer] {
+        let call = Call(way: Way(channel: self), body: body)
+        return Set(places.map(\.loop)).map { loop in
+            let timer = Timer(timeInterval: max(0, seconds), repeats: false) { _ in call() }
+            for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
+            return timer
+        }
+    }
+
+    /// `@unchecked Sendable`: the body is called inside the gate only.
+    private struct Call: @unchecked Sendable {
+        let way: Way
+        let body: (SocketChannel) -> Void
+
+        func callAsFunction() { way.enter(body) }
+    }
+}
