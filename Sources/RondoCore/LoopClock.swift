@@ -135,6 +135,16 @@ extension RunLoop {
         return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue().owner.timeSource
     }
 
+    /// This moment for a pass, which reads the clock only if something was called or it has slept since it last
+    /// did: between two of its steps no time worth a reading goes by. Loop's thread only.
+    var now: LoopInstant {
+        if let known = owner.knownNow { return known }
+        let now = LoopClock.now
+        // A clock that a test holds may be moved at any moment.
+        if owner.timeSource == nil { owner.knownNow = now }
+        return now
+    }
+
     /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()

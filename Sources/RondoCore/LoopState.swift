@@ -97,6 +97,11 @@ struct LoopState {
         countedUntil = now
     }
 
+    /// What is observed in any mode.
+    var observedActivities: RunLoop.Activity {
+        modes.reduce(into: []) { $0.formUnion($1.observedActivities) }
+    }
+
     func hasBlocks(for mode: Int) -> Bool {
         !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
     }

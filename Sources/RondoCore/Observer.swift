@@ -92,6 +92,7 @@ extension RunLoop {
             loop?.state.withLock { state in
                 state.commonObservers.remove(self)
                 for index in state.modes.indices { state.modes[index].remove(self) }
+                loop?.noteObservedActivities(state)
             }
             withExtendedLifetime(released) {}
         }
@@ -140,6 +141,7 @@ extension RunLoop {
                         !loopState.modes[index].observers.contains(where: { $0 === self })
                     else { return false }
                     loopState.modes[index].add(self)
+                    loop.noteObservedActivities(loopState)
                     return true
                 }
                 if added {
@@ -162,6 +164,7 @@ extension RunLoop {
                         loopState.modes[index].observers.contains(where: { $0 === self })
                     else { return false }
                     loopState.modes[index].remove(self)
+                    loop.noteObservedActivities(loopState)
                     return true
                 }
                 guard removed else { return }

@@ -26,6 +26,7 @@ struct ReadySet {
 
     /// After `ev_run`: libev calls back in reverse order, so what it reported is turned round.
     mutating func collect() {
+        guard !reported.isEmpty else { return }
         if isEmpty {
             entries.removeAll(keepingCapacity: true)
             next = 0

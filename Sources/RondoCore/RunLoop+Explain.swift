@@ -193,8 +193,9 @@ extension RunLoop {
             return state.runs
         }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + delay) { [weak self] in
-            self?.warnIfUnserved(sinceRun: runs, delay: delay)
+        let ticket = UnservedWarning.watch(self)
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + delay) {
+            UnservedWarning.takeLoop(of: ticket)?.warnIfUnserved(sinceRun: runs, delay: delay)
         }
     }
 
@@ -221,8 +222,34 @@ extension RunLoop {
     }
 }
 
-private enum UnservedWarning {
-    static let delay = Mutex<TimeInterval?>(5)
+/// The loops that somebody will look at, until then or until their thread ends.
+///
+/// A list and no weak references: an object that has ever been referred to weakly counts its references in a
+/// slower way for the rest of its life, and a loop is retained in everything that it does.
+enum UnservedWarning {
+    fileprivate static let delay = Mutex<TimeInterval?>(5)
+    private static let watched = Mutex<(last: UInt64, loops: [UInt64: RunLoop])>((0, [:]))
+
+    fileprivate static func watch(_ loop: RunLoop) -> UInt64 {
+        watched.withLock { watched in
+            watched.last += 1
+            watched.loops[watched.last] = loop
+            return watched.last
+        }
+    }
+
+    fileprivate static func takeLoop(of ticket: UInt64) -> RunLoop? {
+        watched.withLock { $0.loops.removeValue(forKey: ticket) }
+    }
+
+    /// The thread of `loop` has ended.
+    static func forget(_ loop: RunLoop) {
+        let forgotten = watched.withLock { watched in
+            let tickets = watched.loops.filter { $0.value === loop }.map(\.key)
+            return tickets.map { watched.loops.removeValue(forKey: $0) }
+        }
+        withExtendedLifetime(forgotten) {}
+    }
 }
 
 extension ModeState {

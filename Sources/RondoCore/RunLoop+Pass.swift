@@ -31,7 +31,9 @@ struct Pass {
     func run() -> RunLoop.RunResult {
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         notify(.entry)
-        var result: RunLoop.RunResult? = loop.state.withLock { $0.isStopped } ? .stopped : nil
+        var result: RunLoop.RunResult?
+        // Only an observer can have stopped what has just begun.
+        if loop.mayBeObserved(.entry), loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
         while result == nil { result = runOnce(&drainedMainQueue) }
         notify(.exit)
@@ -44,9 +46,12 @@ struct Pass {
     private func runOnce(_ drainedMainQueue: inout Bool) -> RunLoop.RunResult? {
         notify(.beforeTimers)
         notify(.beforeSources)
-        performBlocks()
-        var handled = performSignalledSources()
-        if handled { performBlocks() }
+        var handled = false
+        if hasBlocksOrSignals {
+            performBlocks()
+            handled = performSignalledSources()
+            if handled { performBlocks() }
+        }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
             loop.drainMainQueue(in: mode, modeLoop)
@@ -71,22 +76,37 @@ struct Pass {
                 }
             }
         }
-        performBlocks()
         return exitCheck(handled: handled)
     }
 
-    /// (l): where several hold, the first in this order is the result (rule RL-28).
+    /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
     private func exitCheck(handled: Bool) -> RunLoop.RunResult? {
+        var facts = ending
+        if facts.hasBlocks {
+            performBlocks()
+            facts = ending
+        }
         if handled && returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
-        case .at(let instant): if LoopClock.now >= instant { return .timedOut }
+        case .at(let instant): if loop.now >= instant { return .timedOut }
         case .never: break
         }
-        let (isStopped, isEmpty) = loop.state.withLock { [mode, loop] state in
-            (state.isStopped, state.isEmpty(mode) && !loop.drainsMainQueue(in: state.modes[mode]))
+        return facts.isStopped ? .stopped : facts.isEmpty ? .finished : nil
+    }
+
+    /// What decides whether the activation ends, asked in one step.
+    private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool) {
+        loop.state.withLock { [mode, loop] state in
+            (
+                state.hasBlocks(for: mode), state.isStopped,
+                state.isEmpty(mode) && !loop.drainsMainQueue(in: state.modes[mode])
+            )
         }
-        return isStopped ? .stopped : isEmpty ? .finished : nil
+    }
+
+    private var hasBlocksOrSignals: Bool {
+        loop.state.withLock { [mode] in $0.hasBlocks(for: mode) || !$0.modes[mode].signalled.isEmpty }
     }
 
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
@@ -94,6 +114,7 @@ struct Pass {
     // MARK: - Observers, blocks, signalled sources
 
     private func notify(_ activity: RunLoop.Activity) {
+        guard loop.mayBeObserved(activity) else { return }
         let observers = loop.state.withLock { state -> [RunLoop.Observer] in
             guard !state.modes[mode].observedActivities.isDisjoint(with: activity) else { return [] }
             return state.modes[mode].observers.filter { $0.activities.contains(activity) }
@@ -139,7 +160,7 @@ struct Pass {
     private func look(maySleep: Bool) -> Bool {
         var wasWoken = false
         while true {
-            let now = LoopClock.now
+            let now = loop.now
             let maySleepNow = maySleep && modeLoop.ready.isEmpty && !limit.isReached(at: now)
             let outlook = loop.state.withLock { [mode, wasWoken] in
                 $0.prepareToLook(mode: mode, now: now, maySleep: maySleepNow && !wasWoken)
@@ -157,6 +178,7 @@ struct Pass {
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
             sleep(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now)
+            loop.owner.knownNow = nil
             loop.state.withLock { $0.isWaiting = false }
             if Trace.isListening.load(ordering: .relaxed) {
                 Trace.tell(
@@ -190,7 +212,7 @@ struct Pass {
             _ = state.takeWakeUp()
             return state.modes[mode].timers.nearest
         }
-        return nearest.map { $0 <= LoopClock.now } ?? false
+        return nearest.map { $0 <= loop.now } ?? false
     }
 
     // MARK: - (j)
@@ -198,7 +220,7 @@ struct Pass {
     /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
     /// RL-52).
     private func kindsToServe(timersAreDue: Bool) -> [EventKind] {
-        let isLast = limit.isReached(at: LoopClock.now)
+        let isLast = limit.isReached(at: loop.now)
         var found: [EventKind] = []
         var kind = modeLoop.turn
         for _ in EventKind.allCases {
@@ -220,7 +242,7 @@ struct Pass {
 
     /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
     private func fireDueTimers() {
-        let now = LoopClock.now
+        let now = loop.now
         for due in loop.state.withLock({ $0.modes[mode].timers.due(at: now) }) {
             due.timer.fire(due, in: mode, of: loop)
         }

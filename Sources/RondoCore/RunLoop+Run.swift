@@ -21,18 +21,18 @@ extension RunLoop {
         case at(LoopInstant)
         case never
 
-        init(seconds: TimeInterval) {
+        init(seconds: TimeInterval, from now: @autoclosure () -> LoopInstant) {
             if !(seconds > 0) {
                 self = .immediately
             } else {
-                let instant = LoopClock.now.advanced(bySeconds: seconds)
+                let instant = now().advanced(bySeconds: seconds)
                 self = instant == .never ? .never : .at(instant)
             }
         }
 
-        init(date: Date) {
+        init(date: Date, from now: @autoclosure () -> LoopInstant) {
             let instant = date == .distantFuture ? .never : LoopClock.instant(of: date)
-            self = instant == .never ? .never : instant > LoopClock.now ? .at(instant) : .immediately
+            self = instant == .never ? .never : instant > now() ? .at(instant) : .immediately
         }
     }
 
@@ -59,7 +59,8 @@ extension RunLoop {
     @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool {
         guard isCurrent else { return false }
-        return runActivation(mode, limit: RunLimit(date: limit), returnAfterSourceHandled: true) != nil
+        return runActivation(
+            mode, limit: RunLimit(date: limit, from: now), returnAfterSourceHandled: true) != nil
     }
 
     /// As `run(mode:before:)`, without a result (rule RL-40).
@@ -81,7 +82,8 @@ extension RunLoop {
     ) -> RunResult {
         requireOwnThread("run(in:for:returnAfterSourceHandled:)")
         return runActivation(
-            mode, limit: RunLimit(seconds: seconds), returnAfterSourceHandled: returnAfterSourceHandled)
+            mode, limit: RunLimit(seconds: seconds, from: now),
+            returnAfterSourceHandled: returnAfterSourceHandled)
             ?? .finished
     }
 
@@ -90,9 +92,8 @@ extension RunLoop {
     /// - Returns: How it ended; nil if it could not even start.
     @discardableResult
     func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
-        guard mode != .common, !owner.isEnding,
-            let index = state.withLock({ $0.existingIndex(of: mode) }),
-            let modeLoop = modeLoop(index), beginActivation(index, modeLoop)
+        guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
+            beginActivation(index, modeLoop)
         else {
             return nil
         }
@@ -104,9 +105,17 @@ extension RunLoop {
         return result
     }
 
+    /// Nearly always the mode that was run last, which is found without hashing its name.
+    private func index(ofModeToRun mode: Mode) -> Int? {
+        if let last = owner.lastRun, last.mode == mode { return last.index }
+        guard mode != .common, let index = state.withLock({ $0.existingIndex(of: mode) }) else { return nil }
+        owner.lastRun = (mode, index)
+        return index
+    }
+
     /// - Returns: False where there is nothing to serve in the mode.
     private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) -> Bool {
-        let now = LoopClock.now
+        let now = self.now
         // The question and the beginning are one step: whoever takes the last item away wakes a loop that
         // runs, and is not heard by one that does not run yet.
         let hasBegun = state.withLock { state in
@@ -129,7 +138,7 @@ extension RunLoop {
     }
 
     private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
-        let now = LoopClock.now
+        let now = self.now
         let outer = state.withLock { state -> Int? in
             state.countTime(until: now)
             let ended = state.activations.removeLast()
@@ -137,6 +146,7 @@ extension RunLoop {
             if ended.tookWakeUp && !state.activations.isEmpty { state.wakeIsPending = true }
             return state.activations.last?.mode
         }
+        owner.knownNow = nil
         owner.era &+= 1
         if let outer {
             owner.modeLoops[outer]?.era = owner.era

@@ -21,6 +21,9 @@ public final class RunLoop: NSObject, Sendable {
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
+    /// `LoopState.observedActivities`, written under the lock, so that where nobody observes a pass need not
+    /// take it to know that.
+    private let observed = Atomic<UInt>(0)
 
     // MARK: Immutable
 
@@ -56,6 +59,15 @@ public final class RunLoop: NSObject, Sendable {
             return pointer == Unmanaged.passUnretained(self).toOpaque()
         }
         return isMain && Thread.isMainThread
+    }
+
+    /// To be called under the lock when observers have changed.
+    func noteObservedActivities(_ state: borrowing LoopState) {
+        observed.store(state.observedActivities.rawValue, ordering: .relaxed)
+    }
+
+    func mayBeObserved(_ activity: Activity) -> Bool {
+        observed.load(ordering: .relaxed) & activity.rawValue != 0
     }
 
     // MARK: - State
@@ -163,12 +175,16 @@ final class LoopOwner {
     var isTurning = false
     /// The clock of this loop, if it is not the machine's.
     var timeSource: (any LoopTimeSource)?
+    /// The time, as long as nothing has been called and the loop has not slept since it was read.
+    var knownNow: LoopInstant?
     /// What the timerfd is set to.
     var armed = LoopInstant.never
     /// Counts activations that began or ended.
     var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     var serving: [RunLoop.Source] = []
+    /// The mode that was run last, and its index.
+    var lastRun: (mode: RunLoop.Mode, index: Int)?
     var isDrainingMainQueue = false
     var isEnding = false
 }
@@ -237,6 +253,7 @@ extension RunLoop {
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
         withExtendedLifetime((members, blocks, common, watched)) {}
+        UnservedWarning.forget(self)
     }
 
     /// The name of the calling thread, for messages.

@@ -122,7 +122,7 @@ struct TimerHeap {
 ///
 /// Nearly every timer is in one mode, so that one needs no array.
 struct TimerSlots {
-    private struct Slot {
+    fileprivate struct Slot {
         var mode: Int32
         var index: Int32
     }
@@ -130,7 +130,8 @@ struct TimerSlots {
     private static let none: Int32 = -1
 
     private var first = Slot(mode: none, index: none)
-    private var others: [Slot] = []
+    /// Nil for nearly every timer: an empty array is counted like any other object.
+    private var others: [Slot]?
     /// Counts every change of place that was a decision (not a shift inside the heap).
     private(set) var generation: UInt32 = 0
     /// The loop is calling the timer: it stands in no heap, and yet belongs to its modes (rule TM-25).
@@ -140,16 +141,25 @@ struct TimerSlots {
 
     var isEmpty: Bool { first.mode == Self.none }
 
-    var modes: [Int] {
-        isEmpty ? [] : [Int(first.mode)] + others.map { Int($0.mode) }
+    /// The modes as they are now; what happens to the slots while one goes through them does not matter.
+    var modes: Modes { Modes(first: isEmpty ? nil : Int(first.mode), others: others) }
+
+    struct Modes: Sequence, IteratorProtocol {
+        fileprivate var first: Int?
+        fileprivate var others: [Slot]?
+
+        mutating func next() -> Int? {
+            defer { first = others?.popLast().map { Int($0.mode) } }
+            return first
+        }
     }
 
     func contains(mode: Int) -> Bool {
-        first.mode == mode || others.contains { $0.mode == mode }
+        first.mode == mode || others?.contains { $0.mode == mode } ?? false
     }
 
     func index(in mode: Int) -> Int? {
-        let slot = first.mode == mode ? first : others.first { $0.mode == mode }
+        let slot = first.mode == mode ? first : others?.first { $0.mode == mode }
         guard let slot, slot.index != Self.none else { return nil }
         return Int(slot.index)
     }
@@ -159,24 +169,25 @@ struct TimerSlots {
         if isEmpty {
             first = Slot(mode: Int32(mode), index: Self.none)
         } else {
-            others.append(Slot(mode: Int32(mode), index: Self.none))
+            others = (others ?? []) + [Slot(mode: Int32(mode), index: Self.none)]
         }
     }
 
     mutating func remove(mode: Int) {
         generation &+= 1
         if first.mode == mode {
-            first = others.popLast() ?? Slot(mode: Self.none, index: Self.none)
+            first = others?.popLast() ?? Slot(mode: Self.none, index: Self.none)
         } else {
-            others.removeAll { $0.mode == mode }
+            others?.removeAll { $0.mode == mode }
         }
+        if others?.isEmpty ?? false { others = nil }
     }
 
     mutating func set(index: Int, in mode: Int) {
         if first.mode == mode {
             first.index = Int32(index)
-        } else if let place = others.firstIndex(where: { $0.mode == mode }) {
-            others[place].index = Int32(index)
+        } else if let place = others?.firstIndex(where: { $0.mode == mode }) {
+            others?[place].index = Int32(index)
         }
     }
 

@@ -60,6 +60,7 @@ enum Trace {
         _ loop: RunLoop, _ mode: Int, _ kind: @autoclosure () -> RunLoopEvent.CallOut,
         label: @autoclosure () -> String? = nil, _ body: () -> Result
     ) -> Result {
+        defer { loop.owner.knownNow = nil }
         guard isListening.load(ordering: .relaxed) else { return body() }
         let began = LoopClock.now
         let label = label()
