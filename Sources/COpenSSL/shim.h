@@ -6,6 +6,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -33,7 +34,12 @@ static inline void rondo_BIO_set_mem_eof_return(BIO *bio, int value) {
     BIO_set_mem_eof_return(bio, value);
 }
 
-// SSL_OP_BIT(30), a macro with an argument.
+static inline int rondo_SSL_CTX_set_dh_auto(SSL_CTX *context, int on) {
+    return (int)SSL_CTX_set_dh_auto(context, on);
+}
+
+// SSL_OP_BIT(22) and SSL_OP_BIT(30), a macro with an argument.
+static const uint64_t rondo_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
 static const uint64_t rondo_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 
 // A chain of casts. The name of a certificate's subject in one line, control characters escaped.

@@ -36,7 +36,7 @@ extension URLErrors {
             case .expired: .serverCertificateHasBadDate
             case .notYetValid: .serverCertificateNotYetValid
             case .unknownIssuer: .serverCertificateHasUnknownRoot
-            case .selfSigned, .hostNameMismatch, .revoked, .other: .serverCertificateUntrusted
+            default: .serverCertificateUntrusted
             }
         case .alert(let alert):
             switch alert.number {
@@ -45,7 +45,8 @@ extension URLErrors {
             default: .secureConnectionFailed
             }
         case .system: .networkConnectionLost
-        case .protocolVersion, .closedDuringHandshake, .notTLS, .protocolViolation, .settings:
+        case .certificateMissing, .protocolVersion, .closedDuringHandshake, .notTLS, .protocolViolation,
+            .settings:
             .secureConnectionFailed
         }
     }

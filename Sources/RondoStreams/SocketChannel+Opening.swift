@@ -162,7 +162,7 @@ extension SocketChannel {
             handler?(
                 .secured(
                     version: engine.version, cipher: engine.cipher ?? "",
-                    subject: engine.peerCertificates.first?.subject ?? ""))
+                    subject: engine.peerSubject))
         }
         guard isOpen, !hasOpened else { return }
         hasOpened = true

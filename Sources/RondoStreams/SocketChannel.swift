@@ -115,7 +115,7 @@ package final class SocketChannel {
         }
     }
 
-    package let configuration: Configuration
+    package internal(set) var configuration: Configuration
     /// What any thread may touch.
     package let interest = ChannelInterest()
     package var handler: ((Event) -> Void)?

@@ -134,8 +134,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     private func handle(_ event: SocketChannel.Event) {
         switch event {
         case .resolving, .connecting, .connected: return
-        // Whoever waited for the end of a STARTTLS can go on.
-        case .secured: break
+        case .secured:
+            // The end of a STARTTLS; at the start the state is not open yet, and `open` follows.
+            if output.state.status == .open { output.update { $0.setReady(true) } }
         case .open:
             if opened.contains(.input) { announce(.input) }
             if opened.contains(.output) { announce(.output) }
@@ -328,7 +329,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             case .socketRemoteHostNameKey: host as NSString
             case .socketRemotePortNumberKey: port as NSNumber
             case .tlsSettingsKey: tls.map { $0 as AnyObject }
-            case .socketSecurityLevelKey: (tls?.securityLevel ?? .none).rawValue as NSString
+            case .socketSecurityLevelKey: (tls?.level ?? .none).rawValue as NSString
             default: nil
             }
         }
@@ -336,41 +337,39 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool {
         lock.withLock { _ in
-            // Securing a connection that stands already (rule ST-42) needs a channel that can; this one
-            // cannot.
-            guard channel == nil, !isOver else { return false }
+            guard !isOver else { return false }
             switch key {
             case .tlsSettingsKey:
                 guard property == nil || property is TLSSettings else { return false }
-                tls = property as? TLSSettings
-                return true
+                return secure(property as? TLSSettings)
             case .socketSecurityLevelKey:
-                return setSecurityLevel(property)
+                guard let settings = TLSSettings.level(property, basedOn: tls) else { return false }
+                return secure(settings)
+            case .sslSettingsKey:
+                guard let values = property as? [String: Any],
+                    let settings = TLSSettings.dictionary(values, basedOn: tls)
+                else { return false }
+                return secure(settings)
             default:
                 return false
             }
         }
     }
 
-    private func setSecurityLevel(_ property: AnyObject?) -> Bool {
-        let text = (property as? StreamSocketSecurityLevel)?.rawValue ?? property as? String
-        guard let text else { return false }
-        switch StreamSocketSecurityLevel(rawValue: text) {
-        case .none: tls = nil
-        case .negotiatedSSL: tls = TLSSettings()
-        case .tlSv1:
-            // Any version, as Apple has it: whoever writes this asks for what his server can do.
-            var settings = TLSSettings()
-            settings.minimumVersion = .tls10
-            tls = settings
-        default: return false
+    /// From the start, or, when the connection stands already, from here on (rule ST-42).
+    private func secure(_ settings: TLSSettings?) -> Bool {
+        if let channel {
+            let wasOpen = channel.isOpen
+            guard channel.secure(settings, received: Array(ahead)) else { return false }
+            if wasOpen, settings != nil {
+                // What was read ahead is TLS's; there is neither bytes nor space until that stands.
+                ahead = []
+                channel.wantsRead = inputEnding == nil && opened.contains(.input)
+                input.update { $0.setReady(false) }
+                output.update { $0.setReady(false) }
+            }
         }
+        tls = settings
         return true
-    }
-}
-
-extension TLSSettings {
-    fileprivate var securityLevel: StreamSocketSecurityLevel {
-        minimumVersion < .tls12 ? .tlSv1 : .negotiatedSSL
     }
 }

@@ -52,8 +52,11 @@ extension TLSError {
             case .unknownIssuer: -9812
             case .hostNameMismatch: -9843
             case .revoked: -9827
-            case .other: -9808
+            case .weak: -9890
+            case .wrongUsage: -9830
+            default: -9808
             }
+        case .certificateMissing: -9801
         case .protocolVersion: -9836
         case .alert: -9824
         case .closedDuringHandshake: -9806

@@ -11,9 +11,14 @@ extension Foundation.Stream.PropertyKey {
     /// The port of a socket stream, an NSNumber. Apple's `kCFStreamPropertySocketRemotePortNumber`.
     public static let socketRemotePortNumberKey = Self(rawValue: "kCFStreamPropertySocketRemotePortNumber")
 
-    /// How a socket stream is secured, a `TLSSettings`; settable until the first stream of the pair is
-    /// opened. What Apple's `kCFStreamPropertySSLSettings` holds in a dictionary.
+    /// How a socket stream is secured, a `TLSSettings`. Set before the streams are opened it secures the
+    /// connection from the start, set later from that point on (STARTTLS, rule ST-42); a connection that is
+    /// secured stays so.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
+
+    /// The same as a dictionary of Core Foundation's keys (rule ST-43): Apple's
+    /// `kCFStreamPropertySSLSettings`.
+    public static let sslSettingsKey = Self(rawValue: "kCFStreamPropertySSLSettings")
 }
 
 extension RunLoop {

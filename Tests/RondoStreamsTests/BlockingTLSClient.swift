@@ -84,6 +84,15 @@ final class BlockingTLSClient {
             context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host)
     }
 
+    /// The server's side of a connection that was accepted.
+    init(accepted descriptor: Int32, settings: TLSSettings) throws {
+        process = nil
+        socket = try Socket(adopting: descriptor)
+        engine = try TLSEngine(
+            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor,
+            hostName: "the client")
+    }
+
     func handshake() throws {
         while true {
             switch try engine.handshake() {

@@ -140,8 +140,9 @@ enum OpenSSLServer {
         let certificates = TestCertificates.shared
         let server = try TestServerProcess(
             [
-                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind), "-key",
-                certificates.keyPath, "-rev",
+                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind),
+                "-cert_chain", certificates.path(kind), "-key", certificates.keyPath(kind),
+                "-cipher", "DEFAULT@SECLEVEL=0", "-rev",
             ] + options)
         return (server, try server.port(after: "ACCEPT "))
     }

@@ -185,6 +185,63 @@ import Testing
         #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "-9800"])
     }
 
+    @Test(arguments: ["settings", "level", "dictionary"])
+    func `ST-42 streams are secured after they were opened`(by way: String) throws {
+        let (server, port) = try PythonServer.start(.startTLS)
+        defer { server.terminate() }
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            input.open()
+            output.open()
+            func line(_ count: Int) -> String { String(decoding: input.bytes(count).1, as: UTF8.self) }
+            var findings = [line(100)]
+            _ = output.writeAll(Array("STARTTLS\n".utf8))
+            findings.append(line(100))
+            var isSet = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            if way != "settings" {
+                // The first is refused a change: the connection is being secured.
+                isSet =
+                    isSet
+                    && !input.setProperty(
+                        StreamSocketSecurityLevel.negotiatedSSL.rawValue as NSString,
+                        forKey: .socketSecurityLevelKey)
+            }
+            findings.append("\(isSet)")
+            // It waits for the handshake.
+            _ = output.writeAll(Array("in confidence".utf8))
+            findings.append(line(13))
+            return findings
+        }
+        #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "in confidence"])
+    }
+
+    @Test func `ST-42 streams in a loop are secured in an event`() throws {
+        let (server, port) = try PythonServer.start(.startTLS)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            var received = ""
+            let notes = StreamNotes { stream, event in
+                guard event == .hasBytesAvailable else { return }
+                received += String(decoding: input.bytes().1, as: UTF8.self)
+                if received == "220 ready\n" { _ = output.writeAll(Array("STARTTLS\n".utf8)) }
+                if received.hasSuffix("ahead\n") {
+                    _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+                    // Waits for the handshake.
+                    _ = output.writeAll(Array("in confidence".utf8))
+                }
+            }
+            for stream in [input, output] as [Foundation.Stream] { stream.delegate = notes }
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { received.hasSuffix("confidence") }
+            return [received, "\(notes.count(of: "open"))"]
+        }
+        #expect(findings == ["220 ready\n220 go ahead\nin confidence", "2"])
+    }
+
     @Test func `a secured connection that is cut off is an error`() throws {
         let (server, port) = try PythonServer.start(.truncate)
         defer { server.terminate() }

@@ -37,7 +37,7 @@ import Testing
         #expect(certificate.names == ["localhost", "127.0.0.1"])
         #expect(certificate.notBefore == Date(timeIntervalSince1970: 1_704_067_200))
         #expect(certificate.notAfter == Date(timeIntervalSince1970: 4_102_358_400))
-        #expect(certificate.encoded.count > 200)
+        #expect(certificate.derRepresentation.count > 200)
     }
 
     @Test func `ST-43 an expired certificate is refused`() throws {
@@ -122,11 +122,14 @@ import Testing
         let client = try connect(kind, .test { $0.verification = .none })
         let expected: CertificateProblem.Kind? =
             switch kind {
-            case .good: nil
+            case .good, .withBetween, .revoked, .serverOnly, .otherKey: nil
             case .expired: .expired
             case .notYetValid: .notYetValid
             case .selfSigned: .selfSigned
-            case .untrusted: .unknownIssuer
+            case .untrusted, .withoutBetween, .byExpired: .unknownIssuer
+            case .byNobody, .clientOnly: .wrongUsage
+            case .client: .wrongUsage
+            case .weakKey: .weak
             case .wrongHost, .subjectOnly: .hostNameMismatch
             }
         #expect(client.engine.certificateProblem?.kind == expected)

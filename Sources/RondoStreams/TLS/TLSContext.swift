@@ -1,4 +1,4 @@
-// The part of TLS that connections with the same settings share: versions, trust store, options.
+// The part of TLS that connections with the same settings share: versions, trust store, identity, options.
 
 internal import COpenSSL
 internal import RondoCore
@@ -15,6 +15,12 @@ package final class TLSContext: Sendable {
     /// Unsafe in name only: nothing here changes it after `init`, and what OpenSSL itself changes in it
     /// (counts, the cache of the trust store) it does under locks of its own.
     nonisolated(unsafe) let pointer: OpaquePointer
+
+    /// `TLSSettings.alpn` as it goes over the wire: each name behind its length. OpenSSL is handed pointers
+    /// into it, which live as long as an engine, and that keeps its context.
+    ///
+    /// Unsafe in name only: written before anybody sees it, and freed in `deinit`.
+    nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
 
     /// Contexts kept for reuse. Programs have one or two settings; whoever makes them up anew for each
     /// connection pays for it, but does not grow.
@@ -43,23 +49,38 @@ package final class TLSContext: Sendable {
 
     package init(_ settings: TLSSettings) throws(TLSError) {
         _ = Self.library
+        let wire = try Self.wireForm(of: settings.alpn)
         OpenSSLErrors.clear()
-        guard let pointer = SSL_CTX_new(TLS_client_method()) else {
+        guard
+            let pointer = SSL_CTX_new(
+                settings.role == .client ? TLS_client_method() : TLS_server_method())
+        else {
             throw TLSError(.settings("OpenSSL could not be set up: \(OpenSSLErrors.drainedWords())"))
         }
         self.pointer = pointer
         self.settings = settings
+        protocols = .allocate(capacity: wire.count)
+        _ = protocols.initialize(from: wire)
         setModes()
         try setVersions()
+        try setIdentity()
         try setProtocols()
-        for authorities in settings.certificateAuthorities { try trust(authorities) }
+        try setAuthorities()
+        setVerification()
         OpenSSLErrors.clear()
     }
 
-    deinit { SSL_CTX_free(pointer) }
+    deinit {
+        SSL_CTX_free(pointer)
+        protocols.deallocate()
+    }
 
     /// OpenSSL is not taken down at exit: other threads' run loops may still be at work with it then.
     private static let library: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
+
+    func unusable(_ setting: String) -> TLSError {
+        TLSError(.settings("TLSSettings.\(setting) cannot be used: \(OpenSSLErrors.drainedWords())"))
+    }
 }
 
 // MARK: - Setting up
@@ -71,10 +92,9 @@ extension TLSContext {
         let modes =
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS
         _ = rondo_SSL_CTX_set_mode(pointer, Int(modes))
-        // A server that wants to begin anew in the middle of a connection is refused, as browsers do.
+        // A peer that wants to begin anew in the middle of a connection is refused, as browsers do.
         SSL_CTX_set_options(pointer, rondo_SSL_OP_NO_RENEGOTIATION)
-        let checks = settings.verification == .none ? SSL_VERIFY_NONE : SSL_VERIFY_PEER
-        SSL_CTX_set_verify(pointer, checks, nil)
+        if settings.role == .server { SSL_CTX_set_options(pointer, rondo_SSL_OP_CIPHER_SERVER_PREFERENCE) }
     }
 
     private func setVersions() throws(TLSError) {
@@ -85,82 +105,47 @@ extension TLSContext {
             rondo_SSL_CTX_set_max_proto_version(pointer, settings.maximumVersion.number) == 1
         else { throw unusable("minimumVersion or maximumVersion") }
         // OpenSSL 3 has the signatures of TLS 1.0 and 1.1 at security level 0 only.
-        if settings.minimumVersion < .tls12, SSL_CTX_set_cipher_list(pointer, "DEFAULT:@SECLEVEL=0") != 1 {
-            throw unusable("minimumVersion")
+        if settings.minimumVersion < .tls12 {
+            guard SSL_CTX_set_cipher_list(pointer, "DEFAULT:@SECLEVEL=0") == 1 else {
+                throw unusable("minimumVersion")
+            }
+        } else {
+            // 112 bits: RSA from 2,048 and elliptic curves from 224 bits, SHA-2. OpenSSL's default is 1 or 2,
+            // as its packager likes it.
+            SSL_CTX_set_security_level(pointer, 2)
         }
     }
 
-    private func setProtocols() throws(TLSError) {
-        guard !settings.alpn.isEmpty else { return }
-        var wire: [UInt8] = []
-        for name in settings.alpn {
-            guard (1...255).contains(name.utf8.count) else {
-                throw TLSError(
-                    .settings("TLSSettings.alpn: a name has 1 to 255 bytes, not \(name.utf8.count)"))
-            }
-            wire.append(UInt8(name.utf8.count))
-            wire.append(contentsOf: name.utf8)
-        }
-        // Unlike its neighbours this function answers 0 for success.
-        guard SSL_CTX_set_alpn_protos(pointer, wire, UInt32(wire.count)) == 0 else { throw unusable("alpn") }
-    }
-
-    private func trust(_ authorities: TLSSettings.CertificateAuthorities) throws(TLSError) {
-        switch authorities {
-        case .system:
-            guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
-                throw unusable("certificateAuthorities (.system)")
-            }
-        case .file(let path):
-            guard SSL_CTX_load_verify_file(pointer, path) == 1 else {
-                throw unusable("certificateAuthorities (.file “\(path)”)")
-            }
-        case .directory(let path):
-            // OpenSSL looks into it only when it needs a certificate, and then keeps silent if it is not
-            // there.
-            guard access(path, R_OK | X_OK) == 0 else {
-                let sentence = SocketError.sentence(of: errno)
-                throw TLSError(.settings("certificate authorities in “\(path)” cannot be read: \(sentence)"))
-            }
-            guard SSL_CTX_load_verify_dir(pointer, path) == 1 else {
-                throw unusable("certificateAuthorities (.directory “\(path)”)")
-            }
-        case .pem(let text):
-            try trust(pem: text)
-        }
-    }
-
-    private func trust(pem text: String) throws(TLSError) {
-        let bytes = Array(text.utf8)
-        // The BIO reads from `bytes` and is freed before they are.
-        let added: Int? = bytes.withUnsafeBytes { bytes in
-            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
-                return nil
-            }
-            defer { BIO_free(input) }
-            var added = 0
-            while let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
-                // The store counts for itself; this count is given back.
-                defer { X509_free(certificate) }
-                guard X509_STORE_add_cert(SSL_CTX_get_cert_store(pointer), certificate) == 1 else {
-                    return nil
+    private func setVerification() {
+        TLSVerifier.install(on: pointer)
+        // The verifier decides, also where the settings want nothing checked.
+        var mode = SSL_VERIFY_PEER
+        if settings.role == .server {
+            mode =
+                switch settings.clientCertificates {
+                case .notRequested: SSL_VERIFY_NONE
+                case .requested: SSL_VERIFY_PEER
+                case .required: SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
                 }
-                added += 1
-            }
-            // The end of the text, too, is reported as an error: "no start line". Any other is a broken text.
-            let last = OpenSSLErrors.drain().last
-            guard last?.library == ERR_LIB_PEM, last?.reason == PEM_R_NO_START_LINE else { return nil }
-            return added
         }
-        guard let added, added > 0 else {
-            throw TLSError(
-                .settings(
-                    "TLSSettings.certificateAuthorities (.pem): no certificate could be read from the text"))
-        }
+        SSL_CTX_set_verify(pointer, mode, nil)
     }
 
-    private func unusable(_ setting: String) -> TLSError {
-        TLSError(.settings("TLSSettings.\(setting) cannot be used: \(OpenSSLErrors.drainedWords())"))
+    private func setIdentity() throws(TLSError) {
+        guard let identity = settings.identity else {
+            guard settings.role == .client else {
+                throw TLSError(.settings("a server needs a certificate: set TLSSettings.identity"))
+            }
+            return
+        }
+        let isUsed = identity.use { SSL_CTX_use_cert_and_key(pointer, $0, $1, $2, 1) }
+        guard isUsed else { throw unusable("identity (\(identity.certificates[0]))") }
+        guard settings.role == .server else { return }
+        // Finite-field groups for old clients, as long as the key is strong.
+        _ = rondo_SSL_CTX_set_dh_auto(pointer, 1)
+        // Sessions are resumed under these settings only.
+        let name = Array("Rondo".utf8)
+        SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     }
 }
 
@@ -174,4 +159,55 @@ extension TLSSettings.Version {
         case .tls13: TLS1_3_VERSION
         }
     }
+}
+
+// MARK: - Protocols (ALPN)
+
+extension TLSContext {
+    private static func wireForm(of names: [String]) throws(TLSError) -> [UInt8] {
+        var wire: [UInt8] = []
+        for name in names {
+            guard (1...255).contains(name.utf8.count) else {
+                throw TLSError(
+                    .settings("TLSSettings.alpn: a name has 1 to 255 bytes, not \(name.utf8.count)"))
+            }
+            wire.append(UInt8(name.utf8.count))
+            wire.append(contentsOf: name.utf8)
+        }
+        // RFC 7301 has two bytes for the length of all.
+        guard wire.count <= Int(UInt16.max) else {
+            throw TLSError(.settings("TLSSettings.alpn: the names have more than 65,535 bytes together"))
+        }
+        return wire
+    }
+
+    private func setProtocols() throws(TLSError) {
+        guard !protocols.isEmpty else { return }
+        switch settings.role {
+        case .client:
+            // Unlike its neighbours this function answers 0 for success.
+            guard SSL_CTX_set_alpn_protos(pointer, protocols.baseAddress, UInt32(protocols.count)) == 0
+            else { throw unusable("alpn") }
+        case .server:
+            SSL_CTX_set_alpn_select_cb(pointer, Self.selectProtocol, nil)
+        }
+    }
+
+    /// The server's first protocol that the client offers.
+    private static let selectProtocol:
+        @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
+            UnsafePointer<UInt8>?, UInt32, UnsafeMutableRawPointer?
+        ) -> Int32 = { ssl, chosen, count, offered, offeredCount, _ in
+            guard let ssl, let ours = TLSEngine.of(ssl)?.context.protocols else {
+                return SSL_TLSEXT_ERR_NOACK
+            }
+            var start: UnsafeMutablePointer<UInt8>?
+            let answer = SSL_select_next_proto(
+                &start, count, ours.baseAddress, UInt32(ours.count), offered, offeredCount)
+            // Otherwise `start` is the client's first, which nobody here speaks.
+            guard answer == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+            chosen?.pointee = UnsafePointer(start)
+            return SSL_TLSEXT_ERR_OK
+        }
 }

@@ -8,6 +8,8 @@ package struct TLSError: Error, Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         /// The peer's certificate was refused.
         case certificate(CertificateProblem)
+        /// The client has shown no certificate, and this server requires one.
+        case certificateMissing
         /// There is no version of TLS that both sides allow; OpenSSL's words for it.
         case protocolVersion(String)
         /// The peer gave up, by an alert.
@@ -57,6 +59,8 @@ extension TLSError: CustomStringConvertible {
         switch reason {
         case .certificate(let problem):
             return problem.description(host: peer)
+        case .certificateMissing:
+            return "\(peer) showed no certificate, which TLSSettings.clientCertificates requires"
         case .protocolVersion(let words):
             return "\(peer) and this side have no version of TLS in common (\(words)). "
                 + "The server should offer TLS 1.2 or 1.3; see TLSSettings.minimumVersion"
@@ -125,6 +129,8 @@ enum OpenSSLErrors {
     static func reason(for entry: Entry) -> TLSError.Reason {
         guard entry.library == ERR_LIB_SSL else { return .protocolViolation(entry.words) }
         switch entry.reason {
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return .certificateMissing
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST:
             return .notTLS(entry.words)
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION, SSL_R_VERSION_TOO_LOW,

@@ -1,11 +1,21 @@
-/// How a connection is secured: which versions of TLS, whom to trust, and what is checked.
+/// How a connection is secured: which side this is, who it is, which versions of TLS it speaks, whom it
+/// trusts, and what is checked.
 ///
 /// The default is what a careful client does: TLS 1.2 or 1.3, the certificate authorities of this machine,
-/// and a certificate that is valid now and names the host that was asked for.
+/// and a certificate that is valid now and names the host that was asked for. A server says so by `role` and
+/// has an `identity`.
 ///
 /// Settings are values; connections with equal settings share what OpenSSL prepares for them, the certificate
 /// authorities read from files among it: a file that changes later is not read again by this process.
 public struct TLSSettings: Sendable, Hashable {
+    /// The side of a handshake.
+    public enum Role: Sendable, Hashable {
+        /// Speaks first, and checks who answers.
+        case client
+        /// Answers, and needs an identity.
+        case server
+    }
+
     /// A version of TLS. 1.0 and 1.1 are here for old devices on a trusted network only: they are broken
     /// (RFC 8996), and allowing them allows the weak ciphers and signatures that they need as well.
     public enum Version: Int, Sendable, Hashable, Comparable, CaseIterable {
@@ -25,21 +35,53 @@ public struct TLSSettings: Sendable, Hashable {
         case directory(String)
         /// All certificates of a text in PEM form.
         case pem(String)
+        /// These certificates.
+        case certificates([TLSCertificate])
     }
 
     /// What is checked before the first byte is sent.
     public enum Verification: Sendable, Hashable {
-        /// The certificate is valid now, was issued by a trusted authority, and names the host.
+        /// The certificate is valid now, was issued by a trusted authority, and names the host. (A server
+        /// checks no name of a client.)
         case full
         /// As `full`, but whatever host the certificate names: anybody with a certificate of any name from a
         /// trusted authority can stand between. For private authorities that issue for one purpose only.
         case withoutHostName
-        /// **Dangerous.** Nothing is checked: the connection is encrypted, but to whoever answers, and
-        /// everything sent on it, passwords included, can be read and changed on the way. For experiments on
-        /// loopback only.
+        /// **Dangerous.** Nothing is checked but `pinnedKeys`: without those the connection is encrypted, but
+        /// to whoever answers, and everything sent on it, passwords included, can be read and changed on the
+        /// way. For experiments on loopback only.
         case none
     }
 
+    /// Problems of a certificate that are overlooked, for `kCFStreamPropertySSLSettings`. Each weakens what
+    /// TLS is for; a pinned key or an own authority is nearly always the better way.
+    public struct Tolerance: OptionSet, Sendable, Hashable {
+        public let rawValue: Int
+
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// Certificates that have expired, other than that of the authority.
+        public static let expiredCertificates = Tolerance(rawValue: 1)
+        /// An authority's certificate that has expired.
+        public static let expiredRoots = Tolerance(rawValue: 2)
+        /// Authorities that nobody knows, and certificates that were issued by themselves.
+        public static let anyRoot = Tolerance(rawValue: 4)
+    }
+
+    /// Whether a server asks clients for a certificate. What comes is checked like a server's, against
+    /// `certificateAuthorities`, its host name aside.
+    public enum ClientCertificates: Sendable, Hashable {
+        case notRequested
+        /// A client may have none.
+        case requested
+        /// A client without one is refused.
+        case required
+    }
+
+    /// Which side this is.
+    public var role = Role.client
+    /// Who this side is. A server needs one; a client shows it to servers that ask.
+    public var identity: TLSIdentity?
     /// The oldest version that is accepted.
     public var minimumVersion = Version.tls12
     /// The newest version that is offered.
@@ -48,13 +90,26 @@ public struct TLSSettings: Sendable, Hashable {
     public var certificateAuthorities: [CertificateAuthorities] = [.system]
     /// What is checked; leave it at `.full`.
     public var verification = Verification.full
-    /// The protocols offered for what is spoken inside TLS, the preferred one first, by their registered
-    /// names: `["h2", "http/1.1"]`. Empty: none are offered.
+    /// What is overlooked; leave it empty.
+    public var tolerance: Tolerance = []
+    /// Whether clients are asked for a certificate; of servers only.
+    public var clientCertificates = ClientCertificates.notRequested
+    /// The protocols that are spoken inside TLS, the preferred one first, by their registered names: `["h2",
+    /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
+    /// client that offers others only (RFC 7301, section 3.2). Empty: none.
     public var alpn: [String] = []
     /// The name to ask for and to look for in the certificate, where it is not the host connected to; nil:
     /// that host.
     public var serverName: String?
 
-    /// The default settings.
+    /// The default settings: a careful client's.
     public init() {}
+
+    /// A server's settings.
+    public static func server(_ identity: TLSIdentity) -> TLSSettings {
+        var settings = TLSSettings()
+        settings.role = .server
+        settings.identity = identity
+        return settings
+    }
 }

@@ -1,0 +1,108 @@
+// Texts of keys and certificates: RFC 7468's form, read by OpenSSL, and the files that hold them.
+
+internal import COpenSSL
+internal import Glibc
+internal import RondoCore
+
+enum PEM {
+    /// The most bytes that a file of certificates, keys or revocation lists may have. This machine's own list
+    /// of authorities has about 220,000; revocation lists of large authorities have some millions.
+    static let fileLimit = 64 * 1024 * 1024
+
+    /// Calls `body` with each certificate, an `X509 *` that is freed afterwards, until it answers false.
+    ///
+    /// - Returns: Whether the text could be read that far; one without a certificate can.
+    static func forEachCertificate(in text: [UInt8], _ body: (OpaquePointer) -> Bool) -> Bool {
+        forEach(in: text, { PEM_read_bio_X509($0, nil, nil, $1) }, X509_free, body)
+    }
+
+    /// The same of revocation lists, each an `X509_CRL *`.
+    static func forEachRevocationList(in text: [UInt8], _ body: (OpaquePointer) -> Bool) -> Bool {
+        forEach(in: text, { PEM_read_bio_X509_CRL($0, nil, nil, $1) }, X509_CRL_free, body)
+    }
+
+    /// Reads one item; its second argument is the password, a C string. It is never nil: OpenSSL would ask for
+    /// one at the terminal.
+    private typealias Reader = (_ input: OpaquePointer, _ password: UnsafeMutableRawPointer) -> OpaquePointer?
+
+    private static func forEach(
+        in text: [UInt8], _ read: Reader, _ free: (OpaquePointer?) -> Void, _ body: (OpaquePointer) -> Bool
+    ) -> Bool {
+        OpenSSLErrors.clear()
+        defer { OpenSSLErrors.clear() }
+        var password: CChar = 0
+        return withBIO(text) { input in
+            while let item = read(input, &password) {
+                defer { free(item) }
+                guard body(item) else { return true }
+            }
+            // The end of the text, too, is reported as an error: "no start line". Any other is a broken text.
+            let last = OpenSSLErrors.drain().last
+            return last?.library == ERR_LIB_PEM && last?.reason == PEM_R_NO_START_LINE
+        } ?? false
+    }
+
+    /// Calls `body` with a BIO that reads `bytes`; nil if there is no memory for it.
+    static func withBIO<R>(_ bytes: [UInt8], _ body: (OpaquePointer) -> R) -> R? {
+        bytes.withUnsafeBytes { bytes in
+            // Empty bytes have no address, which BIO_new_mem_buf takes for an error.
+            var nothing: UInt8 = 0
+            return withUnsafePointer(to: &nothing) { nothing -> R? in
+                let start = bytes.baseAddress ?? UnsafeRawPointer(nothing)
+                guard let input = BIO_new_mem_buf(start, Int32(clamping: bytes.count)) else { return nil }
+                defer { BIO_free(input) }
+                return body(input)
+            }
+        }
+    }
+
+    /// A private key, an `EVP_PKEY *` that is the caller's; nil: OpenSSL's errors say why.
+    static func privateKey(in text: [UInt8], password: String?) -> OpaquePointer? {
+        OpenSSLErrors.clear()
+        // Never nil, see `Reader`; the empty password is none.
+        var password = Array((password ?? "").utf8CString)
+        return password.withUnsafeMutableBytes { password in
+            withBIO(text) { PEM_read_bio_PrivateKey($0, nil, nil, password.baseAddress) } ?? nil
+        }
+    }
+
+    /// The whole of a file, if it is no longer than `fileLimit`.
+    static func contents(of path: String) -> Result<[UInt8], SystemFailure> {
+        // Not blocking: a pipe that nobody writes to has no end.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return .failure(SystemFailure(code: errno)) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count <= fileLimit {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count == 0 { return .success(bytes) }
+            if count > 0 {
+                bytes += piece.prefix(count)
+            } else if errno != EINTR {
+                return .failure(SystemFailure(code: errno))
+            }
+        }
+        return .failure(SystemFailure(code: EFBIG))
+    }
+
+    struct SystemFailure: Error {
+        let code: Int32
+        var words: String { SocketError.sentence(of: code) }
+    }
+}
+
+enum Digest {
+    static func sha256(_ data: Data) -> Data {
+        var digest = Data(count: 32)
+        let isDone = digest.withUnsafeMutableBytes { digest in
+            data.withUnsafeBytes { bytes in
+                EVP_Digest(
+                    bytes.baseAddress, bytes.count, digest.bindMemory(to: UInt8.self).baseAddress, nil,
+                    EVP_sha256(), nil)
+            }
+        }
+        precondition(isDone == 1, "OpenSSL cannot compute SHA-256")
+        return digest
+    }
+}

@@ -1,0 +1,124 @@
+internal import COpenSSL
+internal import RondoCore
+
+// Plaintext in and out.
+extension TLSEngine {
+    /// Whether `read` has bytes that were decrypted already, and for which no socket will turn readable.
+    package var hasPendingPlaintext: Bool { SSL_pending(ssl) > 0 }
+
+    /// Whether bytes of an earlier write still wait for the socket; `flush()` when it is writable.
+    package var hasUnsentBytes: Bool { unsent != nil }
+
+    /// Reads records until the buffer is full, a record is shorter than the longest, or no more is here.
+    ///
+    /// A short record is taken for the end of what the peer had to say, which saves the call that finds
+    /// nothing; if there is more after all, the socket is still readable.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
+        if let failure { throw failure }
+        guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
+        OpenSSLErrors.clear()
+        var filled = 0
+        while filled < buffer.count {
+            var count = 0
+            let result = SSL_read_ex(ssl, start + filled, buffer.count - filled, &count)
+            if result == 1 {
+                filled += count
+                // The rest of a record is short without saying anything.
+                if count < Self.recordLimit && !hasRestOfRecord { break }
+                hasRestOfRecord = false
+                continue
+            }
+            let outcome = outcome(of: result)
+            if case .failed(let reason) = outcome {
+                let error = fail(reason)
+                if filled == 0 { throw error }
+            }
+            if filled > 0 { break }
+            switch outcome {
+            case .wantsRead: return .wantsRead
+            case .wantsWrite: return .wantsWrite
+            case .end: return .end
+            case .closed: return .truncated
+            case .done, .failed: return .bytes(0)
+            }
+        }
+        hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
+        return .bytes(filled)
+    }
+
+    /// Encrypts bytes and sends them, as many as the socket takes, and counts what it has encrypted as
+    /// written.
+    ///
+    /// `.wantsRead` and `.wantsWrite` say that nothing was taken, because bytes of an earlier write still
+    /// wait.
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
+        switch try flush() {
+        case .done: break
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        }
+        var written = 0
+        while written < bytes.count {
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[written...].prefix(Self.recordLimit))
+            let outcome = send(piece)
+            switch outcome {
+            case .done:
+                written += piece.count
+            case .wantsRead, .wantsWrite:
+                unsent = Array(piece)
+                return .bytes(written + piece.count)
+            case .end, .closed, .failed:
+                let error = failWriting(outcome)
+                if written == 0 { throw error }
+                return .bytes(written)
+            }
+        }
+        return .bytes(written)
+    }
+    /// Sends what an earlier write has left, see `hasUnsentBytes`.
+    package func flush() throws(TLSError) -> Progress {
+        if let error = failure ?? writeFailure { throw error }
+        guard let unsent else { return .done }
+        let outcome = unsent.withUnsafeBytes { send($0) }
+        switch outcome {
+        case .done:
+            self.unsent = nil
+            return .done
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .end, .closed, .failed: throw failWriting(outcome)
+        }
+    }
+
+    private func failWriting(_ outcome: Outcome) -> TLSError {
+        unsent = nil
+        var reason = TLSError.Reason.system(EPIPE)
+        if case .failed(let found) = outcome { reason = found }
+        guard case .system = reason else { return fail(reason) }
+        let error = TLSError(reason, host: peerName)
+        writeFailure = error
+        return error
+    }
+
+    /// Sends one record's worth of bytes: all or, for now, nothing.
+    private func send(_ piece: UnsafeRawBufferPointer) -> Outcome {
+        OpenSSLErrors.clear()
+        var count = 0
+        let result = SSL_write_ex(ssl, piece.baseAddress, piece.count, &count)
+        return result == 1 ? .done : outcome(of: result)
+    }
+
+    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing
+    /// but what belongs to TLS itself, such as session tickets, which this takes in.
+    package func isQuiet() -> Bool {
+        guard failure == nil else { return false }
+        OpenSSLErrors.clear()
+        var byte: UInt8 = 0
+        var count = 0
+        let result = SSL_peek_ex(ssl, &byte, 1, &count)
+        guard result != 1 else { return false }
+        let outcome = outcome(of: result)
+        if case .failed(let reason) = outcome { failure = TLSError(reason, host: peerName) }
+        return outcome == .wantsRead
+    }
+}

@@ -1,0 +1,83 @@
+internal import COpenSSL
+internal import RondoCore
+
+// How it begins and ends, and what OpenSSL's answers mean.
+extension TLSEngine {
+    /// Goes on with the handshake. After `.done` the peer is who it claims to be, as far as the settings ask.
+    package func handshake() throws(TLSError) -> Progress {
+        if let failure { throw failure }
+        OpenSSLErrors.clear()
+        var result = SSL_do_handshake(ssl)
+        if readsMemory, result <= 0, SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
+            readSocket()
+            OpenSSLErrors.clear()
+            result = SSL_do_handshake(ssl)
+        }
+        switch outcome(of: result) {
+        case .done:
+            if readsMemory { readSocket() }
+            return .done
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .end, .closed: throw fail(.closedDuringHandshake(nil))
+        case .failed(.system(let code)) where code == ECONNRESET || code == EPIPE:
+            throw fail(.closedDuringHandshake(code))
+        case .failed(let reason): throw fail(reason)
+        }
+    }
+
+    /// Tells the peer that this side will send no more (close_notify), without waiting for its answer.
+    ///
+    /// Bytes not sent yet go first; `.wantsWrite` asks to be called again. Does nothing before the handshake
+    /// is done or after a failure.
+    @discardableResult
+    package func shutdown() -> Progress {
+        guard failure == nil, SSL_is_init_finished(ssl) == 1 else { return .done }
+        // A failure here takes nothing away: the connection is being given up.
+        guard let flushed = try? flush() else { return .done }
+        guard flushed == .done, SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return flushed }
+        OpenSSLErrors.clear()
+        let result = SSL_shutdown(ssl)
+        // 0 says that the peer's answer has not come yet, which nobody waits for.
+        return result < 0 && outcome(of: result) == .wantsWrite ? .wantsWrite : .done
+    }
+
+    enum Outcome: Equatable {
+        case done, wantsRead, wantsWrite, end, closed
+        case failed(TLSError.Reason)
+    }
+
+    /// What the result of an OpenSSL call means; to be asked right after it.
+    func outcome(of result: Int32) -> Outcome {
+        if result > 0 { return .done }
+        switch SSL_get_error(ssl, result) {
+        case SSL_ERROR_NONE: return .done
+        case SSL_ERROR_WANT_READ: return .wantsRead
+        case SSL_ERROR_WANT_WRITE: return .wantsWrite
+        case SSL_ERROR_ZERO_RETURN: return .end
+        case SSL_ERROR_SYSCALL:
+            OpenSSLErrors.clear()
+            let bio = SSL_get_wbio(ssl)
+            let code = SocketBIO.takeCode(of: bio)
+            if code != 0 { return .failed(.system(code)) }
+            return SocketBIO.hasMetEnd(bio) ? .closed : .failed(.protocolViolation("unknown error"))
+        default:
+            guard let first = OpenSSLErrors.drain().first else {
+                return .failed(.protocolViolation("unknown error"))
+            }
+            if first.library == ERR_LIB_SSL, first.reason == SSL_R_CERTIFICATE_VERIFY_FAILED,
+                let problem = refusal
+            {
+                return .failed(.certificate(problem))
+            }
+            return .failed(OpenSSLErrors.reason(for: first))
+        }
+    }
+
+    func fail(_ reason: TLSError.Reason) -> TLSError {
+        let error = TLSError(reason, host: peerName)
+        failure = error
+        unsent = nil
+        return error
+    }
+}

@@ -1,0 +1,99 @@
+// Apple's two older ways to say how a socket stream is secured: a level, and a dictionary (rules ST-41 to
+// ST-43).
+
+package import RondoCore
+
+/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, and what they hold; the names are Core
+/// Foundation's.
+package enum TLSDictionaryKey: String {
+    /// A `StreamSocketSecurityLevel`'s raw value; negotiated by default.
+    case level = "kCFStreamSSLLevel"
+    /// Booleans, false by default.
+    case allowsExpiredCertificates = "kCFStreamSSLAllowsExpiredCertificates"
+    case allowsExpiredRoots = "kCFStreamSSLAllowsExpiredRoots"
+    case allowsAnyRoot = "kCFStreamSSLAllowsAnyRoot"
+    /// A boolean, true by default; false checks nothing.
+    case validatesCertificateChain = "kCFStreamSSLValidatesCertificateChain"
+    /// A string, or `NSNull` to check no name; the host by default.
+    case peerName = "kCFStreamSSLPeerName"
+    /// A `TLSIdentity`, or an array that begins with one. (Apple's holds a SecIdentity.)
+    case certificates = "kCFStreamSSLCertificates"
+    /// A boolean, false by default.
+    case isServer = "kCFStreamSSLIsServer"
+}
+
+extension TLSSettings {
+    /// The settings that a level stands for, the others as in `base`.
+    ///
+    /// - Returns: `.some(nil)` for the level none; nil for levels that are refused, SSLv2 and SSLv3 among them
+    ///   (rule ST-41).
+    package static func level(_ value: Any?, basedOn base: TLSSettings?) -> TLSSettings?? {
+        let text = (value as? StreamSocketSecurityLevel)?.rawValue ?? value as? String
+        guard let text else { return nil }
+        var settings = base ?? TLSSettings()
+        switch StreamSocketSecurityLevel(rawValue: text) {
+        case .none: return .some(nil)
+        case .negotiatedSSL: settings.minimumVersion = TLSSettings().minimumVersion
+        // Any version, as Apple has it: whoever writes this asks for what his server can do.
+        case .tlSv1: settings.minimumVersion = .tls10
+        default: return nil
+        }
+        return settings
+    }
+
+    /// The level that comes nearest to these settings.
+    package var level: StreamSocketSecurityLevel { minimumVersion < .tls12 ? .tlSv1 : .negotiatedSSL }
+
+    /// The settings that Apple's dictionary describes; what it does not mention is as in `base`.
+    ///
+    /// - Returns: As of `level`; nil too if a value is of another type than its key asks for. Unknown keys are
+    ///   ignored.
+    package static func dictionary(_ values: [String: Any], basedOn base: TLSSettings?) -> TLSSettings?? {
+        var settings = base ?? TLSSettings()
+        if let level = values[TLSDictionaryKey.level.rawValue] {
+            guard let levelled = Self.level(level, basedOn: base) else { return nil }
+            guard let levelled else { return .some(nil) }
+            settings = levelled
+        }
+        for (name, value) in values {
+            guard let key = TLSDictionaryKey(rawValue: name) else { continue }
+            guard settings.set(key, value) else { return nil }
+        }
+        return settings
+    }
+
+    private mutating func set(_ key: TLSDictionaryKey, _ value: Any) -> Bool {
+        switch key {
+        case .level: return true
+        case .allowsExpiredCertificates: return set(.expiredCertificates, value)
+        case .allowsExpiredRoots: return set(.expiredRoots, value)
+        case .allowsAnyRoot: return set(.anyRoot, value)
+        case .validatesCertificateChain:
+            guard let validates = value as? Bool else { return false }
+            // A name that is not checked stays so.
+            if !validates { verification = .none } else if verification == .none { verification = .full }
+        case .peerName:
+            if value is NSNull {
+                if verification == .full { verification = .withoutHostName }
+            } else {
+                guard let name = value as? String else { return false }
+                serverName = name
+            }
+        case .certificates:
+            guard let identity = value as? TLSIdentity ?? (value as? [Any])?.first as? TLSIdentity else {
+                return false
+            }
+            self.identity = identity
+        case .isServer:
+            guard let isServer = value as? Bool else { return false }
+            role = isServer ? .server : .client
+        }
+        return true
+    }
+
+    private mutating func set(_ member: Tolerance, _ value: Any) -> Bool {
+        guard let isAllowed = value as? Bool else { return false }
+        if isAllowed { tolerance.insert(member) } else { tolerance.remove(member) }
+        return true
+    }
+}

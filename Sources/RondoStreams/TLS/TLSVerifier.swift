@@ -1,0 +1,98 @@
+// The check of a peer's certificates, while OpenSSL waits in its handshake.
+//
+// OpenSSL would stop at the first thing that it does not like. Here it is told to go on, and everything is
+// written down, so that a person, or a program that decides, sees all of it; whether the certificate is
+// accepted is decided afterwards, by the settings. The first problem is the one that an error names: it is the
+// one that OpenSSL itself would have named.
+//
+// The callbacks find their engine by the SSL's application data, which `TLSEngine.init` sets. It is unretained:
+// the engine owns the SSL, and OpenSSL calls back only inside calls that the engine makes.
+
+internal import COpenSSL
+internal import RondoCore
+
+enum TLSVerifier {
+    /// Problems of one chain that are kept; a chain has at most a hundred certificates.
+    static let problemLimit = 32
+
+    static func install(on context: OpaquePointer) {
+        SSL_CTX_set_cert_verify_callback(context, verify, nil)
+    }
+
+    private static let verify: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = {
+        store, _ in
+        guard let store, let engine = engine(of: store) else { return 0 }
+        return engine.verify(store)
+    }
+
+    /// Told of every check of every certificate; 1 goes on.
+    private static let note: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isGood, store in
+        guard isGood != 1, let store, let engine = engine(of: store) else { return isGood }
+        engine.note(X509_STORE_CTX_get_error(store), store)
+        return 1
+    }
+
+    private static func engine(of store: OpaquePointer) -> TLSEngine? {
+        guard let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()) else {
+            return nil
+        }
+        return TLSEngine.of(OpaquePointer(ssl))
+    }
+
+    /// Runs OpenSSL's checks; what they find is noted.
+    static func run(_ store: OpaquePointer) -> Int32 {
+        X509_STORE_CTX_set_verify_cb(store, note)
+        return X509_verify_cert(store)
+    }
+}
+
+extension TLSEngine {
+    /// What OpenSSL asks in the handshake: 1 accepts.
+    fileprivate func verify(_ store: OpaquePointer) -> Int32 {
+        problems = []
+        let isDone = TLSVerifier.run(store) == 1
+        if !isDone, problems.isEmpty {
+            // Not even a chain could be built, for want of memory as a rule.
+            let code = X509_STORE_CTX_get_error(store)
+            problems = [
+                CertificateProblem(code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, certificate: nil)
+            ]
+        }
+        // That follows from the other, and says less.
+        if problems.contains(where: { $0.kind == .unknownIssuer || $0.kind == .selfSigned }) {
+            let first = problems.first { $0.kind == .unknownIssuer || $0.kind == .selfSigned }
+            problems.removeAll { $0.code == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE && $0 != first }
+        }
+        let refusal = refusal
+        X509_STORE_CTX_set_error(store, refusal?.code ?? X509_V_OK)
+        return refusal == nil ? 1 : 0
+    }
+
+    fileprivate func note(_ code: Int32, _ store: OpaquePointer) {
+        guard problems.count < TLSVerifier.problemLimit else { return }
+        let certificate = X509_STORE_CTX_get_current_cert(store).map { TLSCertificate($0) }
+        let depth = Int(X509_STORE_CTX_get_error_depth(store))
+        problems.append(CertificateProblem(code: code, depth: depth, certificate: certificate))
+    }
+
+    /// The problem because of which the peer is refused by the settings; nil: it is accepted.
+    var refusal: CertificateProblem? {
+        settings.verification == .none ? nil : problems.first { !settings.tolerance.covers($0) }
+    }
+}
+
+extension TLSSettings.Tolerance {
+    func covers(_ problem: CertificateProblem) -> Bool {
+        switch problem.kind {
+        case .selfSigned, .unknownIssuer: contains(.anyRoot)
+        case .expired: contains(problem.isOfRoot ? .expiredRoots : .expiredCertificates)
+        default: false
+        }
+    }
+}
+
+extension CertificateProblem {
+    fileprivate var isOfRoot: Bool {
+        depth > 0 && certificate.map { $0.subject == $0.issuer } ?? false
+    }
+}

@@ -1,0 +1,105 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+@Suite struct TLSIdentityTests {
+    private let certificates = TestCertificates.shared
+
+    private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+    private func code(_ body: () throws -> TLSIdentity) throws -> TLSIdentityError.Code {
+        let error = try #require(throws: TLSIdentityError.self) { try body() }
+        #expect(!error.description.isEmpty)
+        #expect(error.localizedDescription == error.description)
+        return error.code
+    }
+
+    @Test func `a chain and a key from files and texts`() throws {
+        let path = certificates.path(.good)
+        let identity = try TLSIdentity(chainFile: path, privateKeyFile: certificates.keyPath)
+        #expect(identity.certificates.map(\.subject) == ["CN=localhost"])
+        let both = try text(certificates.keyPath) + text(path) + text(certificates.authorityPath)
+        let chained = try TLSIdentity(chain: both)
+        #expect(chained.certificates.map(\.subject) == ["CN=localhost", "CN=Rondo Test Authority"])
+        #expect(chained != identity)
+        #expect(
+            try identity == TLSIdentity(chain: text(path), privateKey: text(certificates.keyPath)))
+    }
+
+    @Test func `a key with a password`() throws {
+        let path = temporaryPath()
+        defer { unlink(path) }
+        try TestServerProcess.run([
+            "openssl", "pkcs8", "-topk8", "-in", certificates.keyPath, "-out", path, "-passout",
+            "pass:secret",
+        ])
+        let chain = certificates.path(.good)
+        _ = try TLSIdentity(chainFile: chain, privateKeyFile: path, password: "secret")
+        #expect(
+            try code { try TLSIdentity(chainFile: chain, privateKeyFile: path, password: "x") }
+                == .wrongPassword)
+        // Nobody is asked at the terminal.
+        #expect(try code { try TLSIdentity(chainFile: chain, privateKeyFile: path) } == .wrongPassword)
+    }
+
+    @Test func `PKCS 12`() throws {
+        let path = temporaryPath()
+        defer { unlink(path) }
+        try TestServerProcess.run([
+            "openssl", "pkcs12", "-export", "-in", certificates.path(.good), "-inkey", certificates.keyPath,
+            "-certfile", certificates.authorityPath, "-out", path, "-passout", "pass:secret",
+        ])
+        let identity = try TLSIdentity(pkcs12File: path, password: "secret")
+        #expect(identity.certificates.map(\.subject) == ["CN=localhost", "CN=Rondo Test Authority"])
+        #expect(try code { try TLSIdentity(pkcs12File: path, password: "x") } == .wrongPassword)
+        #expect(try code { try TLSIdentity(pkcs12: Data([1, 2, 3]), password: "") } == .unreadable)
+        #expect(try code { try TLSIdentity(pkcs12: Data(), password: "") } == .unreadable)
+    }
+
+    @Test func `what cannot be read says why`() throws {
+        let (chain, key) = (certificates.path(.good), certificates.keyPath)
+        #expect(try code { try TLSIdentity(chainFile: "/nonexistent") } == .unreadable)
+        #expect(try code { try TLSIdentity(chainFile: chain, privateKeyFile: "/") } == .unreadable)
+        #expect(try code { try TLSIdentity(chainFile: "/dev/zero", privateKeyFile: key) } == .unreadable)
+        #expect(try code { try TLSIdentity(chainFile: chain) } == .noPrivateKey)
+        #expect(try code { try TLSIdentity(chainFile: key) } == .noCertificate)
+        #expect(try code { try TLSIdentity(chain: "", privateKey: "") } == .noCertificate)
+        #expect(try code { try TLSIdentity(chain: text(chain), privateKey: "x") } == .noPrivateKey)
+        #expect(
+            try code { try TLSIdentity(chainFile: certificates.path(.otherKey), privateKeyFile: key) }
+                == .keyDoesNotFit)
+    }
+
+    @Test func `a certificate is readable`() throws {
+        let pem = try text(certificates.path(.good))
+        let certificate = try #require(TLSCertificate.certificates(inPEM: pem)?.first)
+        let openssl = { (option: String) in
+            try TestServerProcess.run([
+                "openssl", "x509", "-in", certificates.path(.good), "-noout", option,
+            ])
+        }
+        #expect(try openssl("-serial") == "serial=\(certificate.serialNumber)")
+        let fingerprint = certificate.sha256Fingerprint.map { String(format: "%02X", $0) }
+        #expect(
+            try openssl("-fingerprint").isEmpty == false && fingerprint.count == 32)
+        let shown = try TestServerProcess.run([
+            "openssl", "x509", "-in", certificates.path(.good), "-noout", "-fingerprint", "-sha256",
+        ])
+        #expect(shown.hasSuffix(fingerprint.joined(separator: ":")))
+        let hash = try TestServerProcess.run([
+            "sh", "-c",
+            "openssl x509 -in \(certificates.path(.good)) -noout -pubkey | openssl pkey -pubin -outform DER "
+                + "| openssl dgst -sha256 -r",
+        ])
+        #expect(hash.hasPrefix(certificate.publicKeyHash.map { String(format: "%02x", $0) }.joined()))
+        #expect(pem.contains(certificate.pemRepresentation))
+        #expect(TLSCertificate(derRepresentation: certificate.derRepresentation) == certificate)
+        #expect(TLSCertificate(derRepresentation: certificate.derRepresentation + [0]) == nil)
+        #expect(TLSCertificate(derRepresentation: Data()) == nil)
+        #expect(TLSCertificate.certificates(inPEM: "nothing") == [])
+        #expect(
+            TLSCertificate.certificates(
+                inPEM: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n") == nil)
+    }
+}
