@@ -169,6 +169,14 @@ package final class TestPeer: Sendable {
 
     /// Reads a request with its body.
     package func readRequest() throws -> TestRequest {
+        let head = try readHead()
+        let request = TestRequest(lines: head.lines, body: try readBody(of: head))
+        server.note(request)
+        return request
+    }
+
+    /// Reads a request's head only; what of its body has come already is kept for `readBody(of:)`.
+    package func readHead() throws -> TestRequest {
         let end = Array("\r\n\r\n".utf8)
         while true {
             let head = unread.withLock { unread -> [UInt8]? in
@@ -177,27 +185,19 @@ package final class TestPeer: Sendable {
                 return Array(unread[..<range.lowerBound])
             }
             if let head {
-                let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
-                let bare = TestRequest(lines: lines, body: Data())
-                let request = TestRequest(lines: lines, body: try readBody(of: bare))
-                server.note(request)
-                return request
+                return TestRequest(
+                    lines: String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n"), body: Data()
+                )
             }
             try readMore()
         }
     }
 
-    private func readBody(of request: TestRequest) throws -> Data {
+    /// Reads the body of a request whose head was read, of a known length or in chunks.
+    package func readBody(of request: TestRequest) throws -> Data {
+        if request.value("Transfer-Encoding")?.lowercased() == "chunked" { return try readChunks() }
         guard let length = request.value("Content-Length").flatMap({ Int($0) }) else { return Data() }
-        while true {
-            let body = unread.withLock { unread -> Data? in
-                guard unread.count >= length else { return nil }
-                defer { unread.removeFirst(length) }
-                return Data(unread.prefix(length))
-            }
-            if let body { return body }
-            try readMore()
-        }
+        return try readBytes(length)
     }
 
     /// Reads a line, without its end.
@@ -251,6 +251,40 @@ package final class TestPeer: Sendable {
     /// Waits until the client has closed its side; what it sends until then is dropped.
     package func waitForEnd() {
         while (try? readMore()) != nil { unread.withLock { $0 = [] } }
+    }
+
+    /// Whether a byte of a body has come; waits for nothing.
+    package var hasUnread: Bool {
+        var byte: UInt8 = 0
+        let flags = Int32(MSG_PEEK | MSG_DONTWAIT)
+        return unread.withLock { !$0.isEmpty } || recv(descriptor.withLock { $0 }, &byte, 1, flags) > 0
+    }
+
+    /// Reads the next chunk; nil: it was the last one.
+    package func readChunk() throws -> Data? {
+        let size = Int(try readLine().trimmingCharacters(in: .whitespaces.union(.newlines)), radix: 16) ?? 0
+        let chunk = try readBytes(size)
+        _ = try readLine()
+        return size > 0 ? chunk : nil
+    }
+
+    private func readChunks() throws -> Data {
+        var body = Data()
+        while let chunk = try readChunk() { body.append(chunk) }
+        return body
+    }
+
+    /// Reads so many bytes of a body.
+    package func readBytes(_ count: Int) throws -> Data {
+        while true {
+            let bytes = unread.withLock { unread -> Data? in
+                guard unread.count >= count else { return nil }
+                defer { unread.removeFirst(count) }
+                return Data(unread.prefix(count))
+            }
+            if let bytes { return bytes }
+            try readMore()
+        }
     }
 
     private func readMore() throws {
