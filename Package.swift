@@ -105,7 +105,7 @@ let package = Package(
         .testTarget(
             name: "RondoConnectionsTests",
             dependencies: [
-                "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTestSupport",
+                "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting", "RondoTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),

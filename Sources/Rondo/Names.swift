@@ -18,5 +18,6 @@ public typealias CFWriteStream = RondoStreams.OutputStream
 public typealias NSURLConnection = URLConnection
 public typealias NSURLConnectionDelegate = URLConnectionDelegate
 public typealias NSURLConnectionDataDelegate = URLConnectionDataDelegate
+public typealias NSURLConnectionDownloadDelegate = URLConnectionDownloadDelegate
 public typealias NSURLDownload = URLDownload
 public typealias NSURLDownloadDelegate = URLDownloadDelegate

@@ -1,110 +1,178 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoStreams
+
+/// A method that a delegate may leave out, where it matters whether it has (rule UC-74).
+enum OptionalMethod {
+    case willSendRequestForChallenge
+    case canAuthenticate
+    case didReceiveChallenge
+    case needNewBodyStream
+}
+
+/// What a delegate's object is to a connection; found out once, and not in every call.
+///
+/// The delegate need not be Sendable. `@unchecked Sendable`: it is handed over when the connection is made,
+/// and one callback at a time gets it.
+final class DelegateObject: @unchecked Sendable {
+    let base: (any URLConnectionDelegate)?
+    let data: (any URLConnectionDataDelegate)?
+    let download: (any URLConnectionDownloadDelegate)?
+    /// Kept alive, whatever it is.
+    private let object: Any?
+
+    init(_ object: Any?) {
+        self.object = object
+        guard let object else {
+            (base, data, download) = (nil, nil, nil)
+            return
+        }
+        data = object as? any URLConnectionDataDelegate
+        download = object as? any URLConnectionDownloadDelegate
+        base = data ?? download ?? (object as? any URLConnectionDelegate)
+    }
+}
 
 /// One call to a delegate, on its way.
 enum DelegateCall {
     case willSend(URLRequest, redirectResponse: URLResponse?)
+    case shouldUseCredentialStorage
+    /// `silent`: a credential of the URL or the storage that has not failed yet.
+    case challenge(URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool)
+    case didCancel(URLAuthenticationChallenge)
+    case needNewBodyStream(URLRequest)
+    case sent(Int, total: Int, expected: Int)
     case response(URLResponse)
     case data(Data)
-    case sent(Int, total: Int, expected: Int)
+    case willCache(CachedURLResponse)
+    case wrote(Int, total: Int64, expected: Int64)
+    case resumed(total: Int64, expected: Int64)
     case finish
+    case finishDownload(DownloadFile)
     case fail(URLError)
+
+    /// What a delegate says to a call; on its way from the delegate queue to the loop.
+    ///
+    /// `@unchecked Sendable`: handed over once. A stream is not used by the delegate any more.
+    enum Answer: @unchecked Sendable {
+        case none
+        case request(URLRequest?)
+        case usesStorage(Bool)
+        case challenge(ChallengeAnswer)
+        /// Nil: the delegate has none. `.notImplemented` is told apart.
+        case bodyStream(Foundation.InputStream?)
+        case noBodyStreamMethod
+        case cached(CachedURLResponse?)
+    }
+
+    /// What becomes of a challenge that the delegate was shown.
+    enum ChallengeAnswer {
+        /// The delegate answers by the challenge's sender, or has done so already.
+        case taken
+        /// The same, by the older method, which is told when the challenge is cancelled.
+        case takenByOlderMethod
+        /// A credential that was there already is used; the delegate was not asked.
+        case useSilently
+        case performDefaultHandling
+    }
 
     var isTerminal: Bool {
         switch self {
-        case .finish, .fail: true
-        case .willSend, .response, .data, .sent: false
+        case .finish, .finishDownload, .fail: true
+        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
+            .response, .data, .willCache, .wrote, .resumed:
+            false
         }
     }
 
-    /// Makes the call.
-    ///
-    /// - Returns: The delegate's answer to `.willSend`; nil for every other call.
-    func make(to delegate: Any?, of connection: URLConnection) -> URLRequest? {
-        let dataDelegate = delegate as? any URLConnectionDataDelegate
+    /// Whether the load cannot go on before it has the answer.
+    var isQuestion: Bool {
+        switch self {
+        case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
+        case .didCancel, .sent, .response, .data, .wrote, .resumed, .finish, .finishDownload, .fail: false
+        }
+    }
+
+    /// Bytes that it keeps from being forgotten.
+    var size: Int {
+        switch self {
+        case .data(let data): data.count
+        // They are on the disk; but a delegate that lags behind should not be told of gigabytes one by one.
+        case .wrote(let count, _, _): count
+        default: 0
+        }
+    }
+
+    /// Makes the call, on the thread on which the delegate wants it.
+    func make(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
         switch self {
         case .willSend(let request, let response):
-            guard let dataDelegate else { return request }
-            return dataDelegate.connection(connection, willSend: request, redirectResponse: response)
-        case .response(let response): dataDelegate?.connection(connection, didReceive: response)
-        case .data(let data): dataDelegate?.connection(connection, didReceive: data)
+            guard let delegate = delegate.data else { return .request(request) }
+            return .request(delegate.connection(connection, willSend: request, redirectResponse: response))
+        case .shouldUseCredentialStorage:
+            return .usesStorage(delegate.base?.connectionShouldUseCredentialStorage(connection) ?? true)
+        case .challenge(let challenge, let silent, let isTrust):
+            return .challenge(
+                Self.show(challenge, silent: silent, isTrust: isTrust, to: delegate.base, of: connection))
+        case .didCancel(let challenge): delegate.base?.connection(connection, didCancel: challenge)
+        case .needNewBodyStream(let request):
+            return Self.newBodyStream(for: request, from: delegate.data, of: connection)
         case .sent(let bytes, let total, let expected):
-            dataDelegate?.connection(
+            delegate.data?.connection(
                 connection, didSendBodyData: bytes, totalBytesWritten: total,
                 totalBytesExpectedToWrite: expected)
-        case .finish: dataDelegate?.connectionDidFinishLoading(connection)
-        case .fail(let error):
-            (delegate as? any URLConnectionDelegate)?.connection(connection, didFailWithError: error)
+        case .response(let response): delegate.data?.connection(connection, didReceive: response)
+        case .data(let data): delegate.data?.connection(connection, didReceive: data)
+        case .willCache(let cached):
+            guard let delegate = delegate.data else { return .cached(cached) }
+            return .cached(delegate.connection(connection, willCacheResponse: cached))
+        case .wrote(let count, let total, let expected):
+            delegate.download?.connection(
+                connection, didWriteData: Int64(count), totalBytesWritten: total,
+                expectedTotalBytes: expected)
+        case .resumed(let total, let expected):
+            delegate.download?.connectionDidResumeDownloading(
+                connection, totalBytesWritten: total, expectedTotalBytes: expected)
+        case .finish: delegate.data?.connectionDidFinishLoading(connection)
+        case .finishDownload(let file):
+            delegate.download?.connectionDidFinishDownloading(connection, destinationURL: file.url)
+            file.discard()
+        case .fail(let error): delegate.base?.connection(connection, didFailWithError: error)
         }
-        return nil
-    }
-}
-
-/// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
-/// (rule UC-11).
-final class QueuedCalls: Sendable {
-    /// Bytes that may wait for the delegate; while there are more, the socket is not read.
-    static let maximumWaitingBytes = 1024 * 1024
-
-    /// `@unchecked Sendable`: a call is handed in by the loop's thread and made by one operation.
-    private struct Waiting: @unchecked Sendable {
-        let call: DelegateCall
-
-        var size: Int { if case .data(let data) = call { data.count } else { 0 } }
+        return .none
     }
 
-    private struct State {
-        var waiting: [Waiting] = []
-        var bytes = 0
-        var isDraining = false
-    }
-
-    private let state = Mutex(State())
-
-    /// - Parameter make: Makes a call, on the queue.
-    /// - Returns: Whether more may be read from the socket.
-    func add(_ call: DelegateCall, to queue: OperationQueue, make: @escaping @Sendable (DelegateCall) -> Void)
-        -> Bool
-    {
-        let waiting = Waiting(call: call)
-        let (mustDrain, mayRead) = state.withLock { state in
-            state.waiting.append(waiting)
-            state.bytes += waiting.size
-            defer { state.isDraining = true }
-            return (!state.isDraining, state.bytes <= Self.maximumWaitingBytes)
+    /// Rules UC-44 to UC-46.
+    private static func show(
+        _ challenge: URLAuthenticationChallenge, silent: URLCredential?, isTrust: Bool,
+        to delegate: (any URLConnectionDelegate)?, of connection: URLConnection
+    ) -> ChallengeAnswer {
+        guard let delegate else { return .performDefaultHandling }
+        let hasMethod = connection.implements(.willSendRequestForChallenge) {
+            delegate.connection(connection, willSendRequestFor: challenge)
         }
-        if mustDrain {
-            queue.addOperation { [self] in
-                while let next = next() { make(next) }
-            }
+        if hasMethod { return .taken }
+        var wants = false
+        let hasAnswer = connection.implements(.canAuthenticate) {
+            wants = delegate.connection(
+                connection, canAuthenticateAgainstProtectionSpace: challenge.protectionSpace)
         }
-        return mayRead
-    }
-
-    /// Nothing that waits is called any more.
-    func removeAll() {
-        let dropped = state.withLock { state in
-            defer {
-                state.waiting = []
-                state.bytes = 0
-            }
-            return state.waiting
+        guard hasAnswer ? wants : !isTrust else { return .performDefaultHandling }
+        if silent != nil { return .useSilently }
+        let hasOlderMethod = connection.implements(.didReceiveChallenge) {
+            delegate.connection(connection, didReceive: challenge)
         }
-        withExtendedLifetime(dropped) {}
+        return hasOlderMethod ? .takenByOlderMethod : .performDefaultHandling
     }
 
-    private func next() -> DelegateCall? {
-        state.withLock { state -> Waiting? in
-            guard !state.waiting.isEmpty else {
-                state.isDraining = false
-                return nil
-            }
-            let first = state.waiting.removeFirst()
-            state.bytes -= first.size
-            return first
-        }?.call
+    private static func newBodyStream(
+        for request: URLRequest, from delegate: (any URLConnectionDataDelegate)?, of connection: URLConnection
+    ) -> Answer {
+        guard let delegate else { return .noBodyStreamMethod }
+        var stream: Foundation.InputStream?
+        let hasMethod = connection.implements(.needNewBodyStream) {
+            stream = delegate.connection(connection, needNewBodyStream: request)
+        }
+        return hasMethod ? .bodyStream(stream) : .noBodyStreamMethod
     }
-
-    var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }
 }

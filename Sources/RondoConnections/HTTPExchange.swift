@@ -10,6 +10,12 @@ final class HTTPExchange {
         case diagnostic(URLConnection.Diagnostic)
         /// Bytes of the request's body went out: now, so far, in all.
         case sent(Int, total: Int, expected: Int)
+        /// The body's stream has nothing to send yet: `bodyIsReady()` is wanted when it has.
+        case waitsForBody
+        /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
+        case waitsForGoAhead
+        /// The server has said go ahead.
+        case mayGoAhead
         case head(ResponseHead, bodyLength: Int64?)
         case body(Data)
         /// The response is complete.
@@ -24,17 +30,13 @@ final class HTTPExchange {
         case closed
     }
 
-    /// Bytes of a body that are handed to the channel at once, so that progress is reported on the way.
-    private static let writeSize = 128 * 1024
     let link: HTTPLink
     private let request: OutgoingRequest
     private let onEvent: (Event) -> Void
     private var phase: Phase
 
-    // What is to be sent: the head, then the body.
-    private var headBytes: [UInt8] = []
-    private var headSent = 0
-    private var bodySent = 0
+    /// What is to be sent; nil before the start.
+    private var sender: RequestSender?
     private var sendFailure: ChannelError?
 
     // What was received and not read yet.
@@ -60,12 +62,16 @@ final class HTTPExchange {
     /// Whether the server cannot have acted on the request: the kept connection was dead when it was used, or
     /// at least gave no sign of life, and the request does no harm if it arrives twice.
     var mayBeSentAgain: Bool {
-        link.isReused && !link.codec.hasReceivedAnyByteOfResponse && (request.isIdempotent || nothingWasSent)
+        if link.codec.hasReceivedAnyByteOfResponse { return false }
+        // Without the body that it waits for, a server can have done nothing (rule UC-42).
+        if isWaitingForGoAhead { return true }
+        return link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
     }
 
-    private var nothingWasSent: Bool { headSent == 0 }
+    private var isSent: Bool { sender?.isSent ?? false }
 
-    private var isSent: Bool { headSent == headBytes.count && bodySent == request.body.count }
+    /// The body is held back until the server says go ahead.
+    var isWaitingForGoAhead: Bool { sender?.isWaitingForGoAhead ?? false }
 
     // MARK: - Running
 
@@ -73,7 +79,7 @@ final class HTTPExchange {
     func begin() {
         link.channel.handler = { [weak self] in self?.handle($0) }
         do throws(HTTP1Error) {
-            try link.codec.send(head: request.head, body: request.framing, into: &headBytes)
+            sender = try RequestSender(request, codec: &link.codec)
         } catch {
             return fail(.http(error))
         }
@@ -143,7 +149,8 @@ final class HTTPExchange {
 
     private func didOpen() {
         phase = .open
-        onEvent(.diagnostic(.requestHead(String(decoding: headBytes, as: UTF8.self))))
+        onEvent(.diagnostic(.requestHead(sender?.headText ?? "")))
+        guard case .open = phase else { return }
         link.channel.wantsRead = true
         send()
     }
@@ -157,55 +164,37 @@ final class HTTPExchange {
     // MARK: - Sending
 
     private func send() {
-        guard case .open = phase, sendFailure == nil else { return }
-        do throws(ChannelError) {
-            while headSent < headBytes.count {
-                let count = try headBytes.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
-                    try write(UnsafeRawBufferPointer(bytes)[headSent...])
-                }
-                guard count > 0 else {
-                    link.channel.wantsWrite = true
-                    return
-                }
-                headSent += count
-            }
-            while bodySent < request.body.count {
-                let end = min(request.body.count, bodySent + Self.writeSize)
-                // `Data` knows no typed throws.
-                let count = try request.body.withUnsafeBytes { bytes in
-                    Result { () throws(ChannelError) in try write(bytes[bodySent..<end]) }
-                }.get()
-                guard count > 0 else {
-                    link.channel.wantsWrite = true
-                    return
-                }
-                bodySent += count
-                onEvent(.sent(count, total: bodySent, expected: request.body.count))
-                guard case .open = phase else { return }
-            }
-        } catch {
+        guard case .open = phase, sendFailure == nil, sender != nil else { return }
+        let outcome = sender?.send(over: link) { now, total, expected in
+            onEvent(.sent(now, total: total, expected: expected))
+            if case .open = phase { return true }
+            return false
+        }
+        guard case .open = phase else { return }
+        switch outcome {
+        case .blocked:
+            link.channel.wantsWrite = true
+            return
+        case .waitsForBody: onEvent(.waitsForBody)
+        case .waitsForGoAhead: onEvent(.waitsForGoAhead)
+        case .failed(let failure): return fail(failure)
+        case .broken(let error):
             // The server may have answered before it closed: what it said is worth more than our error.
             sendFailure = error
-            link.channel.wantsWrite = false
-            return
+        case .sent, nil: break
         }
         link.channel.wantsWrite = false
-        finishSending()
     }
 
-    private func write(_ bytes: Slice<UnsafeRawBufferPointer>) throws(ChannelError) -> Int {
-        try link.channel.write(UnsafeRawBufferPointer(rebasing: bytes))
+    /// The body's stream may have bytes.
+    func bodyIsReady() {
+        guard case .open = phase, !link.channel.wantsWrite else { return }
+        send()
     }
 
-    private func finishSending() {
-        do throws(HTTP1Error) {
-            // The codec counts the body; to one of known length it adds nothing.
-            _ = try link.codec.frame(bodyOf: request.body.count)
-            var nothing: [UInt8] = []
-            try link.codec.sendEnd(into: &nothing)
-        } catch {
-            fail(.http(error))
-        }
+    /// The body need not wait for the server any longer (rule UC-42).
+    func goAhead() {
+        if sender?.goAhead() ?? false { send() }
     }
 
     // MARK: - Receiving
@@ -260,6 +249,10 @@ final class HTTPExchange {
             switch event {
             case .informational(let head):
                 onEvent(.diagnostic(.responseHead(Self.text(of: head))))
+                if head.status == 100, case .open = phase {
+                    onEvent(.mayGoAhead)
+                    goAhead()
+                }
             case .response(let head, let bodyLength):
                 onEvent(.diagnostic(.responseHead(Self.text(of: head))))
                 guard case .open = phase else { return }

@@ -6,8 +6,12 @@ internal import RondoHTTP
 ///
 ///     created ─ begin ─▶ asking(canonical) ─ answer ─▶ exchanging ─ head ─▶ receiving ─ end ─▶ ended
 ///                                                       ▲      │
-///                                                       │      └ redirect ─▶ asking(redirect) ─ nil ─▶
-///                                                       receiving └───────────────────── answer ┘
+///                                                       │      ├ redirect ─▶ asking(redirect) ─ nil ─▶
+///                                                       │      │                 │ answer      receiving
+///                                                       ├──────│─────────────────┘
+///                                                       │      └ 401, 407 ─▶ challenged ─ nobody ─▶
+///                                                       │                        │        receiving
+///                                                       └────────────────────────┘ credential
 ///
 /// A failure ends it from anywhere; an ended load takes no input and gives no action.
 struct LoadState {
@@ -22,6 +26,8 @@ struct LoadState {
         case exchanging
         /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
         case askingAboutRedirect(ResponseHead, bodyLength: Int64?)
+        /// The server, or a proxy, wants to know who asks; its own response stands ready, should nobody say.
+        case challenged(ResponseHead, bodyLength: Int64?)
         case receiving
         case ended
     }
@@ -32,6 +38,8 @@ struct LoadState {
         case ask(URLRequest, redirect: ResponseHead?)
         /// Send `request`; what is left of an exchange before it is of no interest.
         case send(URLRequest)
+        /// Find out who asks, and say `authenticated()` or `notAuthenticated()`.
+        case authenticate(ResponseHead, bodyLength: Int64?)
         case deliver(ResponseHead, bodyLength: Int64?)
         /// The body's bytes are the delegate's from here on, or nobody's.
         case finish
@@ -47,6 +55,8 @@ struct LoadState {
     }
 
     var isEnded: Bool { if case .ended = phase { true } else { false } }
+
+    var hasBegun: Bool { if case .created = phase { false } else { true } }
 
     /// Whether body bytes that come now are the delegate's.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
@@ -75,9 +85,23 @@ struct LoadState {
                 return .deliver(head, bodyLength: bodyLength)
             }
             return go(to: answer)
-        case .created, .exchanging, .receiving, .ended:
+        case .created, .exchanging, .challenged, .receiving, .ended:
             return .nothing
         }
+    }
+
+    /// A credential was found: the request is sent again with it.
+    mutating func authenticated() -> Action {
+        guard case .challenged = phase else { return .nothing }
+        phase = .exchanging
+        return .send(request)
+    }
+
+    /// There is no credential: the response to the challenge is the result (rule UC-48).
+    mutating func notAuthenticated() -> Action {
+        guard case .challenged(let head, let bodyLength) = phase else { return .nothing }
+        phase = .receiving
+        return .deliver(head, bodyLength: bodyLength)
     }
 
     private mutating func go(to answer: URLRequest) -> Action {
@@ -88,8 +112,21 @@ struct LoadState {
     }
 
     /// The head of a final response.
-    mutating func received(_ head: ResponseHead, bodyLength: Int64?) -> Action {
+    ///
+    /// - Parameter isHoldingBackBody: The request's body was waiting for the server's go-ahead.
+    mutating func received(
+        _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false
+    ) -> Action {
         guard case .exchanging = phase, let url = request.url else { return .nothing }
+        if head.status == 417, isHoldingBackBody {
+            // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
+            request.setValue(nil, forHTTPHeaderField: "Expect")
+            return .send(request)
+        }
+        if Self.isChallenge(head) {
+            phase = .challenged(head, bodyLength: bodyLength)
+            return .authenticate(head, bodyLength: bodyLength)
+        }
         let decision = Redirect.follow(
             status: head.status, location: head.fields.values(for: "Location").first,
             method: request.httpMethod ?? "GET", currentURL: url)
@@ -110,6 +147,15 @@ struct LoadState {
             let next = RedirectedRequest.from(
                 request, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
             return .ask(next, redirect: head)
+        }
+    }
+
+    /// Rule UC-52: without the field that says how, there is nothing to answer.
+    private static func isChallenge(_ head: ResponseHead) -> Bool {
+        switch head.status {
+        case 401: head.fields.contains("WWW-Authenticate")
+        case 407: head.fields.contains("Proxy-Authenticate")
+        default: false
         }
     }
 

@@ -19,44 +19,93 @@ final class Loader: @unchecked Sendable {
         let mode: RunLoop.Mode
     }
 
-    private struct Shared {
-        /// The delegate's answer, from the delegate queue. `URLRequest??`: there may be none, and it may be
-        /// nil.
-        var answer: URLRequest??
+    /// What a timer has to say to the next turn.
+    struct Alarms: OptionSet {
+        let rawValue: Int
+        /// The timeout may have been reached.
+        static let idle = Alarms(rawValue: 1)
+        /// The server's go-ahead is waited for no longer.
+        static let goAhead = Alarms(rawValue: 2)
+        /// The body's stream is worth another look.
+        static let body = Alarms(rawValue: 4)
+    }
+
+    struct Shared {
+        /// The delegate's answer, from the delegate queue.
+        var answer: DelegateCall.Answer?
+        var alarms: Alarms = []
+        /// What the senders of challenges were told, with the challenge's number.
+        var challengeResponses: [(Int, ChallengeResponse)] = []
         var presence: RunLoop.Source?
         /// What makes the channel's loops leave it alone; see `Gate`.
         var channel: ChannelInterest?
+        /// Whoever takes the data wants no more at present.
+        var isHeldBack = false
         /// The last call has been made by the delegate queue: there is nothing left but to leave.
         var isOver = false
     }
 
     /// Where the two clocks stood that idle time is measured by.
-    private struct Moment {
+    struct Moment {
         /// How long the places had been running, in nanoseconds, the sum of all.
         let running: Int64
         let clock: LoopInstant
     }
 
-    private let places: [Place]
-    private let gate = Gate()
-    private let calls = QueuedCalls()
-    private let shared = Mutex(Shared())
+    let places: [Place]
+    let gate = Gate()
+    let calls = QueuedCalls()
+    let shared = Mutex(Shared())
 
     // MARK: Inside the gate
 
     /// Kept alive by the load from start to end (rule UC-15).
-    private var connection: URLConnection?
-    private var timers: [Timer] = []
-    private var state: LoadState
-    private var exchange: HTTPExchange?
-    /// The last sign of progress (rule UC-58).
-    private var progressedAt = Moment(running: 0, clock: LoopInstant(nanoseconds: 0))
-    private var timeIsUp = false
-    private let timeout: TimeInterval
+    var connection: URLConnection?
+    var state: LoadState
+    var exchange: HTTPExchange?
+    /// Calls have gone by a delegate queue.
+    var hasQueuedCalls = false
+    /// The delegate's answer, once it was asked (rule UC-43).
+    var usesCredentialStorage: Bool?
+    private var hasAskedForStorage = false
 
-    init(_ connection: URLConnection, request: URLRequest, places: [Place]) {
+    // The request's body.
+    var body: BodyStream?
+    /// What is sent once the delegate has given a new body stream.
+    var waitingToSend: (request: URLRequest, mayReuse: Bool)?
+    var isWaitingForBody = false
+    /// Times that the request was sent again because its connection broke.
+    var retries = 0
+
+    // Who asks.
+    var serverAuthentication = Authentication()
+    var proxyAuthentication = Authentication()
+    /// The challenge that waits for its answer, and the response that it came with.
+    var openChallenge: OpenChallenge?
+    var failureHead: ResponseHead?
+    var challengeCount = 0
+    /// Where `serverAuthentication` is for.
+    private var authenticatedURL: URL?
+
+    // The response's body, where it goes to a file.
+    let writesFile: Bool
+    var file: DownloadFile?
+    var fileLength: Int64 = 0
+    var expectedFileLength: Int64 = 0
+
+    // Time.
+    var idleTimer: PlaceTimer?
+    var goAheadTimer: PlaceTimer?
+    var bodyTimer: PlaceTimer?
+    /// The last sign of progress (rule UC-58).
+    var progressedAt = Moment(running: 0, clock: LoopInstant(nanoseconds: 0))
+    var timeIsUp = false
+    let timeout: TimeInterval
+
+    init(_ connection: URLConnection, request: URLRequest, places: [Place], writesFile: Bool) {
         self.connection = connection
         self.places = places
+        self.writesFile = writesFile
         state = LoadState(request)
         timeout = request.timeoutInterval
     }
@@ -74,7 +123,7 @@ final class Loader: @unchecked Sendable {
             presence.label = connection.label
             shared.withLock { $0.presence = presence }
             progressedAt = now
-            if timeout > 0 && timeout.isFinite { startTimers() }
+            if timeout > 0 && timeout.isFinite { startIdleTimer() }
             for place in places { place.loop.add(presence, forMode: place.mode) }
             if hasNowhereToGo { return tearDown() }
             presence.signalAndWakeUp()
@@ -102,16 +151,18 @@ final class Loader: @unchecked Sendable {
     }
 
     /// Everything goes, without a word to the delegate.
-    private func tearDown() {
+    func tearDown() {
         state.cancelled()
         disposeOfExchange()
+        file = nil
         leave()
     }
 
     /// The connection has left all its loops, and they have noticed (rule UC-16).
-    private func leave() {
-        for timer in timers { timer.invalidate() }
-        timers = []
+    func leave() {
+        openChallenge = nil
+        stopTimers()
+        closeBody()
         let presence = shared.withLock { shared in
             defer { shared.presence = nil }
             return shared.presence
@@ -122,11 +173,14 @@ final class Loader: @unchecked Sendable {
         connection = nil
     }
 
-    private var presence: RunLoop.Source? { shared.withLock { $0.presence } }
+    var presence: RunLoop.Source? { shared.withLock { $0.presence } }
+
+    /// Has a turn made, in a pass of a scheduled mode. Any thread.
+    func wakeUp() { presence?.signalAndWakeUp() }
 
     // MARK: - The gate
 
-    private func enter(_ body: () -> Void) {
+    func enter(_ body: () -> Void) {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { shared.withLock { $0.channel?.suspend() } })
     }
 
@@ -144,20 +198,48 @@ final class Loader: @unchecked Sendable {
     private func turn() {
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
+        let (answer, alarms, isHeldBack) = shared.withLock { shared in
+            defer {
+                shared.answer = nil
+                shared.alarms = []
+            }
+            return (shared.answer, shared.alarms, shared.isHeldBack)
+        }
+        if alarms.contains(.idle) { lookAtTheClock() }
         if timeIsUp {
             timeIsUp = false
             if timeLeft <= 0 { return perform(state.failed(.timedOut(seconds: timeout))) }
         }
-        let answer = shared.withLock { shared in
-            defer { shared.answer = nil }
-            return shared.answer
+        if let answer { take(answer) }
+        takeChallengeResponses()
+        begin()
+        if alarms.contains(.goAhead) { exchange?.goAhead() }
+        if isWaitingForBody {
+            isWaitingForBody = false
+            exchange?.bodyIsReady()
         }
-        if let answer { perform(state.answered(answer)) }
-        perform(state.begin())
-        if calls.mayRead, state.deliversBody { exchange?.resume() }
+        if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
     }
 
-    private func perform(_ action: LoadState.Action) {
+    /// Whoever takes the data wants no more of it at present, or again. Any thread.
+    func holdBack(_ holds: Bool) {
+        shared.withLock { $0.isHeldBack = holds }
+        if !holds { wakeUp() }
+    }
+
+    private func begin() {
+        guard !state.hasBegun else { return }
+        if usesCredentialStorage == nil {
+            guard !hasAskedForStorage else { return }
+            hasAskedForStorage = true
+            // Its answer begins.
+            deliver(.shouldUseCredentialStorage)
+            return
+        }
+        perform(state.begin())
+    }
+
+    func perform(_ action: LoadState.Action) {
         switch action {
         case .nothing:
             break
@@ -170,202 +252,53 @@ final class Loader: @unchecked Sendable {
         case .send(let request):
             connection?.setCurrentRequest(request)
             disposeOfExchange()
+            keepCredentialsWithinOrigin(of: request)
+            retries = 0
             send(request, mayReuse: true)
+        case .authenticate(let head, _):
+            authenticate(head)
         case .deliver(let head, let bodyLength):
             guard let url = state.request.url,
                 let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             else { return perform(state.failed(.unusableResponse(status: head.status))) }
+            if writesFile {
+                guard openFile(expecting: bodyLength) else { return }
+            }
             deliver(.response(response))
             if state.deliversBody { exchange?.resume() }
         case .finish:
-            end(.finish)
+            finish()
         case .fail(let failure):
+            file = nil
             end(.fail(URLErrors.error(failure, url: state.request.url)))
         }
     }
 
-    // MARK: - The exchange
+    /// What a server was told is not for another one to hear (rule UC-33).
+    private func keepCredentialsWithinOrigin(of request: URLRequest) {
+        if let before = authenticatedURL, let url = request.url, !Redirect.areSameOrigin(before, url) {
+            serverAuthentication.leftOrigin()
+        }
+        authenticatedURL = request.url
+    }
 
-    private func send(_ request: URLRequest, mayReuse: Bool) {
-        guard let connection else { return }
-        let outgoing: OutgoingRequest
-        do throws(LoadFailure) {
-            outgoing = try OutgoingRequest(request, omittedFields: connection.configuration.omittedFields)
+    private func finish() {
+        guard let file else { return end(.finish) }
+        self.file = nil
+        do throws(SystemError) {
+            try file.close()
+            end(.finishDownload(file))
         } catch {
-            return perform(state.failed(error))
+            let failure = LoadFailure.file(
+                .cannotCloseFile, sentence: "The file \(file.path) could not be closed", error)
+            end(.fail(URLErrors.error(failure, url: state.request.url)))
         }
-        guard let url = request.url, let host = url.host else {
-            return perform(state.failed(.unsupportedURL))
-        }
-        let isSecure = url.scheme?.lowercased() == "https"
-        let key = PoolKey(
-            host: host, port: url.port ?? (isSecure ? 443 : 80),
-            tls: isSecure ? connection.configuration.tls : nil)
-        let link: HTTPLink
-        if mayReuse, let kept = Pool.shared.take(for: key) {
-            link = kept
-            connection.report(.reusing(address: kept.channel.remoteAddress?.description ?? key.host))
-        } else {
-            link = HTTPLink(
-                SocketChannel(SocketChannel.Configuration(host: key.host, port: key.port, tls: key.tls)),
-                key: key)
-        }
-        // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
-        // then.
-        let channel = ObjectIdentifier(link.channel)
-        link.channel.label = connection.label
-        link.channel.gate = { [weak self] body in
-            self?.enter {
-                if let exchange = self?.exchange, ObjectIdentifier(exchange.link.channel) == channel {
-                    body()
-                }
-            }
-        }
-        for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
-        let exchange = HTTPExchange(outgoing, over: link) { [weak self] event in self?.received(event) }
-        self.exchange = exchange
-        shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
-        exchange.begin()
-    }
-
-    private func received(_ event: HTTPExchange.Event) {
-        progressedAt = now
-        switch event {
-        case .diagnostic(let diagnostic):
-            connection?.report(diagnostic)
-        case .sent(let bytes, let total, let expected):
-            deliver(.sent(bytes, total: total, expected: expected))
-        case .head(let head, let bodyLength):
-            perform(state.received(head, bodyLength: bodyLength))
-        case .body(let data):
-            if state.deliversBody { deliver(.data(data)) }
-        case .end:
-            disposeOfExchange()
-            perform(state.bodyEnded())
-        case .failed(let failure):
-            let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
-            disposeOfExchange()
-            if mayBeSentAgain {
-                // The kept connection turned out dead: the same request on one of its own, and nobody
-                // notices.
-                send(state.request, mayReuse: false)
-            } else {
-                perform(state.failed(failure))
-            }
-        }
-    }
-
-    /// Keeps the connection to the server if it can serve another request, or closes it.
-    private func disposeOfExchange() {
-        guard let exchange else { return }
-        self.exchange = nil
-        shared.withLock { $0.channel = nil }
-        exchange.discardRest()
-        let channel = exchange.link.channel
-        // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
-        channel.gate = { _ in }
-        if exchange.isReusable {
-            // Who was turned away from this load has silenced it; the next one has to hear it.
-            channel.resumeInterest()
-            Pool.shared.keep(exchange.link)
-        } else {
-            let wasOpen = channel.isOpen
-            channel.close()
-            if wasOpen { connection?.report(.closed(reason: "the connection cannot serve another request")) }
-        }
-    }
-
-    // MARK: - The delegate
-
-    /// Calls the delegate, at once on this loop's thread or by its queue. What was decided before may be
-    /// otherwise afterwards: the delegate can cancel.
-    private func deliver(_ call: DelegateCall) {
-        guard let connection, !connection.isCancelled else { return }
-        guard let queue = connection.delegateQueue else {
-            let answer = call.make(to: connection.delegate.object, of: connection)
-            if connection.isCancelled { return tearDown() }
-            if case .willSend = call { perform(state.answered(answer)) }
-            return
-        }
-        let mayRead = calls.add(call, to: queue) { [self] call in
-            guard !connection.isCancelled else { return }
-            let answer = call.make(to: connection.delegate.object, of: connection)
-            if case .willSend = call { shared.withLock { $0.answer = .some(answer) } }
-            if call.isTerminal {
-                shared.withLock { $0.isOver = true }
-                enter { leave() }
-            } else {
-                wakeIfNeeded(after: call)
-            }
-        }
-        if !mayRead { exchange?.pause() }
-    }
-
-    /// After a call on the delegate queue: the loop goes on where it waited for it.
-    private func wakeIfNeeded(after call: DelegateCall) {
-        let isAnswer = if case .willSend = call { true } else { false }
-        if isAnswer || calls.mayRead { presence?.signalAndWakeUp() }
     }
 
     private func end(_ call: DelegateCall) {
         disposeOfExchange()
-        for timer in timers { timer.invalidate() }
-        timers = []
-        let isQueued = connection?.delegateQueue != nil
-        deliver(call)
-        if !isQueued { leave() }
-    }
-
-    // MARK: - Time
-
-    private var now: Moment {
-        Moment(running: nanosecondsRun, clock: LoopClock.now)
-    }
-
-    private var nanosecondsRun: Int64 {
-        guard places.count > 1 else {
-            return places.reduce(0) { sum, place in
-                place.loop.modes(named: place.mode).reduce(sum) { $0 + place.loop.nanosecondsRun(in: $1) }
-            }
-        }
-        // A mode may be among the places twice, by its own name and by the common one.
-        let modes = Set(
-            places.flatMap { place in
-                place.loop.modes(named: place.mode).map { Place(loop: place.loop, mode: $0) }
-            })
-        return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode) }
-    }
-
-    /// Seconds until the load has been idle for too long. Time outside the scheduled modes is not held
-    /// against it (rule UC-58), and time that several loops ran at once counts once.
-    private var timeLeft: TimeInterval {
-        // What is there is looked at before the clock, and what the delegate keeps back is not the server's
-        // fault.
-        if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
-        let now = now
-        let running = Double(now.running - progressedAt.running) / 1e9
-        return timeout - min(running, now.clock.seconds(since: progressedAt.clock))
-    }
-
-    /// One timer for each loop: a timer belongs to one.
-    private func startTimers() {
-        for loop in Set(places.map(\.loop)) {
-            let timer = Timer(timeInterval: timeout, repeats: true) { [weak self] timer in
-                self?.enter { self?.checkTimeout(timer) }
-            }
-            timers.append(timer)
-            for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
-        }
-    }
-
-    private func checkTimeout(_ timer: Timer) {
-        let left = timeLeft
-        if left > 0 {
-            timer.fireDate = Date(timeIntervalSinceNow: max(left, 0.001))
-        } else {
-            // Told by the source: a delivery is a handled source, which no timer is (rule UC-72).
-            timeIsUp = true
-            presence?.signalAndWakeUp()
-        }
+        stopTimers()
+        closeBody()
+        if !deliver(call) { leave() }
     }
 }

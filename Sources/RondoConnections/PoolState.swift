@@ -7,6 +7,8 @@ struct PoolKey: Hashable {
     let port: Int
     /// Nil for plain HTTP.
     let tls: TLSSettings?
+    /// The proxy that is asked in the server's place; nil: none.
+    var proxy: Proxy?
 }
 
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.

@@ -1,5 +1,5 @@
 internal import FoundationNetworking
-internal import RondoCore
+public import RondoCore
 public import RondoStreams
 
 extension URLConnection {
@@ -11,6 +11,10 @@ extension URLConnection {
         /// Names of header fields that are not sent unless the request has them: of `Accept` and
         /// `User-Agent`, which are added otherwise.
         public var omittedFields: [String] = []
+
+        /// How long a body waits for the server's go-ahead where the request says `Expect: 100-continue`, in
+        /// seconds; then it is sent without (rule UC-42). curl waits for as long.
+        public var goAheadTimeout: TimeInterval = 1
 
         /// Told what happens below the delegate's methods, as it happens, on the thread that serves the
         /// connection; for logs and for `rondo fetch -v`.

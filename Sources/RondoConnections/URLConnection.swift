@@ -15,14 +15,6 @@ internal import Synchronization
 open class URLConnection: NSObject, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
 
-    /// The delegate need not be Sendable.
-    ///
-    /// `@unchecked Sendable`: it is handed over when the connection is made, and one callback at a time gets
-    /// it.
-    struct Delegate: @unchecked Sendable {
-        let object: Any?
-    }
-
     private enum Phase {
         case created, started, ended
     }
@@ -32,16 +24,19 @@ open class URLConnection: NSObject, @unchecked Sendable {
         var isCancelled = false
         var places: [Loader.Place] = []
         var queue: OperationQueue?
-        var delegate: Delegate
+        /// Nil once it is let go.
+        var delegate: DelegateObject?
         var currentRequest: URLRequest
         var configuration = Configuration()
         var loader: Loader?
         var hasWarned = false
         var label: String?
+        /// The optional method whose default was called last (rule UC-74).
+        var defaultCalled: OptionalMethod?
 
-        mutating func letGo() -> Delegate {
+        mutating func letGo() -> DelegateObject? {
             defer {
-                delegate = Delegate(object: nil)
+                delegate = nil
                 loader = nil
             }
             return delegate
@@ -80,7 +75,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
         guard Self.canHandle(request) else { return nil }
         originalRequest = request
-        state = Mutex(State(delegate: Delegate(object: delegate), currentRequest: request))
+        state = Mutex(State(delegate: DelegateObject(delegate), currentRequest: request))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
     }
@@ -167,7 +162,9 @@ open class URLConnection: NSObject, @unchecked Sendable {
                 state.places = [Loader.Place(loop: loop, mode: .default)]
             }
             state.phase = .started
-            let loader = Loader(self, request: originalRequest, places: state.places)
+            let loader = Loader(
+                self, request: originalRequest, places: state.places,
+                writesFile: state.delegate?.download != nil)
             state.loader = loader
             return loader
         }
@@ -179,7 +176,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// Allowed inside a callback. From another thread than the loop's a callback already begun may still
     /// finish.
     open func cancel() {
-        let (loader, released) = state.withLock { state -> (Loader?, Delegate?) in
+        let (loader, released) = state.withLock { state -> (Loader?, DelegateObject?) in
             guard !state.isCancelled, state.phase != .ended else { return (nil, nil) }
             state.isCancelled = true
             return (state.loader, state.letGo())
@@ -213,7 +210,27 @@ open class URLConnection: NSObject, @unchecked Sendable {
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     var delegateQueue: OperationQueue? { state.withLock { $0.queue } }
 
-    var delegate: Delegate { state.withLock { $0.delegate } }
+    /// Whom to tell; nil once the connection is cancelled or over.
+    var delegate: DelegateObject? { state.withLock { $0.isCancelled ? nil : $0.delegate } }
+
+    /// While true nothing more is read from the server. Any thread.
+    func holdBack(_ holds: Bool) {
+        state.withLock { $0.loader }?.holdBack(holds)
+    }
+
+    // MARK: Which methods the delegate has
+
+    /// A method's default was called: the delegate has none of its own.
+    func noteDefault(of method: OptionalMethod) {
+        state.withLock { $0.defaultCalled = method }
+    }
+
+    /// Makes a call of `method`; answers whether the delegate has implemented it.
+    func implements(_ method: OptionalMethod, call: () -> Void) -> Bool {
+        state.withLock { $0.defaultCalled = nil }
+        call()
+        return state.withLock { $0.defaultCalled != method }
+    }
 
     func setCurrentRequest(_ request: URLRequest) {
         state.withLock { $0.currentRequest = request }

@@ -1,66 +1,115 @@
 public import FoundationNetworking
 public import RondoCore
 
-/// What every delegate of a `URLConnection` may be told.
+/// What every delegate of a `URLConnection` may be told or asked.
 ///
 /// All methods are optional: one that is not there has the default that its rule names. They are called on
 /// the thread of the run loop that the connection is scheduled on, while that loop runs in a mode it is
 /// scheduled in, or as operations of the delegate queue; never inside `init` or `start()` (rule UC-13).
 ///
 /// The delegate may be an object of any class and need not be Sendable. A method added in a subclass of the
-/// conforming class is not called: Swift decides by the class that declares the conformance.
+/// conforming class is not called: Swift decides by the class that declares the conformance. Methods in the
+/// Swift spellings of 2015 (`didReceiveResponse:` and the like) are called where those of today are missing.
 public protocol URLConnectionDelegate: NSObjectProtocol {
     /// The load has failed; the last call (rule UC-18). The error is a `URLError`, with the failing URL and a
     /// sentence for people in its user info (rule UC-59).
     func connection(_ connection: URLConnection, didFailWithError error: any Error)
-}
 
-/// What a delegate is told that takes the data as it comes.
-public protocol URLConnectionDataDelegate: URLConnectionDelegate {
-    /// A request is about to be sent that the program did not write so: a redirect's, or (with a nil
-    /// response) the canonical form of the original (rules UC-28 and UC-29).
+    /// Whether stored credentials may answer challenges, and given ones be stored. Asked at most once, before
+    /// anything is sent (rule UC-43). By default, true.
+    func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool
+
+    /// The server, or a proxy, wants to know who asks. The load waits, however long that takes, until the
+    /// challenge's sender gets an answer, from any thread; a second answer does nothing (rule UC-47).
     ///
-    /// - Returns: `request` to go on; another one to go there; nil to refuse the redirect, whose own response
-    ///   is then delivered (rule UC-30). By default, `request`.
+    /// A delegate that has this method gets every challenge by it, and none of the three older ones below is
+    /// called (rule UC-44).
+    func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+
+    /// Whether the delegate wants challenges of this protection space; those of others get the default
+    /// handling (rule UC-45). By default, true, except for server trust and client certificates.
     func connection(
-        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
-    ) -> URLRequest?
+        _ connection: URLConnection,
+        canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool
 
-    /// The response is here: its status and header fields, no data yet. It never changes (rule UC-19).
-    func connection(_ connection: URLConnection, didReceive response: URLResponse)
+    /// As `connection(_:willSendRequestFor:)`, but only where neither the URL nor the credential storage
+    /// holds a credential that works (rule UC-46).
+    func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge)
 
-    /// The next piece of the body. All pieces together are the body exactly (rule UC-20).
-    func connection(_ connection: URLConnection, didReceive data: Data)
+    /// A challenge that `connection(_:didReceive:)` got was cancelled; the failure follows.
+    func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge)
 
-    /// A piece of the request's body has been handed to the network. Counts are in bytes and an estimate
-    /// (rule UC-41).
+    // MARK: The spellings of 2015
+
+    @available(*, deprecated, message: "Declare the error as `any Error`.")
+    func connection(_ connection: URLConnection, didFailWithError error: NSError)
+
+    @available(*, deprecated, renamed: "connection(_:willSendRequestFor:)")
     func connection(
-        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
-        totalBytesExpectedToWrite: Int)
+        _ connection: URLConnection,
+        willSendRequestForAuthenticationChallenge challenge: URLAuthenticationChallenge)
 
-    /// The load is complete; the last call (rule UC-18).
-    func connectionDidFinishLoading(_ connection: URLConnection)
+    @available(*, deprecated, renamed: "connection(_:didReceive:)")
+    func connection(
+        _ connection: URLConnection, didReceiveAuthenticationChallenge challenge: URLAuthenticationChallenge)
+
+    @available(*, deprecated, renamed: "connection(_:didCancel:)")
+    func connection(
+        _ connection: URLConnection, didCancelAuthenticationChallenge challenge: URLAuthenticationChallenge)
 }
+
+// A default of today's spelling calls that of 2015; a default of 2015 does what its rule says and, where it
+// matters, notes that nobody has implemented the method (rule UC-74).
 
 extension URLConnectionDelegate {
-    public func connection(_ connection: URLConnection, didFailWithError error: any Error) {}
-}
-
-extension URLConnectionDataDelegate {
-    public func connection(
-        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
-    ) -> URLRequest? {
-        request
+    public func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        // A URLError is no NSError object on Linux until it is made one.
+        OldSpellings.calls.didFail(self, connection, error as NSError)
     }
 
-    public func connection(_ connection: URLConnection, didReceive response: URLResponse) {}
-
-    public func connection(_ connection: URLConnection, didReceive data: Data) {}
+    public func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool { true }
 
     public func connection(
-        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
-        totalBytesExpectedToWrite: Int
-    ) {}
+        _ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge
+    ) {
+        OldSpellings.calls.willSendRequestFor(self, connection, challenge)
+    }
 
-    public func connectionDidFinishLoading(_ connection: URLConnection) {}
+    public func connection(
+        _ connection: URLConnection,
+        canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool {
+        connection.noteDefault(of: .canAuthenticate)
+        return true
+    }
+
+    public func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        OldSpellings.calls.didReceive(self, connection, challenge)
+    }
+
+    public func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge) {
+        OldSpellings.calls.didCancel(self, connection, challenge)
+    }
+
+    // MARK: The spellings of 2015
+
+    public func connection(_ connection: URLConnection, didFailWithError error: NSError) {}
+
+    public func connection(
+        _ connection: URLConnection,
+        willSendRequestForAuthenticationChallenge challenge: URLAuthenticationChallenge
+    ) {
+        connection.noteDefault(of: .willSendRequestForChallenge)
+    }
+
+    public func connection(
+        _ connection: URLConnection, didReceiveAuthenticationChallenge challenge: URLAuthenticationChallenge
+    ) {
+        connection.noteDefault(of: .didReceiveChallenge)
+    }
+
+    public func connection(
+        _ connection: URLConnection, didCancelAuthenticationChallenge challenge: URLAuthenticationChallenge
+    ) {}
 }

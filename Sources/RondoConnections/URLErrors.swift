@@ -16,7 +16,17 @@ enum LoadFailure: Error, Equatable {
     case unsupportedURL
     /// Foundation makes no response of this status.
     case unusableResponse(status: Int)
-    case bodyStreamUnsupported
+    /// The task that waited was cancelled.
+    case cancelled
+    /// The challenge was answered by cancelling it.
+    case authenticationCancelled
+    /// The body has to be sent again, and there is nothing to send it from.
+    case bodyStreamMissing
+    case bodyStreamFailed(NSError)
+    case bodyTooShort(announced: Int64, given: Int64)
+    case bodyTooLong(announced: Int64)
+    /// The file that a download is written to.
+    case file(URLError.Code, sentence: String, SystemError)
     case collectedTooMuch(Int)
     case noRunLoop
 }
@@ -84,12 +94,41 @@ enum URLErrors {
             )
         case .unsupportedURL:
             return (.unsupportedURL, "Only http and https URLs with a host can be loaded.", nil)
-        case .bodyStreamUnsupported:
+        case .cancelled:
+            return (.cancelled, "The load from \(host) was cancelled.", nil)
+        case .authenticationCancelled:
             return (
-                .requestBodyStreamExhausted,
-                "The body stream of the request to \(host) cannot be sent; hand the body over as httpBody.",
+                .userCancelledAuthentication, "\(host) asked for a credential, and the answer was to cancel.",
                 nil
             )
+        case .bodyStreamMissing:
+            return (
+                .requestBodyStreamExhausted,
+                "The body of the request to \(host) has to be sent again, and its stream was read already; "
+                    + "the delegate's connection(_:needNewBodyStream:) can give a new one.", nil
+            )
+        case .bodyStreamFailed(let error):
+            return (
+                .requestBodyStreamExhausted,
+                "The body stream of the request to \(host) failed: \(error.localizedDescription).", error
+            )
+        case .bodyTooShort(let announced, let given):
+            return (
+                .requestBodyStreamExhausted,
+                "The body stream of the request to \(host) ended after \(given) bytes; its Content-Length "
+                    + "says \(announced).", nil
+            )
+        case .bodyTooLong(let announced):
+            return (
+                .requestBodyStreamExhausted,
+                "The body stream of the request to \(host) holds more than the \(announced) bytes that its "
+                    + "Content-Length says.", nil
+            )
+        case .file(let code, let sentence, let cause):
+            let error = NSError(
+                domain: NSPOSIXErrorDomain, code: Int(cause.code),
+                userInfo: [NSLocalizedDescriptionKey: cause.description])
+            return (code, "\(sentence): \(cause).", error)
         case .noRunLoop:
             return (
                 .cannotLoadFromNetwork,

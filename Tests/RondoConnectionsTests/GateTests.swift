@@ -111,13 +111,14 @@ import Testing
         var mayRead = true
         for number in 1...5 {
             #expect(mayRead == (number <= 5))
-            mayRead = calls.add(.data(quarter), to: queue) { _ in
+            let adding = calls.add(.data(quarter), to: queue) { _ in
                 made.value += 1
                 if made.value == 3 {
                     half.open()
                     try? rest.wait()
                 }
             }
+            if case .queued(let mayReadOn) = adding { mayRead = mayReadOn }
         }
         #expect(!mayRead)
         #expect(!calls.mayRead)

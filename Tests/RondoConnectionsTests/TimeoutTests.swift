@@ -1,87 +1,120 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
-/// Idle time, and which time is not.
+/// Idle time, and which time is not. Time passes by a clock that the test holds: the server moves it.
 @Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
-    private static func request(_ server: TestServer, timeout: TimeInterval) -> URLRequest {
+    private static func request(_ server: TestServer, timeout: TimeInterval = 60) -> URLRequest {
         var request = URLRequest(url: server.url())
         request.timeoutInterval = timeout
         return request
     }
 
+    /// Loads on a loop whose clock is `clock`.
+    private static func load(_ request: URLRequest, by clock: ManualClock, recorder: Recorder) throws {
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            _ = URLConnection(request: request, delegate: recorder)
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(ended == .finished)
+    }
+
+    /// Lets more than the timeout pass, as often as it takes: time that passes before the loop has noted its
+    /// last progress does not count.
+    private static func advance(_ clock: ManualClock, until recorder: Recorder) {
+        while !recorder.isDone {
+            clock.advance(by: 60.1)
+            sched_yield()
+        }
+    }
+
     @Test func `UC-58 a server that sends nothing fails the load with timedOut`() throws {
-        let server = try TestServer { peer in peer.waitForEnd() }
-        let recorder = try load(Self.request(server, timeout: 0.3))
+        let clock = ManualClock(advancesAutomatically: false)
+        let recorder = Recorder()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            Self.advance(clock, until: recorder)
+            peer.waitForEnd()
+        }
+        try Self.load(Self.request(server), by: clock, recorder: recorder)
         #expect(recorder.calls == ["fail -1001"])
         #expect(recorder.error?.code == .timedOut)
         #expect(recorder.error?.localizedDescription.contains("127.0.0.1") == true)
     }
 
     @Test func `UC-58 a server that stops in the middle fails the load with timedOut`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let half = Latch()
+        let recorder = Recorder { call, _ in if call == .data { half.open() } }
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+            try half.wait()
+            Self.advance(clock, until: recorder)
             peer.waitForEnd()
         }
-        let recorder = try load(Self.request(server, timeout: 0.3))
+        try Self.load(Self.request(server), by: clock, recorder: recorder)
         #expect(recorder.calls == ["response 200", "data", "fail -1001"])
     }
 
     @Test func `UC-58 every progress restarts the idle time`() throws {
-        // Longer than the timeout altogether, but never at once; the margin is for slow machines.
+        let clock = ManualClock(advancesAutomatically: false)
+        let seen = Box(0)
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
-            for _ in 0..<10 {
-                usleep(200_000)
+            for count in 1...10 {
+                // Longer than the timeout altogether, but never at once.
+                clock.advance(by: 50)
                 try peer.send("x")
+                try waitFor("a piece") { seen.value == count ? () : nil }
             }
             peer.waitForEnd()
         }
-        let recorder = try load(Self.request(server, timeout: 1.5))
+        let recorder = Recorder { call, _ in if call == .data { seen.mutate { $0 += 1 } } }
+        try Self.load(Self.request(server), by: clock, recorder: recorder)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    /// Runs elsewhere for longer than the timeout in the middle of a load, which goes on afterwards.
+    private static func away(_ elsewhere: @escaping @Sendable (RunLoop, ManualClock) -> Void) throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let answer = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try answer.wait()
+            try peer.respond(body: "patient")
+            peer.waitForEnd()
+        }
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            clock.attach(to: loop)
+            _ = URLConnection(request: Self.request(server), delegate: recorder)
+            while server.requests.isEmpty {
+                _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+            }
+            elsewhere(loop, clock)
+            // Back in default the answer is still to come, and the timer is due.
+            for _ in 0..<10 { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+            answer.open()
+            _ = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
     @Test func `UC-58 time in other modes is not counted`() throws {
-        let answer = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try answer.wait()
-            try peer.respond(body: "patient")
-            peer.waitForEnd()
+        try Self.away { loop, clock in
+            let timer = Timer(timeInterval: 100, repeats: false) { _ in }
+            loop.add(timer, forMode: .tracking)
+            clock.advance(by: 200)
+            _ = loop.run(in: .tracking, for: 0, returnAfterSourceHandled: false)
         }
-        let recorder = Recorder()
-        try onLoopThread { loop in
-            _ = URLConnection(request: Self.request(server, timeout: 2), delegate: recorder)
-            #expect(loop.run { server.requests.count == 1 })
-            // Longer than the timeout; and back in default the answer is still to come.
-            loop.runInVain(.tracking, for: 2.5)
-            loop.runInVain(.default, for: 0.2)
-            answer.open()
-            loop.runOut()
-        }
-        #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
     @Test func `UC-58 time in which the loop does not run is not counted`() throws {
-        let answer = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try answer.wait()
-            try peer.respond(body: "patient")
-            peer.waitForEnd()
-        }
-        let recorder = Recorder()
-        try onLoopThread { loop in
-            _ = URLConnection(request: Self.request(server, timeout: 2), delegate: recorder)
-            #expect(loop.run { server.requests.count == 1 })
-            usleep(2_500_000)
-            loop.runInVain(.default, for: 0.2)
-            answer.open()
-            loop.runOut()
-        }
-        #expect(recorder.calls == ["response 200", "data", "finish"])
+        try Self.away { _, clock in clock.advance(by: 200) }
     }
 
     /// What came over TLS meanwhile is looked at before the clock as well, and is not lost by the look.
@@ -106,20 +139,23 @@ import Testing
         // One thread tells it, while this one waits.
         nonisolated(unsafe) let stranger = server
         let recorders = (0..<4).map { _ in Recorder() }
+        let clock = ManualClock(advancesAutomatically: false)
         try onLoopThread { loop in
-            var request = URLRequest(url: url("https://localhost:\(port)/"))
-            request.timeoutInterval = 2
+            clock.attach(to: loop)
             for recorder in recorders {
                 let connection = URLConnection(
-                    request: request, delegate: recorder, startImmediately: false)
+                    request: URLRequest(url: url("https://localhost:\(port)/")), delegate: recorder,
+                    startImmediately: false)
                 connection?.trustTestAuthority()
                 connection?.start()
             }
-            #expect(loop.run { recorders.allSatisfy { $0.response != nil } })
+            while !recorders.allSatisfy({ $0.response != nil }) {
+                _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+            }
             stranger.tell("go")
             // Timers and sockets are due together when default runs again.
-            loop.runInVain(.tracking, for: 2.5)
-            _ = loop.run(in: .default, for: 20, returnAfterSourceHandled: false)
+            clock.advance(by: 100)
+            _ = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
         for recorder in recorders {
             #expect(recorder.calls == ["response 200", "data", "finish"])
@@ -129,38 +165,39 @@ import Testing
     }
 
     @Test func `UC-58 a delegate that takes its time is not timed out for it`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
         let server = try TestServer { peer in
             _ = try peer.readRequest()
             try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n")
             try peer.send(longText(400_000))
             peer.waitForEnd()
         }
-        let recorder = Recorder { call, _ in if call == .response { usleep(600_000) } }
-        try load(Self.request(server, timeout: 0.3), recorder: recorder)
+        let recorder = Recorder { call, _ in if call == .response { clock.advance(by: 100) } }
+        try Self.load(Self.request(server), by: clock, recorder: recorder)
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
-    /// A mode named twice, or two loops that run at the same time, do not make the time pass faster.
+    /// A mode that is named twice does not make the time pass faster.
     @Test func `UC-58 time that several places run at once counts once`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
         let server = try TestServer { peer in
             _ = try peer.readRequest()
-            usleep(1_200_000)
+            clock.advance(by: 50)
             try peer.respond(body: "in time")
             peer.waitForEnd()
         }
         let recorder = Recorder()
-        let loaders = (0..<3).map { RunLoopThread(name: "loader \($0)") }
-        let connection = URLConnection(
-            request: Self.request(server, timeout: 2), delegate: recorder, startImmediately: false)
-        for loader in loaders {
-            let loop = loader.start()
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            let connection = URLConnection(
+                request: Self.request(server), delegate: recorder, startImmediately: false)
             for mode in [RunLoop.Mode.default, .common, .tracking] {
                 connection?.schedule(in: loop, forMode: mode)
             }
+            connection?.start()
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
-        connection?.start()
-        try waitFor("the end of the load") { recorder.isDone ? () : nil }
-        for loader in loaders { loader.stop() }
+        #expect(ended == .finished)
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 }

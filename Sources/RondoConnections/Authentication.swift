@@ -1,0 +1,199 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+// Who asks: the challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
+//
+// A 401 names ways to say who one is, in protection spaces. They are gone through from the strongest on. For
+// each, what was sent last has failed, if it was for the same space; then the delegate, the URL and the
+// storage are looked at for another credential, in the order of the rules. Rejecting a space goes on to the
+// next. What was once accepted is sent with every further request of the load to that server.
+
+/// Challenges and credentials of one side, a server or a proxy: decisions only.
+struct Authentication {
+    /// Where a credential came from, which decides whether it may be tried without asking.
+    enum Origin: Equatable {
+        case url, storage, delegate
+    }
+
+    /// The question of one challenge, and what is known of the answer.
+    struct Question {
+        let challenge: AnswerableChallenge
+        let space: URLProtectionSpace
+        /// The one that has failed before, or else the one that would be tried.
+        let proposed: URLCredential?
+        let failures: Int
+        /// May be used without asking anybody.
+        let silent: (credential: URLCredential, origin: Origin)?
+    }
+
+    enum Step {
+        /// The same credential once more: only its nonce was too old.
+        case repeatAnswer
+        case ask(Question)
+        /// Nobody knows an answer.
+        case giveUp
+    }
+
+    private struct Space: Hashable {
+        let realm: String
+        let method: String
+    }
+
+    private enum Session {
+        case basic(String)
+        case digest(DigestSession)
+    }
+
+    /// What is being sent, and was not refused yet.
+    private struct Current {
+        var space: Space
+        var protectionSpace: URLProtectionSpace
+        var credential: URLCredential
+        var origin: Origin
+        var session: Session
+        var lastAnswer: DigestSession.Answer?
+    }
+
+    private var current: Current?
+    private var failures: [Space: (count: Int, credential: URLCredential)] = [:]
+    private var rejected: Set<Space> = []
+    /// Sources that have had their chance in a space.
+    private var tried: [Space: [Origin]] = [:]
+    /// The challenges that are being gone through.
+    private var open: [AnswerableChallenge] = []
+
+    // MARK: - Challenged
+
+    /// A response with these challenges has come.
+    ///
+    /// - Parameters:
+    ///   - makeSpace: The protection space of a realm and a method.
+    ///   - candidates: The credential of the URL, and that of the storage, for a space.
+    mutating func challenged(
+        by values: [String], makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
+        candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
+    ) -> Step {
+        open = AnswerableChallenge.strongestFirst(Challenge.challenges(in: values))
+        if let refused = current {
+            current = nil
+            if renew(refused) { return .repeatAnswer }
+            let count = failures[refused.space]?.count ?? 0
+            failures[refused.space] = (count + 1, refused.credential)
+        }
+        return next(makeSpace: makeSpace, candidates: candidates)
+    }
+
+    /// The server only wants another nonce (RFC 7616 §3.3, `stale`): the user need not be asked again.
+    private mutating func renew(_ refused: Current) -> Bool {
+        guard case .digest = refused.session else { return false }
+        for challenge in open {
+            guard case .digest(let digest) = challenge, digest.isStale,
+                Self.space(of: challenge) == refused.space,
+                let session = Self.session(for: challenge, refused.credential)
+            else { continue }
+            var renewed = refused
+            renewed.session = session
+            renewed.lastAnswer = nil
+            current = renewed
+            return true
+        }
+        return false
+    }
+
+    /// The first challenge that was not rejected.
+    mutating func next(
+        makeSpace: (_ realm: String, _ method: String) -> URLProtectionSpace,
+        candidates: (URLProtectionSpace) -> [(URLCredential, Origin)]
+    ) -> Step {
+        open.removeAll { rejected.contains(Self.space(of: $0)) }
+        guard let challenge = open.first else { return .giveUp }
+        let space = Self.space(of: challenge)
+        let protectionSpace = makeSpace(space.realm, space.method)
+        let silent = candidates(protectionSpace).first { _, origin in
+            !(tried[space] ?? []).contains(origin)
+        }
+        let failure = failures[space]
+        return .ask(
+            Question(
+                challenge: challenge, space: protectionSpace,
+                proposed: failure?.credential ?? silent?.0, failures: failure?.count ?? 0,
+                silent: silent.map { (credential: $0.0, origin: $0.1) }))
+    }
+
+    /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme.
+    mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
+        let space = Self.space(of: question.challenge)
+        tried[space, default: []].append(origin)
+        guard let session = Self.session(for: question.challenge, credential) else { return false }
+        current = Current(
+            space: space, protectionSpace: question.space, credential: credential, origin: origin,
+            session: session)
+        return true
+    }
+
+    mutating func reject(_ question: Question) { rejected.insert(Self.space(of: question.challenge)) }
+
+    // MARK: - Answering
+
+    /// The value of Authorization, or Proxy-Authorization, for a request; nil if there is nothing to say.
+    ///
+    /// - Parameter body: The whole body, if it is in memory: some servers want it protected as well.
+    mutating func fieldValue(method: String, target: String, body: Data?) -> String? {
+        guard var current else { return nil }
+        switch current.session {
+        case .basic(let value):
+            return value
+        case .digest(var session):
+            let hash = session.challenge.algorithm.hash
+            let bodyHash = session.needsBodyHash ? body.flatMap { hash.hexadecimal(of: $0) } : nil
+            let answer = try? session.answer(method: method, target: target, bodyHash: bodyHash)
+            current.session = .digest(session)
+            current.lastAnswer = answer
+            self.current = current
+            return answer?.fieldValue
+        }
+    }
+
+    /// A response has come that is no challenge: what was sent is good.
+    ///
+    /// - Parameter info: The value of Authentication-Info, or Proxy-Authentication-Info.
+    /// - Returns: What is worth storing: a credential that the delegate gave.
+    mutating func accepted(info: String?) -> (space: URLProtectionSpace, credential: URLCredential)? {
+        guard var current else { return nil }
+        if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
+            // Whether the server knows the password too is not for us to insist on: most do not say.
+            _ = session.received(info, to: answer)
+            current.session = .digest(session)
+        }
+        let isNew = current.origin == .delegate
+        // Stored once.
+        if isNew { current.origin = .storage }
+        self.current = current
+        return isNew ? (current.protectionSpace, current.credential) : nil
+    }
+
+    /// The load goes to another server.
+    mutating func leftOrigin() { self = Authentication() }
+
+    var isIdle: Bool { current == nil }
+
+    // MARK: - Schemes
+
+    private static func space(of challenge: AnswerableChallenge) -> Space {
+        switch challenge {
+        case .basic: Space(realm: challenge.realm, method: NSURLAuthenticationMethodHTTPBasic)
+        case .digest: Space(realm: challenge.realm, method: NSURLAuthenticationMethodHTTPDigest)
+        }
+    }
+
+    private static func session(for challenge: AnswerableChallenge, _ credential: URLCredential) -> Session? {
+        guard let user = credential.user, let password = credential.password else { return nil }
+        switch challenge {
+        case .basic:
+            return (try? BasicAuthentication(user: user, password: password)).map { .basic($0.fieldValue) }
+        case .digest(let digest):
+            return (try? DigestSession(digest, user: user, password: password)).map { .digest($0) }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+internal import RondoCore
+
+/// Keeps the bytes of a body that were sent, in case they have to be sent again (rule UC-40): in memory while
+/// they are few, then in a file without a name, which the kernel removes with its descriptor.
+final class BodySpool {
+    /// Bytes that are kept in memory.
+    static let maximumInMemory = 256 * 1024
+    /// Bytes that are kept at all. A body that is longer is sent, but cannot be sent again.
+    static let maximum: Int64 = 64 << 30
+
+    private(set) var count: Int64 = 0
+    private var memory: [UInt8] = []
+    private var descriptor: Int32 = -1
+
+    deinit { if descriptor >= 0 { _ = close(descriptor) } }
+
+    var isOnDisk: Bool { descriptor >= 0 }
+
+    /// Keeps `bytes` behind what is there.
+    ///
+    /// - Throws: What the disk says, or `EFBIG` past the maximum; what was kept is of no use then.
+    func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        guard count + Int64(bytes.count) <= Self.maximum else { throw SystemError("write", code: EFBIG) }
+        if descriptor < 0, memory.count + bytes.count <= Self.maximumInMemory {
+            memory.append(contentsOf: bytes)
+        } else {
+            if descriptor < 0 { try moveToDisk() }
+            try write(bytes)
+        }
+        count += Int64(bytes.count)
+    }
+
+    /// Copies what is kept from `offset` on.
+    ///
+    /// - Returns: How many bytes; 0 at the end.
+    func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+        guard descriptor >= 0 else {
+            let length = min(buffer.count, memory.count - Int(offset))
+            memory.withUnsafeBytes { memory in
+                let piece = memory[Int(offset)..<Int(offset) + length]
+                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
+            }
+            return length
+        }
+        let room = Int(min(Int64(buffer.count), count - offset))
+        return try systemCall("pread") { pread(descriptor, buffer.baseAddress, room, off_t(offset)) }
+    }
+
+    private func moveToDisk() throws(SystemError) {
+        descriptor = try Self.unnamedFile()
+        let kept = memory
+        memory = []
+        let failure = kept.withUnsafeBytes { bytes in
+            Result { () throws(SystemError) in try write(bytes) }
+        }
+        try failure.get()
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let written = try systemCall("write") {
+                Foundation.write(descriptor, piece.baseAddress, piece.count)
+            }
+            rest = rest.dropFirst(written)
+        }
+    }
+
+    /// In `TMPDIR`, else where large temporary files belong: `/tmp` is in memory on many systems.
+    private static func unnamedFile() throws(SystemError) -> Int32 {
+        let chosen = ProcessInfo.processInfo.environment["TMPDIR"]
+        let folder = chosen ?? (access("/var/tmp", W_OK) == 0 ? "/var/tmp" : NSTemporaryDirectory())
+        let path = "\(folder)/rondo-body-\(UUID().uuidString)"
+        let descriptor = try systemCall("open") {
+            open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(0o600))
+        }
+        unlink(path)
+        return descriptor
+    }
+}

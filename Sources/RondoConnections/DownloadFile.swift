@@ -1,0 +1,101 @@
+internal import RondoCore
+internal import Synchronization
+
+/// A file that is being written; closed when released, and removed then if it is a temporary one.
+final class DownloadFile: Sendable {
+    let path: String
+    private let isTemporary: Bool
+    private let descriptor: Mutex<Int32>
+
+    /// Names tried with a number appended, before giving up.
+    private static let maximumNumber = 10_000
+
+    init(path: String, allowOverwrite: Bool) throws(SystemError) {
+        isTemporary = false
+        let mode: mode_t = 0o666
+        if allowOverwrite {
+            descriptor = Mutex(
+                try systemCall("open") { open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode) })
+            self.path = path
+            return
+        }
+        var candidate = path
+        var number = 1
+        while true {
+            do throws(SystemError) {
+                let opened = try systemCall("open") {
+                    open(candidate, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+                }
+                descriptor = Mutex(opened)
+                self.path = candidate
+                return
+            } catch {
+                guard error.code == EEXIST, number < Self.maximumNumber else { throw error }
+                number += 1
+                candidate = Self.numbered(path, number)
+            }
+        }
+    }
+
+    /// A file in the temporary directory, that is gone with this object.
+    init() throws(SystemError) {
+        isTemporary = true
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("rondo-download-\(UUID().uuidString)").path
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        descriptor = Mutex(try systemCall("open") { open(path, flags, mode_t(0o600)) })
+        self.path = path
+    }
+
+    deinit {
+        try? close()  // nobody is left to be told
+        if isTemporary { unlink(path) }
+    }
+
+    var url: URL { URL(fileURLWithPath: path) }
+
+    /// "picture-2.png" for "picture.png".
+    private static func numbered(_ path: String, _ number: Int) -> String {
+        let url = URL(fileURLWithPath: path)
+        let suffix = url.pathExtension.isEmpty ? "" : ".\(url.pathExtension)"
+        let stem = url.deletingPathExtension().lastPathComponent
+        return url.deletingLastPathComponent().appendingPathComponent("\(stem)-\(number)\(suffix)").path
+    }
+
+    func write(_ data: Data) throws(SystemError) {
+        // Under the lock: a cancel on another thread closes the descriptor.
+        let failure = descriptor.withLock { descriptor -> SystemError? in
+            guard descriptor >= 0 else { return nil }
+            return data.withUnsafeBytes { Self.write($0, to: descriptor) }
+        }
+        if let failure { throw failure }
+    }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> SystemError? {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            do throws(SystemError) {
+                let piece = UnsafeRawBufferPointer(rebasing: rest)
+                rest = rest.dropFirst(
+                    try systemCall("write") { Foundation.write(descriptor, piece.baseAddress, piece.count) })
+            } catch {
+                return error
+            }
+        }
+        return nil
+    }
+
+    func close() throws(SystemError) {
+        let descriptor = descriptor.withLock { descriptor in
+            defer { descriptor = -1 }
+            return descriptor
+        }
+        // Not retried on EINTR: Linux has given the number back already.
+        if descriptor >= 0, Foundation.close(descriptor) == -1 { throw SystemError("close", code: errno) }
+    }
+
+    func discard(deleting: Bool = true) {
+        if deleting { unlink(path) }
+        try? close()  // what is given up need not be whole
+    }
+}

@@ -1,0 +1,196 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+// A challenge from the response that it came with to the credential that answers it, or to nobody's knowing
+// one. While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47).
+
+/// A challenge that waits for its answer.
+struct OpenChallenge {
+    let question: Authentication.Question
+    let isProxy: Bool
+    /// Answers to challenges before it are no answers to this one.
+    let number: Int
+    /// The delegate got it by the older method, and is told when it is cancelled. (The challenge itself is
+    /// not kept: its end is how its sender learns that nobody will answer.)
+    var isForOlderMethod = false
+}
+
+extension Loader {
+    /// The response `head` asks who asks.
+    func authenticate(_ head: ResponseHead) {
+        let isProxy = head.status == 407
+        exchange?.pause()
+        let values = head.fields.values(for: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
+        let step = withAuthentication(isProxy) { authentication in
+            authentication.challenged(
+                by: values, makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
+                candidates: { candidates(for: $0, isProxy: isProxy) })
+        }
+        failureHead = head
+        go(step, isProxy: isProxy)
+    }
+
+    private func withAuthentication<Result>(
+        _ isProxy: Bool, _ body: (inout Authentication) -> Result
+    ) -> Result {
+        isProxy ? body(&proxyAuthentication) : body(&serverAuthentication)
+    }
+
+    private func go(_ step: Authentication.Step, isProxy: Bool) {
+        switch step {
+        case .repeatAnswer: perform(state.authenticated())
+        case .giveUp: continueWithoutCredential()
+        case .ask(let question): ask(question, isProxy: isProxy)
+        }
+    }
+
+    private func ask(_ question: Authentication.Question, isProxy: Bool) {
+        challengeCount += 1
+        let number = challengeCount
+        openChallenge = OpenChallenge(question: question, isProxy: isProxy, number: number)
+        let sender = ChallengeSender { [weak self] response in
+            guard let self else { return }
+            shared.withLock { $0.challengeResponses.append((number, response)) }
+            wakeUp()
+        }
+        let response = failureHead.flatMap { head in
+            state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
+        }
+        let challenge = URLAuthenticationChallenge(
+            protectionSpace: question.space, proposedCredential: question.proposed,
+            previousFailureCount: question.failures, failureResponse: response, error: nil, sender: sender)
+        deliver(.challenge(challenge, silent: question.silent?.credential, isTrust: false))
+    }
+
+    /// What the delegate's method has made of the challenge.
+    func answeredChallenge(_ answer: DelegateCall.ChallengeAnswer) {
+        switch answer {
+        case .taken: break
+        case .takenByOlderMethod: openChallenge?.isForOlderMethod = true
+        case .useSilently, .performDefaultHandling: respond(.performDefaultHandling)
+        }
+        takeChallengeResponses()
+    }
+
+    /// What the sender of the open challenge was told meanwhile.
+    func takeChallengeResponses() {
+        let responses = shared.withLock { shared in
+            defer { shared.challengeResponses = [] }
+            return shared.challengeResponses
+        }
+        for (number, response) in responses where number == openChallenge?.number { respond(response) }
+    }
+
+    private func respond(_ response: ChallengeResponse) {
+        guard let open = openChallenge else { return }
+        openChallenge = nil
+        switch response {
+        case .use(let credential):
+            use(credential, from: .delegate, for: open)
+        case .performDefaultHandling:
+            guard let silent = open.question.silent else { return continueWithoutCredential() }
+            use(silent.credential, from: silent.origin, for: open)
+        case .continueWithout:
+            continueWithoutCredential()
+        case .cancel(let challenge):
+            if open.isForOlderMethod { deliver(.didCancel(challenge)) }
+            perform(state.failed(.authenticationCancelled))
+        case .rejectProtectionSpace:
+            let step = withAuthentication(open.isProxy) { authentication in
+                authentication.reject(open.question)
+                return authentication.next(
+                    makeSpace: { protectionSpace($0, $1, isProxy: open.isProxy) },
+                    candidates: { candidates(for: $0, isProxy: open.isProxy) })
+            }
+            go(step, isProxy: open.isProxy)
+        }
+    }
+
+    private func use(_ credential: URLCredential, from origin: Authentication.Origin, for open: OpenChallenge)
+    {
+        let canBeSent = withAuthentication(open.isProxy) {
+            $0.use(credential, from: origin, for: open.question)
+        }
+        // A credential without name or password is none.
+        if canBeSent { perform(state.authenticated()) } else { continueWithoutCredential() }
+    }
+
+    /// The response to the challenge is the result (rule UC-48).
+    private func continueWithoutCredential() { perform(state.notAuthenticated()) }
+
+    // MARK: - Spaces and credentials
+
+    private func protectionSpace(_ realm: String, _ method: String, isProxy: Bool) -> URLProtectionSpace {
+        let url = state.request.url
+        let scheme = url?.scheme?.lowercased() ?? "http"
+        if isProxy, let proxy = exchange?.link.key.proxy {
+            let isHTTPS = scheme == "https"
+            return URLProtectionSpace(
+                proxyHost: proxy.host, port: proxy.port,
+                type: isHTTPS ? NSURLProtectionSpaceHTTPSProxy : NSURLProtectionSpaceHTTPProxy, realm: realm,
+                authenticationMethod: method)
+        }
+        return URLProtectionSpace(
+            host: url?.host ?? "", port: url?.port ?? (scheme == "https" ? 443 : 80), protocol: scheme,
+            realm: realm, authenticationMethod: method)
+    }
+
+    private func candidates(
+        for space: URLProtectionSpace, isProxy: Bool
+    ) -> [(URLCredential, Authentication.Origin)] {
+        var candidates: [(URLCredential, Authentication.Origin)] = []
+        if isProxy {
+            if let proxy = exchange?.link.key.proxy, let credential = proxy.credential {
+                candidates.append((credential, .url))
+            }
+        } else if let url = state.request.url, let credential = Self.credential(of: url) {
+            candidates.append((credential, .url))
+        }
+        if usesCredentialStorage ?? true, let stored = StoredCredentials.defaultCredential(for: space) {
+            candidates.append((stored, .storage))
+        }
+        return candidates
+    }
+
+    /// User and password in a URL.
+    static func credential(of url: URL) -> URLCredential? {
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user,
+            !user.isEmpty
+        else { return nil }
+        return URLCredential(user: user, password: parts.password ?? "", persistence: .none)
+    }
+
+    // MARK: - With a request and after a response
+
+    /// The fields that say who asks.
+    func authenticationFields(
+        method: String, target: String, body: Data?
+    ) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        if !serverAuthentication.isIdle,
+            let value = serverAuthentication.fieldValue(method: method, target: target, body: body)
+        {
+            fields.append(("Authorization", value))
+        }
+        return fields
+    }
+
+    /// A response that is no challenge has come.
+    func noteAcceptance(_ head: ResponseHead) {
+        if head.status != 401, !serverAuthentication.isIdle {
+            let info = head.fields.values(for: "Authentication-Info").first
+            store(serverAuthentication.accepted(info: info))
+        }
+        if head.status != 407, !proxyAuthentication.isIdle {
+            let info = head.fields.values(for: "Proxy-Authentication-Info").first
+            store(proxyAuthentication.accepted(info: info))
+        }
+    }
+
+    private func store(_ accepted: (space: URLProtectionSpace, credential: URLCredential)?) {
+        guard let accepted, usesCredentialStorage ?? true else { return }
+        StoredCredentials.store(accepted.credential, for: accepted.space)
+    }
+}

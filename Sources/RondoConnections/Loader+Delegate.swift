@@ -1,0 +1,65 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+extension Loader {
+    /// Calls the delegate, at once on this loop's thread or by its queue. What was decided before may be
+    /// otherwise afterwards: the delegate can cancel.
+    ///
+    /// - Returns: Whether the call goes by the queue, and the loop goes on when it was made.
+    @discardableResult
+    func deliver(_ call: DelegateCall) -> Bool {
+        guard let connection, let delegate = connection.delegate else { return false }
+        let queue = connection.delegateQueue
+        if queue != nil || hasQueuedCalls {
+            hasQueuedCalls = true
+            let adding = calls.add(call, to: queue) { [self] call in makeQueued(call, to: connection) }
+            if case .queued(let mayRead) = adding {
+                if !mayRead { exchange?.pause() }
+                return true
+            }
+        }
+        let answer = call.make(to: delegate, of: connection)
+        if connection.isCancelled {
+            tearDown()
+        } else if call.isQuestion {
+            take(answer)
+        }
+        return false
+    }
+
+    /// On the delegate queue.
+    private func makeQueued(_ call: DelegateCall, to connection: URLConnection) {
+        guard let delegate = connection.delegate else { return }
+        let answer = call.make(to: delegate, of: connection)
+        if call.isTerminal {
+            shared.withLock { $0.isOver = true }
+            enter { leave() }
+        } else if call.isQuestion {
+            shared.withLock { $0.answer = answer }
+            wakeUp()
+        } else if calls.mayRead {
+            // The loop goes on where it waited for the delegate.
+            wakeUp()
+        }
+    }
+
+    /// Goes on with what the delegate has said.
+    func take(_ answer: DelegateCall.Answer) {
+        switch answer {
+        case .none, .cached:
+            break
+        case .challenge(let answer):
+            answeredChallenge(answer)
+        case .request(let request):
+            perform(state.answered(request))
+        case .usesStorage(let uses):
+            usesCredentialStorage = uses
+            perform(state.begin())
+        case .bodyStream(let stream):
+            answeredBodyStream(.some(stream))
+        case .noBodyStreamMethod:
+            answeredBodyStream(.none)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+extension Loader {
+    /// Times that a request is sent again because the connection that it went over broke before anything was
+    /// heard of the server.
+    static var maximumRetries: Int { 1 }
+
+    /// Sends `request` with its body, over a kept connection or a new one.
+    func exchange(_ request: URLRequest, body: BodyStream?, mayReuse: Bool) {
+        guard let connection else { return }
+        let outgoing: OutgoingRequest
+        do throws(LoadFailure) {
+            outgoing = try OutgoingRequest(
+                request, stream: body, omittedFields: connection.configuration.omittedFields
+            ) { [self] target in
+                authenticationFields(
+                    method: request.httpMethod ?? "GET", target: target,
+                    body: body == nil ? request.httpBody ?? Data() : nil)
+            }
+        } catch {
+            return perform(state.failed(error))
+        }
+        guard let url = request.url, let host = url.host else {
+            return perform(state.failed(.unsupportedURL))
+        }
+        body?.open(in: places)
+        let isSecure = url.scheme?.lowercased() == "https"
+        let key = PoolKey(
+            host: host, port: url.port ?? (isSecure ? 443 : 80),
+            tls: isSecure ? connection.configuration.tls : nil)
+        let link: HTTPLink
+        if mayReuse, let kept = Pool.shared.take(for: key) {
+            link = kept
+            connection.report(.reusing(address: kept.channel.remoteAddress?.description ?? key.host))
+        } else {
+            link = HTTPLink(
+                SocketChannel(SocketChannel.Configuration(host: key.host, port: key.port, tls: key.tls)),
+                key: key)
+        }
+        // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
+        // then.
+        let channel = ObjectIdentifier(link.channel)
+        link.channel.label = connection.label
+        link.channel.gate = { [weak self] body in
+            self?.enter {
+                if let exchange = self?.exchange, ObjectIdentifier(exchange.link.channel) == channel {
+                    body()
+                }
+            }
+        }
+        for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
+        let exchange = HTTPExchange(outgoing, over: link) { [weak self] event in self?.received(event) }
+        self.exchange = exchange
+        shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
+        exchange.begin()
+    }
+
+    private func received(_ event: HTTPExchange.Event) {
+        switch event {
+        // That our side waits is no sign of the server's life.
+        case .waitsForBody: return waitForBody()
+        case .waitsForGoAhead: return waitForGoAhead()
+        default: take(event)
+        }
+        // Afterwards: the time that the delegate takes is not the server's.
+        progressedAt = now
+    }
+
+    private func take(_ event: HTTPExchange.Event) {
+        switch event {
+        case .diagnostic(let diagnostic):
+            connection?.report(diagnostic)
+        case .waitsForBody, .waitsForGoAhead:
+            break
+        case .mayGoAhead:
+            stopGoAheadTimer()
+        case .sent(let bytes, let total, let expected):
+            deliver(.sent(bytes, total: total, expected: expected))
+        case .head(let head, let bodyLength):
+            stopGoAheadTimer()
+            noteAcceptance(head)
+            let isHoldingBackBody = exchange?.isWaitingForGoAhead ?? false
+            perform(state.received(head, bodyLength: bodyLength, isHoldingBackBody: isHoldingBackBody))
+        case .body(let data):
+            guard state.deliversBody else { return }
+            receivedBody(data)
+            if shared.withLock({ $0.isHeldBack }) { exchange?.pause() }
+        case .end:
+            disposeOfExchange()
+            perform(state.bodyEnded())
+        case .failed(let failure):
+            let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
+            disposeOfExchange()
+            if mayBeSentAgain, retries < Self.maximumRetries {
+                // The kept connection turned out dead: the same request on one of its own, and nobody
+                // notices.
+                retries += 1
+                send(state.request, mayReuse: false)
+            } else {
+                perform(state.failed(failure))
+            }
+        }
+    }
+
+    private func receivedBody(_ data: Data) {
+        guard let file else {
+            deliver(.data(data))
+            return
+        }
+        do throws(SystemError) {
+            try file.write(data)
+        } catch {
+            return perform(
+                state.failed(
+                    .file(.cannotWriteToFile, sentence: "The file \(file.path) could not be written", error)))
+        }
+        fileLength += Int64(data.count)
+        deliver(.wrote(data.count, total: fileLength, expected: expectedFileLength))
+    }
+
+    /// The file that a download delegate gets (rule UC-67).
+    ///
+    /// - Returns: False if there is none, and the load has failed.
+    func openFile(expecting length: Int64?) -> Bool {
+        do throws(SystemError) {
+            file = try DownloadFile()
+            fileLength = 0
+            expectedFileLength = max(0, length ?? 0)
+            return true
+        } catch {
+            let sentence = "A file could not be created in \(NSTemporaryDirectory())"
+            perform(state.failed(.file(.cannotCreateFile, sentence: sentence, error)))
+            return false
+        }
+    }
+
+    /// Keeps the connection to the server if it can serve another request, or closes it.
+    func disposeOfExchange() {
+        isWaitingForBody = false
+        stopGoAheadTimer()
+        guard let exchange else { return }
+        self.exchange = nil
+        shared.withLock { $0.channel = nil }
+        exchange.discardRest()
+        let channel = exchange.link.channel
+        // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
+        channel.gate = { _ in }
+        if exchange.isReusable {
+            // Who was turned away from this load has silenced it; the next one has to hear it.
+            channel.resumeInterest()
+            Pool.shared.keep(exchange.link)
+        } else {
+            let wasOpen = channel.isOpen
+            channel.close()
+            if wasOpen { connection?.report(.closed(reason: "the connection cannot serve another request")) }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+// Idle time (rule UC-58). Time outside the scheduled modes is not held against the load, and time that
+// several loops ran at once counts once; what has come is looked at before the clock is.
+
+extension Loader {
+    var now: Moment {
+        Moment(running: nanosecondsRun, clock: LoopClock.now)
+    }
+
+    private var nanosecondsRun: Int64 {
+        guard places.count > 1 else {
+            return places.reduce(0) { sum, place in
+                place.loop.modes(named: place.mode).reduce(sum) { $0 + place.loop.nanosecondsRun(in: $1) }
+            }
+        }
+        // A mode may be among the places twice, by its own name and by the common one.
+        let modes = Set(
+            places.flatMap { place in
+                place.loop.modes(named: place.mode).map { Place(loop: place.loop, mode: $0) }
+            })
+        return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode) }
+    }
+
+    /// Seconds until the load has been idle for too long.
+    var timeLeft: TimeInterval {
+        // What is there is looked at before the clock, and what the delegate keeps back is not the server's
+        // fault.
+        if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
+        let now = now
+        let running = Double(now.running - progressedAt.running) / 1e9
+        return timeout - min(running, now.clock.seconds(since: progressedAt.clock))
+    }
+
+    func startIdleTimer() {
+        idleTimer = PlaceTimer(places, after: timeout, repeats: true) { [weak self] in
+            guard let self else { return }
+            // Who is turned away at the gate leaves it for the turn that follows.
+            shared.withLock { _ = $0.alarms.insert(.idle) }
+            enter {
+                let mustLook = self.shared.withLock { $0.alarms.remove(.idle) != nil }
+                if mustLook { self.lookAtTheClock() }
+            }
+        }
+    }
+
+    func lookAtTheClock() {
+        let left = timeLeft
+        if left > 0 {
+            idleTimer?.move(to: left)
+        } else {
+            // Told by the source: a delivery is a handled source, which no timer is (rule UC-72).
+            timeIsUp = true
+            wakeUp()
+        }
+    }
+
+    func stopTimers() {
+        idleTimer?.invalidate()
+        idleTimer = nil
+        bodyTimer?.invalidate()
+        bodyTimer = nil
+        stopGoAheadTimer()
+    }
+}

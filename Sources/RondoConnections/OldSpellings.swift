@@ -1,0 +1,88 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// Calls of the delegate methods in their spellings of 2015.
+///
+/// They are deprecated for whoever writes a delegate, and still have to be called. By way of a protocol that
+/// is not deprecated itself, these calls warn nobody.
+enum OldSpellings {
+    static var calls: any OldCalls.Type { DeprecatedCalls.self }
+    static var dataCalls: any OldDataCalls.Type { DeprecatedCalls.self }
+}
+
+protocol OldCalls {
+    static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError)
+    static func willSendRequestFor(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge)
+    static func didReceive(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge)
+    static func didCancel(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge)
+}
+
+protocol OldDataCalls {
+    static func willSend(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ request: URLRequest,
+        _ response: URLResponse?
+    ) -> URLRequest?
+    static func didReceiveResponse(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ response: URLResponse)
+    static func didReceiveData(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ data: Data)
+}
+
+private enum DeprecatedCalls: OldCalls, OldDataCalls {
+    @available(*, deprecated)
+    static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError) {
+        to.connection(connection, didFailWithError: error)
+    }
+
+    @available(*, deprecated)
+    static func willSendRequestFor(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge
+    ) {
+        to.connection(connection, willSendRequestForAuthenticationChallenge: challenge)
+    }
+
+    @available(*, deprecated)
+    static func didReceive(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge
+    ) {
+        to.connection(connection, didReceiveAuthenticationChallenge: challenge)
+    }
+
+    @available(*, deprecated)
+    static func didCancel(
+        _ to: some URLConnectionDelegate, _ connection: URLConnection,
+        _ challenge: URLAuthenticationChallenge
+    ) {
+        to.connection(connection, didCancelAuthenticationChallenge: challenge)
+    }
+
+    @available(*, deprecated)
+    static func willSend(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ request: URLRequest,
+        _ response: URLResponse?
+    ) -> URLRequest? {
+        to.connection(connection, willSendRequest: request, redirectResponse: response)
+    }
+
+    @available(*, deprecated)
+    static func didReceiveResponse(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ response: URLResponse
+    ) {
+        to.connection(connection, didReceiveResponse: response)
+    }
+
+    @available(*, deprecated)
+    static func didReceiveData(
+        _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ data: Data
+    ) {
+        to.connection(connection, didReceiveData: data)
+    }
+}

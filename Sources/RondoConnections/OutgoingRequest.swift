@@ -1,0 +1,86 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// Where the bytes of a request's body come from.
+enum OutgoingBody {
+    case data(Data)
+    case stream(BodyStream)
+}
+
+/// A request as HTTP/1.1 sends it, and where it goes.
+struct OutgoingRequest {
+    let head: RequestHead
+    let framing: RequestBodyFraming
+    let body: OutgoingBody
+    /// The request may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
+    let isIdempotent: Bool
+    /// The body waits until the server says go ahead (RFC 9110 §10.1.1).
+    let expectsContinue: Bool
+
+    /// - Parameters:
+    ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
+    ///     without one it is sent in chunks (rule UC-35).
+    ///   - omittedFields: Names of fields that are not added where the request lacks them.
+    ///   - added: Fields of this exchange, not of the request, for the target that is sent: they stand in
+    ///     place of those of their name.
+    init(
+        _ request: URLRequest, stream: BodyStream? = nil, omittedFields: [String] = [],
+        adding added: (_ target: String) -> [(name: String, value: String)] = { _ in [] }
+    ) throws(LoadFailure) {
+        let omitted = Set(omittedFields.map { $0.lowercased() })
+        guard let url = request.url, let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let host = parts.percentEncodedHost, !host.isEmpty
+        else { throw .unsupportedURL }
+        let method = request.httpMethod ?? "GET"
+        var target = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        if let query = parts.percentEncodedQuery { target += "?" + query }
+        var fields = HeaderFields()
+        fields.append(name: "Host", value: parts.port.map { "\(host):\($0)" } ?? host)
+        // In one order, whatever that of the dictionary is.
+        let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
+        for (name, value) in given where !Self.isFraming(name) {
+            if name.lowercased() == "host" {
+                fields.set(name: "Host", value: value)
+            } else {
+                fields.append(name: name, value: value)
+            }
+        }
+        for (name, value) in added(target) { fields.set(name: name, value: value) }
+        for (name, value) in Self.defaults
+        where !fields.contains(name) && !omitted.contains(name.lowercased()) {
+            fields.append(name: name, value: value)
+        }
+        head = RequestHead(method: method, target: target, fields: fields)
+        if let stream {
+            body = .stream(stream)
+            framing = Self.announcedLength(of: request).map { .length($0) } ?? .chunked
+        } else {
+            let data = request.httpBody ?? Data()
+            body = .data(data)
+            // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
+            let expectsBody = ["POST", "PUT", "PATCH"].contains(method)
+            framing = data.isEmpty && !expectsBody ? .none : .length(Int64(data.count))
+        }
+        isIdempotent = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].contains(method)
+        let isEmpty = framing == .none || framing == .length(0)
+        expectsContinue = !isEmpty && fields.contains("Expect", token: "100-continue")
+    }
+
+    /// What a request says that does not say it itself.
+    private static let defaults = [("Accept", "*/*"), ("User-Agent", "Rondo")]
+
+    /// Written by the codec, from the body that is there.
+    private static func isFraming(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return name == "content-length" || name == "transfer-encoding"
+    }
+
+    /// The Content-Length of the request; nil if it has none, or one that is no length.
+    private static func announcedLength(of request: URLRequest) -> Int64? {
+        guard let text = request.value(forHTTPHeaderField: "Content-Length"),
+            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+        else { return nil }
+        return Int64(text)
+    }
+}

@@ -1,0 +1,79 @@
+internal import RondoCore
+internal import Synchronization
+
+/// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
+/// (rule UC-11).
+final class QueuedCalls: Sendable {
+    /// Bytes that may wait for the delegate; while there are more, the socket is not read.
+    static let maximumWaitingBytes = 1024 * 1024
+
+    enum Adding {
+        /// `mayRead`: whether more may be read from the socket.
+        case queued(mayRead: Bool)
+        /// There is no queue, and nothing that waits for one: the caller makes the call itself.
+        case notQueued
+    }
+
+    /// `@unchecked Sendable`: a call is handed in by the loop's thread and made by one operation.
+    private struct Waiting: @unchecked Sendable {
+        let call: DelegateCall
+    }
+
+    private struct State {
+        var waiting: [Waiting] = []
+        var bytes = 0
+        var isDraining = false
+    }
+
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - queue: Nil if the delegate has none (any more). What waits is then still made by the old one, and
+    ///     what comes after it as well, or calls would overtake each other.
+    ///   - make: Makes a call, on the queue.
+    func add(
+        _ call: DelegateCall, to queue: OperationQueue?, make: @escaping @Sendable (DelegateCall) -> Void
+    ) -> Adding {
+        let waiting = Waiting(call: call)
+        let (isTaken, mustDrain, mayRead) = state.withLock { state in
+            guard queue != nil || state.isDraining else { return (false, false, true) }
+            state.waiting.append(waiting)
+            state.bytes += waiting.call.size
+            defer { state.isDraining = true }
+            return (true, !state.isDraining, state.bytes <= Self.maximumWaitingBytes)
+        }
+        guard isTaken else { return .notQueued }
+        if mustDrain {
+            queue?.addOperation { [self] in
+                while let next = next() { make(next) }
+            }
+        }
+        return .queued(mayRead: mayRead)
+    }
+
+    /// Nothing that waits is called any more.
+    func removeAll() {
+        let dropped = state.withLock { state in
+            defer {
+                state.waiting = []
+                state.bytes = 0
+            }
+            return state.waiting
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    private func next() -> DelegateCall? {
+        state.withLock { state -> Waiting? in
+            guard !state.waiting.isEmpty else {
+                state.isDraining = false
+                return nil
+            }
+            let first = state.waiting.removeFirst()
+            state.bytes -= first.call.size
+            return first
+        }?.call
+    }
+
+    var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }
+}

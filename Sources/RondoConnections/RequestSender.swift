@@ -1,0 +1,207 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Sends a request over a link: the head, then, perhaps after the server's go-ahead, the body.
+///
+/// A body in memory is written from where it lies. One from a stream is read a piece at a time into one
+/// buffer, in which the piece gets its chunk's size line and line end around it, so that it is one write.
+///
+/// A class, because the delegate that hears of the progress may end the exchange that owns it.
+final class RequestSender {
+    enum Outcome {
+        /// The channel takes no more at present; or the pass has taken enough.
+        case blocked
+        /// The body's stream has nothing yet.
+        case waitsForBody
+        /// The body waits for the server's go-ahead.
+        case waitsForGoAhead
+        case sent
+        case failed(LoadFailure)
+        /// The connection broke; what the server has said before is still to be read.
+        case broken(ChannelError)
+    }
+
+    /// Bytes of a body that are handed to the channel at once, so that progress is reported on the way.
+    static let pieceSize = 128 * 1024
+    /// Bytes of a body that are sent in one pass; others of the loop want their turn.
+    static let maximumPerPass = 1024 * 1024
+    /// Room for a chunk's size line: 16 hexadecimal digits, CR, LF.
+    private static let prefixRoom = 18
+    private static let suffixRoom = 2
+
+    private let body: OutgoingBody
+    private let framing: RequestBodyFraming
+    private var head: [UInt8] = []
+    private var headSent = 0
+    /// Bytes of the body that the channel has taken, framing not counted.
+    private(set) var bodySent = 0
+    private(set) var isWaitingForGoAhead: Bool
+    private(set) var isSent = false
+
+    // Of a body from a stream.
+    private var buffer: [UInt8] = []
+    /// What of `buffer` is to be written yet.
+    private var unwritten = 0..<0
+    /// How much of the body the piece in `buffer` is.
+    private var pieceCount = 0
+    private var streamHasEnded = false
+    private var taken: Int64 = 0
+
+    init(_ request: OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
+        body = request.body
+        framing = request.framing
+        isWaitingForGoAhead = request.expectsContinue
+        try codec.send(head: request.head, body: request.framing, into: &head)
+    }
+
+    var headText: String { String(decoding: head, as: UTF8.self) }
+    var nothingWasSent: Bool { headSent == 0 }
+    /// All that has to be sent before the server says something.
+    var headWasSent: Bool { headSent == head.count }
+
+    /// - Returns: Whether the body was waiting for it.
+    func goAhead() -> Bool {
+        defer { isWaitingForGoAhead = false }
+        return isWaitingForGoAhead
+    }
+
+    /// Sends on.
+    ///
+    /// - Parameter onProgress: Told how many bytes of the body went out, how many so far, and of how many.
+    ///   False: nobody wants the rest.
+    func send(
+        over link: HTTPLink, onProgress: (_ now: Int, _ total: Int, _ expected: Int) -> Bool
+    ) -> Outcome {
+        if isSent { return .sent }
+        do throws(ChannelError) {
+            while headSent < head.count {
+                let count = try head.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+                    let rest = UnsafeRawBufferPointer(bytes)[headSent...]
+                    return try link.channel.write(UnsafeRawBufferPointer(rebasing: rest))
+                }
+                guard count > 0 else { return .blocked }
+                headSent += count
+            }
+            if isWaitingForGoAhead { return .waitsForGoAhead }
+            switch body {
+            case .data(let data): return try send(data, over: link, onProgress)
+            case .stream(let stream): return try send(stream, over: link, onProgress)
+            }
+        } catch {
+            return .broken(error)
+        }
+    }
+
+    // MARK: - From memory
+
+    private func send(
+        _ data: Data, over link: HTTPLink, _ onProgress: (Int, Int, Int) -> Bool
+    ) throws(ChannelError) -> Outcome {
+        let limit = bodySent + Self.maximumPerPass
+        while bodySent < data.count {
+            if bodySent >= limit { return .blocked }
+            let end = min(data.count, bodySent + Self.pieceSize)
+            // `Data` knows no typed throws.
+            let count = try data.withUnsafeBytes { bytes in
+                Result { () throws(ChannelError) in
+                    try link.channel.write(UnsafeRawBufferPointer(rebasing: bytes[bodySent..<end]))
+                }
+            }.get()
+            guard count > 0 else { return .blocked }
+            bodySent += count
+            guard onProgress(count, bodySent, data.count) else { return .blocked }
+        }
+        do throws(HTTP1Error) {
+            // The codec counts the body; to one of known length it adds nothing.
+            _ = try link.codec.frame(bodyOf: data.count)
+            var nothing: [UInt8] = []
+            try link.codec.sendEnd(into: &nothing)
+        } catch {
+            return .failed(.http(error))
+        }
+        isSent = true
+        return .sent
+    }
+
+    // MARK: - From a stream
+
+    private var length: Int64? { if case .length(let length) = framing { length } else { nil } }
+
+    private func send(
+        _ stream: BodyStream, over link: HTTPLink, _ onProgress: (Int, Int, Int) -> Bool
+    ) throws(ChannelError) -> Outcome {
+        if buffer.isEmpty {
+            buffer = [UInt8](repeating: 0, count: Self.prefixRoom + Self.pieceSize + Self.suffixRoom)
+        }
+        let limit = bodySent + Self.maximumPerPass
+        while true {
+            while !unwritten.isEmpty {
+                let count = try buffer.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+                    try link.channel.write(
+                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[unwritten]))
+                }
+                guard count > 0 else { return .blocked }
+                unwritten = unwritten.lowerBound + count..<unwritten.upperBound
+            }
+            if pieceCount > 0 {
+                let count = pieceCount
+                pieceCount = 0
+                bodySent += count
+                guard onProgress(count, bodySent, length.map { Int($0) } ?? -1) else { return .blocked }
+            }
+            if streamHasEnded {
+                isSent = true
+                return .sent
+            }
+            if bodySent >= limit { return .blocked }
+            if let outcome = readPiece(of: stream, for: link) { return outcome }
+        }
+    }
+
+    /// Fills the buffer with the next piece, or the body's end.
+    ///
+    /// - Returns: Nil if there is something to write.
+    private func readPiece(of stream: BodyStream, for link: HTTPLink) -> Outcome? {
+        let reading = buffer.withUnsafeMutableBytes { bytes in
+            let room = bytes[Self.prefixRoom..<Self.prefixRoom + Self.pieceSize]
+            return stream.read(into: UnsafeMutableRawBufferPointer(rebasing: room))
+        }
+        do throws(HTTP1Error) {
+            switch reading {
+            case .failed(let error):
+                return .failed(.bodyStreamFailed(error as NSError))
+            case .notReady:
+                // A body of the length that was announced is complete, whatever else its stream does.
+                guard let length, taken == length else { return .waitsForBody }
+                try end(link)
+            case .end:
+                if let length, taken < length {
+                    return .failed(.bodyTooShort(announced: length, given: taken))
+                }
+                try end(link)
+            case .bytes(let count):
+                taken += Int64(count)
+                if let length, taken > length { return .failed(.bodyTooLong(announced: length)) }
+                let (prefix, suffix) = try link.codec.frame(bodyOf: count)
+                let start = Self.prefixRoom - prefix.count
+                buffer.replaceSubrange(start..<Self.prefixRoom, with: prefix)
+                let end = Self.prefixRoom + count
+                buffer.replaceSubrange(end..<end + suffix.count, with: suffix)
+                unwritten = start..<end + suffix.count
+                pieceCount = count
+            }
+        } catch {
+            return .failed(.http(error))
+        }
+        return nil
+    }
+
+    private func end(_ link: HTTPLink) throws(HTTP1Error) {
+        var last: [UInt8] = []
+        try link.codec.sendEnd(into: &last)
+        buffer.replaceSubrange(0..<last.count, with: last)
+        unwritten = 0..<last.count
+        streamHasEnded = true
+    }
+}

@@ -1,0 +1,34 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// Foundation's credential storage, asked so that it answers.
+///
+/// On Linux two equal protection spaces are not equal, so that a credential is found only with the very
+/// object that it was stored with; here the stored spaces are compared by what they say.
+enum StoredCredentials {
+    /// The default credential of `space`; nil if there is none.
+    static func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
+        let storage = URLCredentialStorage.shared
+        guard let stored = storedSpace(like: space) else { return nil }
+        return storage.defaultCredential(for: stored) ?? storage.credentials(for: stored)?.values.first
+    }
+
+    /// Stores what its persistence allows to be stored (rule UC-51), as the default of `space`.
+    static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
+        guard credential.persistence != .none else { return }
+        URLCredentialStorage.shared.setDefaultCredential(credential, for: storedSpace(like: space) ?? space)
+    }
+
+    private static func storedSpace(like space: URLProtectionSpace) -> URLProtectionSpace? {
+        URLCredentialStorage.shared.allCredentials.keys.first { isSame($0, space) }
+    }
+
+    static func isSame(_ left: URLProtectionSpace, _ right: URLProtectionSpace) -> Bool {
+        left.host.lowercased() == right.host.lowercased() && left.port == right.port
+            && left.protocol == right.protocol && left.isProxy() == right.isProxy()
+            && left.proxyType == right.proxyType && left.realm == right.realm
+            && (left.authenticationMethod == right.authenticationMethod
+                || left.authenticationMethod == NSURLAuthenticationMethodDefault
+                || right.authenticationMethod == NSURLAuthenticationMethodDefault)
+    }
+}

@@ -1,0 +1,112 @@
+public import FoundationNetworking
+public import RondoCore
+public import RondoStreams
+
+/// What a delegate is told that takes the data as it comes.
+public protocol URLConnectionDataDelegate: URLConnectionDelegate {
+    /// A request is about to be sent that the program did not write so: a redirect's, or (with a nil
+    /// response) the canonical form of the original (rules UC-28 and UC-29).
+    ///
+    /// - Returns: `request` to go on; another one to go there; nil to refuse the redirect, whose own response
+    ///   is then delivered (rule UC-30). By default, `request`.
+    func connection(
+        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest?
+
+    /// The response is here: its status and header fields, no data yet. It never changes (rule UC-19).
+    ///
+    /// It comes again for each part of multipart/x-mixed-replace (rule UC-22).
+    func connection(_ connection: URLConnection, didReceive response: URLResponse)
+
+    /// The next piece of the body. All pieces together are the body exactly (rule UC-20).
+    func connection(_ connection: URLConnection, didReceive data: Data)
+
+    /// The body's stream was read, in whole or in part, and the request has to be sent again: after a
+    /// redirect that keeps the method, an authentication challenge, or a lost connection (rule UC-39).
+    ///
+    /// - Returns: A new, unopened stream with the body from its start; nil fails the load with
+    ///   `requestBodyStreamExhausted`. Where this method is missing the connection keeps what it sends and
+    ///   repeats it itself (rule UC-40).
+    func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest)
+        -> RondoStreams.InputStream?
+
+    /// A piece of the request's body has been handed to the network. Counts are in bytes and an estimate; the
+    /// total falls back when the body is sent again (rule UC-41).
+    ///
+    /// - Parameter totalBytesExpectedToWrite: -1 if nobody knows the length of the body.
+    func connection(
+        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int)
+
+    /// The response is about to be stored in the cache (rules UC-53 and UC-54).
+    ///
+    /// - Returns: What is to be stored in its place; nil for nothing. By default, `cachedResponse`.
+    func connection(_ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse)
+        -> CachedURLResponse?
+
+    /// The load is complete; the last call (rule UC-18).
+    func connectionDidFinishLoading(_ connection: URLConnection)
+
+    // MARK: The spellings of 2015
+
+    @available(*, deprecated, renamed: "connection(_:willSend:redirectResponse:)")
+    func connection(
+        _ connection: URLConnection, willSendRequest request: URLRequest,
+        redirectResponse response: URLResponse?
+    ) -> URLRequest?
+
+    @available(*, deprecated, renamed: "connection(_:didReceive:)")
+    func connection(_ connection: URLConnection, didReceiveResponse response: URLResponse)
+
+    @available(*, deprecated, renamed: "connection(_:didReceive:)")
+    func connection(_ connection: URLConnection, didReceiveData data: Data)
+}
+
+extension URLConnectionDataDelegate {
+    public func connection(
+        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest? {
+        OldSpellings.dataCalls.willSend(self, connection, request, response)
+    }
+
+    public func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        OldSpellings.dataCalls.didReceiveResponse(self, connection, response)
+    }
+
+    public func connection(_ connection: URLConnection, didReceive data: Data) {
+        OldSpellings.dataCalls.didReceiveData(self, connection, data)
+    }
+
+    public func connection(
+        _ connection: URLConnection, needNewBodyStream request: URLRequest
+    ) -> RondoStreams.InputStream? {
+        connection.noteDefault(of: .needNewBodyStream)
+        return nil
+    }
+
+    public func connection(
+        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int
+    ) {}
+
+    public func connection(
+        _ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse
+    ) -> CachedURLResponse? {
+        cachedResponse
+    }
+
+    public func connectionDidFinishLoading(_ connection: URLConnection) {}
+
+    // MARK: The spellings of 2015
+
+    public func connection(
+        _ connection: URLConnection, willSendRequest request: URLRequest,
+        redirectResponse response: URLResponse?
+    ) -> URLRequest? {
+        request
+    }
+
+    public func connection(_ connection: URLConnection, didReceiveResponse response: URLResponse) {}
+
+    public func connection(_ connection: URLConnection, didReceiveData data: Data) {}
+}

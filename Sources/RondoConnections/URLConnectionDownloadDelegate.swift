@@ -1,0 +1,36 @@
+public import RondoCore
+
+/// What a delegate is told that wants the body in a file (rule UC-67).
+///
+/// A connection whose delegate conforms to it writes the body to a temporary file as it comes, and gives no
+/// data. The delegate may conform to `URLConnectionDataDelegate` as well: its redirects, responses, body
+/// streams and the cache question come as they do without a file.
+public protocol URLConnectionDownloadDelegate: URLConnectionDelegate {
+    /// Bytes of the body were written to the file.
+    ///
+    /// - Parameter expectedTotalBytes: 0 if the length is unknown.
+    func connection(
+        _ connection: URLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        expectedTotalBytes: Int64)
+
+    /// The connection broke in the middle of the body and goes on where it stopped: the server has confirmed
+    /// that the file is still the same.
+    func connectionDidResumeDownloading(
+        _ connection: URLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
+
+    /// The file is complete; the last call, and required.
+    ///
+    /// - Parameter destinationURL: A temporary file that is removed when this returns: move it.
+    func connectionDidFinishDownloading(_ connection: URLConnection, destinationURL: URL)
+}
+
+extension URLConnectionDownloadDelegate {
+    public func connection(
+        _ connection: URLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+        expectedTotalBytes: Int64
+    ) {}
+
+    public func connectionDidResumeDownloading(
+        _ connection: URLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64
+    ) {}
+}

@@ -1,0 +1,565 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Gets challenges by the method of today.
+private final class Answering: NSObject, URLConnectionDataDelegate, Sendable {
+    let recorder = Recorder()
+    let challenges = Box<[String]>([])
+    private let answer: @Sendable (URLAuthenticationChallenge) -> Void
+
+    init(_ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Void) { self.answer = answer }
+
+    func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
+        let space = challenge.protectionSpace
+        let method = space.authenticationMethod.replacingOccurrences(
+            of: "NSURLAuthenticationMethodHTTP", with: "")
+        let text =
+            "\(method) \(space.realm ?? "-") \(challenge.previousFailureCount) "
+            + "\(challenge.proposedCredential?.user ?? "-")"
+        challenges.mutate { $0.append(text) }
+        answer(challenge)
+    }
+
+    func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        Issue.record("the older method was called")
+    }
+
+    func connection(
+        _ connection: URLConnection, canAuthenticateAgainstProtectionSpace space: URLProtectionSpace
+    ) -> Bool {
+        Issue.record("the older method was called")
+        return false
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        recorder.connection(connection, didReceive: response)
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) {
+        recorder.connection(connection, didReceive: data)
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        recorder.connectionDidFinishLoading(connection)
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        recorder.connection(connection, didFailWithError: error)
+    }
+}
+
+/// Gets challenges by the older methods.
+private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
+    let log = EventLog()
+    private let wants: Bool
+    private let answer: @Sendable (URLAuthenticationChallenge) -> Void
+
+    init(wants: Bool = true, _ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Void) {
+        self.wants = wants
+        self.answer = answer
+    }
+
+    func connection(
+        _ connection: URLConnection, canAuthenticateAgainstProtectionSpace space: URLProtectionSpace
+    ) -> Bool {
+        log.note("can \(space.realm ?? "-")?")
+        return wants
+    }
+
+    func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        log.note("challenge \(challenge.previousFailureCount)")
+        answer(challenge)
+    }
+
+    func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge) {
+        log.note("cancelled")
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+    }
+}
+
+/// Who asks: challenges, credentials, and who is asked for them.
+@Suite(.timeLimit(.minutes(5))) struct AuthenticationTests {
+    private static let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
+
+    /// Wants Basic, in a realm of its own for each test.
+    private static func server(realm: String = "r", status: String = "401 Unauthorized") throws -> TestServer
+    {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/away" {
+                    try peer.respond("302 Found", ["Location: /in"])
+                } else if request.value("Authorization") == Self.good {
+                    try peer.respond(body: "in")
+                } else {
+                    try peer.respond(status, ["WWW-Authenticate: Basic realm=\"\(realm)\""], body: "out")
+                }
+            }
+        }
+    }
+
+    private static func user(
+        _ name: String = "user", _ password: String = "pass",
+        persistence: URLCredential.Persistence = .none
+    ) -> URLCredential {
+        URLCredential(user: name, password: password, persistence: persistence)
+    }
+
+    private static func run(_ url: URL, _ delegate: any URLConnectionDelegate & Sendable) throws {
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            _ = URLConnection(request: URLRequest(url: url), delegate: delegate)
+            return loop.runOut()
+        }
+        #expect(ended == .finished)
+    }
+
+    // MARK: - Whom to ask
+
+    @Test func `UC-44 the method of today gets every challenge, and the older ones none`() throws {
+        let server = try Self.server()
+        let delegate = Answering { challenge in
+            challenge.sender?.use(Self.user(), for: challenge)
+        }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.challenges.value == ["Basic r 0 -"])
+        #expect(delegate.recorder.calls == ["response 200", "data", "finish"])
+        #expect(delegate.recorder.text == "in")
+    }
+
+    @Test func `UC-44 on a delegate queue as well`() throws {
+        let server = try Self.server()
+        let delegate = Answering { challenge in
+            challenge.sender?.use(Self.user(), for: challenge)
+        }
+        let connection = URLConnection(
+            request: URLRequest(url: server.url()), delegate: delegate, startImmediately: false)
+        connection?.setDelegateQueue(OperationQueue())
+        connection?.start()
+        try waitFor("the end") { delegate.recorder.isDone ? () : nil }
+        #expect(delegate.recorder.text == "in")
+    }
+
+    @Test func `UC-45 a delegate that cannot authenticate leaves it to the default handling`() throws {
+        let server = try Self.server(realm: "legacy")
+        let delegate = Legacy(wants: false) { _ in Issue.record("it was asked") }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.log.entries == ["can legacy?", "response 401", "finish"])
+    }
+
+    /// Has the older method, and not the question before it.
+    private final class Unasked: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+            log.note("challenge")
+            challenge.sender?.use(AuthenticationTests.user(), for: challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        }
+    }
+
+    @Test func `UC-45 without the question it counts as yes`() throws {
+        let server = try Self.server()
+        let delegate = Unasked()
+        try Self.run(server.url(), delegate)
+        #expect(delegate.log.entries == ["challenge", "response 200"])
+    }
+
+    @Test func `UC-46 the older method comes only if the URL holds no credential that works`() throws {
+        let server = try Self.server(realm: "u")
+        let right = Legacy { _ in Issue.record("it was asked") }
+        try Self.run(url("http://user:pass@127.0.0.1:\(server.port)/"), right)
+        #expect(right.log.entries == ["can u?", "response 200", "finish"])
+        let wrong = Legacy { challenge in
+            #expect(challenge.proposedCredential?.user == "who")
+            challenge.sender?.use(Self.user(), for: challenge)
+        }
+        try Self.run(url("http://who:pass@127.0.0.1:\(server.port)/"), wrong)
+        #expect(wrong.log.entries == ["can u?", "can u?", "challenge 1", "response 200", "finish"])
+    }
+
+    // MARK: - The answer
+
+    @Test func `UC-47 the answer may come later, from anywhere, and the loop is free meanwhile`() throws {
+        let server = try Self.server()
+        let held = Box<Held?>(nil)
+        let delegate = Answering { challenge in held.value = Held(challenge: challenge) }
+        try onLoopThread { loop in
+            var request = URLRequest(url: server.url())
+            request.timeoutInterval = 0.2
+            _ = URLConnection(request: request, delegate: delegate)
+            #expect(loop.run { held.value != nil })
+            // The loop serves others, and the delegate's time is not the server's.
+            let ticks = Box(0)
+            let timer = Timer(timeInterval: 0.05, repeats: true) { _ in ticks.mutate { $0 += 1 } }
+            loop.add(timer, forMode: .default)
+            #expect(loop.run { ticks.value >= 10 })
+            timer.invalidate()
+            #expect(delegate.recorder.calls == [])
+            let answering = LoopThread { _ in
+                let challenge = held.value?.challenge
+                challenge?.sender?.use(Self.user(), for: challenge!)
+                // A second answer does nothing.
+                challenge?.sender?.cancel(challenge!)
+                held.value = nil
+            }
+            loop.runOut()
+            _ = try? answering.value()
+        }
+        #expect(delegate.recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    /// A challenge on its way to another thread.
+    private struct Held: @unchecked Sendable {
+        let challenge: URLAuthenticationChallenge
+    }
+
+    @Test func `UC-47 a challenge that is let go without an answer gets the default handling`() throws {
+        let server = try Self.server()
+        let delegate = Answering { _ in }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.recorder.calls == ["response 401", "data", "finish"])
+    }
+
+    @Test func `UC-48 without a credential the response to the challenge is the result`() throws {
+        let server = try Self.server()
+        let delegate = Answering { $0.sender?.continueWithoutCredential(for: $0) }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.recorder.calls == ["response 401", "data", "finish"])
+        #expect(delegate.recorder.text == "out")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `UC-48 cancelling the challenge fails the load`() throws {
+        let server = try Self.server(realm: "c")
+        let delegate = Answering { $0.sender?.cancel($0) }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.recorder.calls == ["fail -1012"])
+        let legacy = Legacy { $0.sender?.cancel($0) }
+        try Self.run(server.url(), legacy)
+        #expect(legacy.log.entries == ["can c?", "challenge 0", "cancelled", "fail -1012"])
+    }
+
+    @Test func `UC-17 cancel while a challenge is open ends it all`() throws {
+        let server = try Self.server()
+        let held = Box<Held?>(nil)
+        let delegate = Answering { challenge in held.value = Held(challenge: challenge) }
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: delegate)
+            #expect(loop.run { held.value != nil })
+            connection?.cancel()
+            let challenge = held.value?.challenge
+            challenge?.sender?.use(Self.user(), for: challenge!)
+            return loop.runOut()
+        }
+        #expect(ended == .finished)
+        #expect(delegate.recorder.calls == [])
+    }
+
+    // MARK: - Without a delegate
+
+    @Test func `UC-49 without methods a credential of the URL is tried, else the load goes on without`()
+        throws
+    {
+        let server = try Self.server()
+        #expect(try load(url("http://user:pass@127.0.0.1:\(server.port)/")).text == "in")
+        #expect(try load(url("http://user:wrong@127.0.0.1:\(server.port)/")).calls.first == "response 401")
+        #expect(try load(server.url()).calls.first == "response 401")
+    }
+
+    @Test func `UC-62 a synchronous request authenticates from the URL, else the 401 is the response`() throws
+    {
+        let server = try Self.server()
+        try onLoopThread { _ in
+            for (text, status) in [("user:pass@", 200), ("", 401)] {
+                var response: URLResponse?
+                let request = URLRequest(url: url("http://\(text)127.0.0.1:\(server.port)/"))
+                _ = try? URLConnection.sendSynchronousRequest(request, returning: &response)
+                #expect((response as? HTTPURLResponse)?.statusCode == status)
+            }
+        }
+    }
+
+    // MARK: - Failures
+
+    @Test func `UC-50 a rejected credential gives a new challenge that counts it`() throws {
+        let server = try Self.server()
+        let delegate = Answering { challenge in
+            let password = challenge.previousFailureCount == 2 ? "pass" : "wrong"
+            let name = challenge.previousFailureCount == 2 ? "user" : "u\(challenge.previousFailureCount)"
+            challenge.sender?.use(Self.user(name, password), for: challenge)
+        }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.challenges.value == ["Basic r 0 -", "Basic r 1 u0", "Basic r 2 u1"])
+        #expect(delegate.recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    @Test func `UC-52 a 401 without WWW-Authenticate, or with a scheme of the program's own, is a response`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let fields =
+                    try peer.readRequest().target == "/bearer" ? ["WWW-Authenticate: Bearer realm=\"b\""] : []
+                try peer.respond("401 Unauthorized", fields, body: "out")
+            }
+        }
+        for path in ["/", "/bearer"] {
+            let delegate = Answering { _ in }
+            try Self.run(server.url(path), delegate)
+            #expect(delegate.challenges.value == [])
+            #expect(delegate.recorder.calls == ["response 401", "data", "finish"])
+        }
+    }
+
+    // MARK: - Storage
+
+    @Test(arguments: [URLCredential.Persistence.none, .forSession, .permanent])
+    func `UC-51 a stored credential answers later challenges of its space`(
+        persistence: URLCredential.Persistence
+    ) throws {
+        let realm = "storage \(persistence.rawValue)"
+        let server = try Self.server(realm: realm)
+        let delegate = Answering { $0.sender?.use(Self.user(persistence: persistence), for: $0) }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.recorder.text == "in")
+        let status = persistence == .none ? 401 : 200
+        // Without a delegate it is used in silence; the delegate gets it as proposed.
+        #expect(try load(server.url()).response?.statusCode == status)
+        let next = Answering { $0.sender?.performDefaultHandling(for: $0) }
+        try Self.run(server.url(), next)
+        #expect(next.challenges.value == ["Basic \(realm) 0 \(persistence == .none ? "-" : "user")"])
+        #expect(next.recorder.response?.statusCode == status)
+        // The older method is not needed (rule UC-46).
+        let legacy = Legacy { $0.sender?.continueWithoutCredential(for: $0) }
+        try Self.run(server.url(), legacy)
+        #expect(legacy.log.count(of: "challenge 0") == (persistence == .none ? 1 : 0))
+    }
+
+    /// Wants nothing of the storage.
+    private final class Private: NSObject, URLConnectionDataDelegate, Sendable {
+        let statuses = Box<[Int]>([])
+        let proposed = Box<[String?]>([])
+
+        func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool { false }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            proposed.mutate { $0.append(challenge.proposedCredential?.user) }
+            challenge.sender?.use(
+                AuthenticationTests.user(persistence: .forSession), for: challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            statuses.mutate { $0.append((response as? HTTPURLResponse)?.statusCode ?? 0) }
+        }
+    }
+
+    @Test func `UC-43 without the storage it is neither read nor written`() throws {
+        let server = try Self.server(realm: "private")
+        for _ in 0..<2 {
+            let delegate = Private()
+            try Self.run(server.url(), delegate)
+            #expect(delegate.statuses.value == [200])
+            #expect(delegate.proposed.value == [nil])
+        }
+        #expect(try load(server.url()).response?.statusCode == 401)
+    }
+
+    // MARK: - Schemes
+
+    @Test func `UC-47 the strongest scheme comes first, and rejecting it goes on to the next`() throws {
+        let server = try TestServer { peer in
+            while true {
+                if try peer.readRequest().value("Authorization") == Self.good {
+                    try peer.respond(body: "in")
+                } else {
+                    try peer.respond(
+                        "401 Unauthorized",
+                        [
+                            "WWW-Authenticate: Basic realm=\"b\", Bearer",
+                            "WWW-Authenticate: Digest realm=\"d\", nonce=\"n\", qop=\"auth\", algorithm=SHA-256",
+                        ], body: "out")
+                }
+            }
+        }
+        let delegate = Answering { challenge in
+            if challenge.protectionSpace.realm == "d" {
+                challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
+            } else {
+                challenge.sender?.use(Self.user(), for: challenge)
+            }
+        }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.challenges.value == ["Digest d 0 -", "Basic b 0 -"])
+        #expect(delegate.recorder.text == "in")
+        let nobody = Answering { $0.sender?.rejectProtectionSpaceAndContinue(with: $0) }
+        try Self.run(server.url(), nobody)
+        #expect(nobody.challenges.value == ["Digest d 0 -", "Basic b 0 -"])
+        #expect(nobody.recorder.calls == ["response 401", "data", "finish"])
+    }
+
+    /// A stranger's reckoning of RFC 7616, with a nonce that is good for one request.
+    private static func digestServer(_ algorithm: String, hash: String) throws -> (TestServerProcess, UInt16)
+    {
+        let script = """
+            import hashlib, http.server, re, sys, threading
+            algorithm, name = sys.argv[1:]
+            H = lambda s: hashlib.new(name, s.encode()).hexdigest()
+            nonces, sessions = [0], {}
+            class Handler(http.server.BaseHTTPRequestHandler):
+                protocol_version = "HTTP/1.1"
+                def log_message(self, *arguments): pass
+                def do_GET(self):
+                    given = self.headers.get("Authorization", "")
+                    p = {k: v.strip('"') for k, v in re.findall(r'(\\w+)=("[^"]*"|[^",]+)', given)}
+                    current = f"nonce{nonces[0]}"
+                    status, fields, body = 401, [], b"out"
+                    if given:
+                        a1 = H("user:d:pass")
+                        if algorithm.endswith("-sess"): a1 = H(
+                            f"{a1}:{sessions.setdefault(p['cnonce'], p['nonce'])}:{p['cnonce']}")
+                        a2 = H(f"GET:{self.path}")
+                        good = p["uri"] == self.path and p["response"] == H(
+                            f"{a1}:{p['nonce']}:{p['nc']}:{p['cnonce']}:{p['qop']}:{a2}")
+                        if good and p["nonce"] == current:
+                            status, body = 200, b"in"
+                            nonces[0] += 1
+                            fields.append(("Authentication-Info", f'nextnonce="nonce{nonces[0]}"'))
+                    if self.path == "/away" and status == 200:
+                        status = 302
+                        fields.append(("Location", "/in"))
+                    if status == 401:
+                        stale = ', stale=true' if given and good else ""
+                        fields.append(("WWW-Authenticate",
+                            f'Digest realm="d", nonce="{current}", qop="auth", algorithm={algorithm}{stale}'))
+                    self.send_response(status)
+                    for k, v in fields: self.send_header(k, v)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            print("PORT", server.server_address[1], flush=True)
+            server.serve_forever()
+            """
+        let server = try TestServerProcess(["python3", "-c", script, algorithm, hash])
+        return (server, try server.port(after: "PORT "))
+    }
+
+    @Test(arguments: [("MD5", "md5"), ("SHA-256", "sha256"), ("SHA-256-sess", "sha256")])
+    func `RFC 7616 Digest with a stranger, with nextnonce and stale nonces`(algorithm: String, hash: String)
+        throws
+    {
+        let (server, port) = try Self.digestServer(algorithm, hash: hash)
+        let delegate = Answering { $0.sender?.use(Self.user(persistence: .forSession), for: $0) }
+        try Self.run(url("http://127.0.0.1:\(port)/away?x=1"), delegate)
+        #expect(delegate.recorder.text == "in")
+        // The redirect took the next nonce: it was asked once.
+        try Self.run(url("http://127.0.0.1:\(port)/away"), delegate)
+        #expect(
+            delegate.recorder.calls == ["response 200", "data", "finish", "response 200", "data", "finish"])
+        #expect(delegate.challenges.value == ["Digest d 0 -", "Digest d 0 user"])
+        server.terminate()
+    }
+
+    // MARK: - With the rest
+
+    @Test func `UC-39 a challenge after the body asks for a new stream`() throws {
+        let server = try Self.server()
+        let asked = Box(0)
+        let delegate = Giving { asked.mutate { $0 += 1 } }
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            var request = URLRequest(url: server.url())
+            request.httpMethod = "POST"
+            request.httpBodyStream = InputStream(data: Data("body".utf8))
+            _ = URLConnection(request: request, delegate: delegate)
+            return loop.runOut()
+        }
+        #expect(ended == .finished)
+        #expect(asked.value == 1)
+        #expect(server.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["body", "again"])
+    }
+
+    private final class Giving: NSObject, URLConnectionDataDelegate, Sendable {
+        private let onAsk: @Sendable () -> Void
+        init(onAsk: @escaping @Sendable () -> Void) { self.onAsk = onAsk }
+
+        func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
+            onAsk()
+            return InputStream(data: Data("again".utf8))
+        }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            challenge.sender?.use(AuthenticationTests.user(), for: challenge)
+        }
+    }
+
+    @Test func `UC-42 an upload that waits for the go-ahead sends its body once, after the challenge`() throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let head = try peer.readHead()
+                if head.value("Authorization") == nil {
+                    try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"e\""])
+                    return peer.waitForEnd()
+                }
+                try peer.send("HTTP/1.1 100 Continue\r\n\r\n")
+                try peer.respond(body: String(decoding: try peer.readBody(of: head), as: UTF8.self))
+            }
+        }
+        let delegate = Answering { $0.sender?.use(Self.user(), for: $0) }
+        try onLoopThread { loop in
+            var request = URLRequest(url: server.url())
+            request.httpMethod = "POST"
+            request.httpBodyStream = InputStream(data: Data("once".utf8))
+            request.setValue("100-continue", forHTTPHeaderField: "Expect")
+            let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+            connection?.configuration.goAheadTimeout = 60
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(delegate.recorder.text == "once")
+    }
+
+    @Test func `UC-33 what answered a challenge does not go to another origin`() throws {
+        let other = try Self.server(realm: "other")
+        let server = try TestServer { peer in
+            while true {
+                if try peer.readRequest().value("Authorization") == nil {
+                    try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"first\""])
+                } else {
+                    try peer.respond("302 Found", ["Location: \(other.url("/there").absoluteString)"])
+                }
+            }
+        }
+        let delegate = Answering { challenge in
+            if challenge.protectionSpace.realm == "first" {
+                challenge.sender?.use(Self.user(), for: challenge)
+            } else {
+                challenge.sender?.continueWithoutCredential(for: challenge)
+            }
+        }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.challenges.value == ["Basic first 0 -", "Basic other 0 -"])
+        #expect(other.requests.allSatisfy { $0.value("Authorization") == nil })
+        // Within the origin it goes along without being asked for.
+        let inside = try Self.server(realm: "inside")
+        let next = Answering { $0.sender?.use(Self.user(), for: $0) }
+        try Self.run(inside.url("/away"), next)
+        #expect(next.recorder.text == "in")
+    }
+}

@@ -1,0 +1,171 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Bodies that go to a file (rule UC-67).
+@Suite(.timeLimit(.minutes(5))) struct DownloadDelegateTests {
+    private final class Downloader: NSObject, URLConnectionDownloadDelegate, Sendable {
+        private struct State {
+            var calls: [String] = []
+            var totals: [Int64] = []
+            var expected: Set<Int64> = []
+            var path: String?
+            var content: Data?
+        }
+
+        private let state = Mutex(State())
+        private let atEnd: @Sendable (URL) -> Void
+
+        init(atEnd: @escaping @Sendable (URL) -> Void = { _ in }) { self.atEnd = atEnd }
+
+        var calls: [String] { state.withLock { $0.calls } }
+        var totals: [Int64] { state.withLock { $0.totals } }
+        var expected: Set<Int64> { state.withLock { $0.expected } }
+        var path: String { state.withLock { $0.path } ?? "" }
+        var content: Data? { state.withLock { $0.content } }
+
+        func connection(
+            _ connection: URLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+            expectedTotalBytes: Int64
+        ) {
+            state.withLock { state in
+                if state.calls.last != "wrote" { state.calls.append("wrote") }
+                #expect((state.totals.last ?? 0) + bytesWritten == totalBytesWritten)
+                state.totals.append(totalBytesWritten)
+                state.expected.insert(expectedTotalBytes)
+            }
+        }
+
+        func connectionDidFinishDownloading(_ connection: URLConnection, destinationURL: URL) {
+            let content = try? Data(contentsOf: destinationURL)
+            state.withLock { state in
+                state.calls.append("finish")
+                state.path = destinationURL.path
+                state.content = content
+            }
+            atEnd(destinationURL)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            state.withLock { $0.calls.append("fail \((error as? URLError)?.errorCode ?? 0)") }
+        }
+    }
+
+    private static func download(
+        _ url: URL, _ delegate: Downloader, queue: OperationQueue? = nil
+    ) throws {
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: url), delegate: delegate, startImmediately: false)
+            if let queue { connection?.setDelegateQueue(queue) }
+            connection?.start()
+            if queue == nil { loop.runOut() }
+        }
+        if queue != nil {
+            try waitFor("the end of a download") {
+                delegate.calls.last.map { $0 == "finish" || $0.hasPrefix("fail") } == true ? () : nil
+            }
+        }
+    }
+
+    /// Files of downloads that lie about.
+    private static var leftovers: Set<String> {
+        let folder = FileManager.default.temporaryDirectory.path
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return Set(names.filter { $0.hasPrefix("rondo-download-") && $0.count == 15 + 36 })
+    }
+
+    @Test(arguments: [true, false])
+    func `UC-67 the body goes to a file, which exists during the last callback only`(byQueue: Bool) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: longText(300_000))
+            peer.waitForEnd()
+        }
+        let delegate = Downloader()
+        try Self.download(server.url(), delegate, queue: byQueue ? OperationQueue() : nil)
+        #expect(delegate.calls == ["wrote", "finish"])
+        #expect(delegate.content == Data(longText(300_000).utf8))
+        #expect(delegate.totals.last == 300_000)
+        #expect(delegate.expected == [300_000])
+        #expect(!delegate.path.isEmpty)
+        try waitFor("the file's removal") {
+            FileManager.default.fileExists(atPath: delegate.path) ? nil : ()
+        }
+    }
+
+    @Test func `UC-67 a file that was moved in the callback stays`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "kept")
+            peer.waitForEnd()
+        }
+        let target = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: target) }
+        let delegate = Downloader { file in
+            do {
+                try FileManager.default.moveItem(at: file, to: target)
+            } catch {
+                Issue.record("not moved: \(error)")
+            }
+        }
+        try Self.download(server.url(), delegate)
+        #expect(try Data(contentsOf: target) == Data("kept".utf8))
+    }
+
+    @Test func `UC-67 a length that nobody knows is 0, and an empty body gives an empty file`() throws {
+        let server = try TestServer { peer in
+            switch try peer.readRequest().target {
+            case "/empty": try peer.respond()
+            default: try peer.send("HTTP/1.1 200 OK\r\n\r\nuntil the end")
+            }
+            peer.finish()
+            peer.waitForEnd()
+        }
+        let delegate = Downloader()
+        try Self.download(server.url(), delegate)
+        #expect(delegate.content == Data("until the end".utf8))
+        #expect(delegate.expected == [0])
+        let other = Downloader()
+        try Self.download(server.url("/empty"), other)
+        #expect(other.calls == ["finish"])
+        #expect(other.content == Data())
+    }
+
+    @Test func `UC-67 no file is left by a failure or a cancel`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        }
+        let before = Self.leftovers
+        let delegate = Downloader()
+        try Self.download(server.url(), delegate)
+        #expect(delegate.calls == ["wrote", "fail -1005"])
+        let cancelling = Canceller()
+        try onLoopThread { loop in
+            _ = URLConnection(request: URLRequest(url: server.url()), delegate: cancelling)
+            loop.runOut()
+        }
+        #expect(cancelling.log.entries == ["wrote"])
+        // Other tests have files as well, for a while.
+        try waitFor("the files' removal") { Self.leftovers.subtracting(before).isEmpty ? () : nil }
+    }
+
+    /// Cancels at the first bytes.
+    private final class Canceller: NSObject, URLConnectionDownloadDelegate, Sendable {
+        let log = EventLog()
+
+        func connection(
+            _ connection: URLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
+            expectedTotalBytes: Int64
+        ) {
+            log.note("wrote")
+            connection.cancel()
+        }
+
+        func connectionDidFinishDownloading(_ connection: URLConnection, destinationURL: URL) {
+            log.note("finish")
+        }
+    }
+}
