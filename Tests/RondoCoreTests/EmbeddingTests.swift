@@ -228,6 +228,7 @@ import Testing
 
     @Test func `descriptors of embeddings are closed`() async {
         await #expect(processExitsWith: .success) {
+            makeDispatchTimers()
             let round = {
                 try onEmbeddedLoop { loop, embedding in
                     let log = EventLog()

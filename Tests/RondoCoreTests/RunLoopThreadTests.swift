@@ -129,6 +129,7 @@ import Testing
     /// Alone in a process of its own: other tests open descriptors and threads of their own.
     @Test func `threads that have ended leave neither descriptors nor threads behind`() async {
         await #expect(processExitsWith: .success) {
+            makeDispatchTimers()
             let counts = {
                 let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
                 return [try openDescriptorCount(), threads]

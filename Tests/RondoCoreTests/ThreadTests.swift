@@ -56,6 +56,7 @@ import Testing
     /// Alone in a process of its own: other tests open descriptors of their own.
     @Test func `RL-6 loops of threads that ended leave no descriptor behind`() async {
         await #expect(processExitsWith: .success) {
+            makeDispatchTimers()
             let round = {
                 let pipe = BytePipe()
                 let log = EventLog()

@@ -13,8 +13,9 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        // It is made on first use and stays.
+        // They are made on first use and stay.
         try RunLoop.loader.waitUntilAsleep()
+        makeDispatchTimers()
         tidy()
         let turn = Self.turns.withLock { $0.begin() }
         let before = try Leftovers()
