@@ -6,6 +6,7 @@
 struct LoopState {
     var modes: [ModeState] = []
     private var indices: [RunLoop.Mode: Int] = [:]
+    private var lastNamed = 0
 
     /// Indices of the modes that the common name stands for.
     private(set) var commonModes: [Int] = []
@@ -58,11 +59,18 @@ struct LoopState {
 
     var runningMode: RunLoop.Mode? { activations.last.map { modes[$0.mode].name } }
 
-    func existingIndex(of mode: RunLoop.Mode) -> Int? { indices[mode] }
+    func existingIndex(of mode: RunLoop.Mode) -> Int? {
+        // Nearly always the one that was named last, which is found without hashing its name.
+        if lastNamed < modes.count, modes[lastNamed].name == mode { return lastNamed }
+        return indices[mode]
+    }
 
     /// The index of `mode`, which comes to exist by being named (rule RL-10).
     mutating func index(of mode: RunLoop.Mode) -> Int {
-        if let index = indices[mode] { return index }
+        if let index = existingIndex(of: mode) {
+            lastNamed = index
+            return index
+        }
         let index = modes.count
         modes.append(ModeState(name: mode, index: index))
         indices[mode] = index

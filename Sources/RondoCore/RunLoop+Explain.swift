@@ -311,7 +311,7 @@ extension RunLoop {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
             for source in mode.sources { lines.append("    \(source.summary)") }
             for timer in mode.timers {
-                let date = timer.state.withLock { $0.schedule.deadline }
+                let date = timer.state.withLock { $0.deadline }
                 let due = String(format: "%.3f s", date.seconds(since: now))
                 let repeats = timer.timeInterval > 0 ? ", every \(timer.timeInterval.formatted()) s" : ""
                 lines.append("    timer\(timer.label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)")

@@ -7,29 +7,47 @@ internal import Synchronization
 /// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
 /// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
 public final class Timer: NSObject, Sendable {
+    /// A program may have a million timers, so what few of them have stands elsewhere.
     struct State {
         var isValid = true
-        var schedule: TimerSchedule
+        /// Registered in its loop under the common name, whatever modes it has been taken out of since.
+        var isCommon = false
+        /// The loop that held it last has lost its thread.
+        var threadHasEnded = false
+        /// The date that fires next, or is firing now.
+        var deadline: LoopInstant
         /// The date that `anchor` stands for, so that a date reads back as it was handed in.
         var anchorDate: Date
         var anchor: LoopInstant
-        var tolerance: TimeInterval = 0
-        /// The date set by the block itself while the timer fires.
-        var moved: LoopInstant?
+        /// That of a timer that fires once is its `deadline`.
+        var lastBeat = LoopInstant.never
         var loop: RunLoop?
-        /// Registered in its loop under the common name, whatever modes it has been taken out of since.
-        var isCommon = false
         var block: (@Sendable (Timer) -> Void)?
-        var lastFired: LoopInstant?
-        var label: String?
-        var attachment: (any AnyObject & Sendable)?
-        /// The loop that held it last has lost its thread.
-        var threadHasEnded = false
+        var rarities: Rarities?
+
+        /// To write to what few timers have.
+        mutating func makeRarities() -> Rarities {
+            if let rarities { return rarities }
+            let made = Rarities()
+            rarities = made
+            return made
+        }
 
         /// `fireDate` of a deadline, by the anchor.
         func date(of deadline: LoopInstant) -> Date {
             deadline == anchor ? anchorDate : anchorDate.addingTimeInterval(deadline.seconds(since: anchor))
         }
+    }
+
+    /// What few timers have.
+    ///
+    /// `@unchecked Sendable`: touched under the lock of its timer only.
+    final class Rarities: @unchecked Sendable {
+        var tolerance: TimeInterval = 0
+        /// The date set by the block itself while the timer fires.
+        var moved: LoopInstant?
+        var label: String?
+        var attachment: (any AnyObject & Sendable)?
     }
 
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
@@ -75,12 +93,11 @@ public final class Timer: NSObject, Sendable {
     ) {
         let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
         timeInterval = interval
-        let nanoseconds = repeats ? max(1, LoopClock.nanoseconds(interval)) : 0
-        state = Mutex(
-            State(
-                schedule: TimerSchedule(first: first, interval: nanoseconds), anchorDate: date, anchor: first,
-                block: block))
+        state = Mutex(State(deadline: first, anchorDate: date, anchor: first, block: block))
     }
+
+    /// Nanoseconds between two beats; 0 for a timer that fires once.
+    private var beat: Int64 { timeInterval > 0 ? max(1, LoopClock.nanoseconds(timeInterval)) : 0 }
 
     /// A new timer, added to the calling thread's loop in the default mode (rule TM-10).
     @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
@@ -105,8 +122,8 @@ public final class Timer: NSObject, Sendable {
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
-                let next = state.moved ?? state.schedule.deadline
-                return state.date(of: state.isValid ? next : state.lastFired ?? next)
+                let next = state.rarities?.moved ?? state.deadline
+                return state.date(of: state.isValid || state.lastBeat == .never ? next : state.lastBeat)
             }
         }
         set {
@@ -121,10 +138,10 @@ public final class Timer: NSObject, Sendable {
                         return false
                     } ?? slots.isFiring
                 if isFiring {
-                    guard instant > state.schedule.deadline else { return nil }
-                    state.moved = instant
+                    guard instant > state.deadline else { return nil }
+                    state.makeRarities().moved = instant
                 } else {
-                    state.schedule.move(to: instant)
+                    state.deadline = instant
                 }
                 state.anchorDate = newValue
                 state.anchor = instant
@@ -139,23 +156,25 @@ public final class Timer: NSObject, Sendable {
     /// A repeating timer keeps at most half its interval; a negative value counts as 0 (rule TM-27). Later
     /// dates are still counted from the grid (rule TM-26).
     public var tolerance: TimeInterval {
-        get { state.withLock { $0.tolerance } }
+        get { state.withLock { $0.rarities?.tolerance ?? 0 } }
         set {
             let value = max(0, newValue.isNaN ? 0 : newValue)
-            state.withLock { $0.tolerance = timeInterval > 0 ? min(value, timeInterval / 2) : value }
+            state.withLock {
+                $0.makeRarities().tolerance = timeInterval > 0 ? min(value, timeInterval / 2) : value
+            }
         }
     }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
     public var label: String? {
-        get { state.withLock { $0.label } }
-        set { state.withLock { $0.label = newValue } }
+        get { state.withLock { $0.rarities?.label } }
+        set { state.withLock { $0.makeRarities().label = newValue } }
     }
 
     /// What the layer above keeps with it, set once: released when it is invalidated or goes.
     package var attachment: (any AnyObject & Sendable)? {
-        get { state.withLock { $0.attachment } }
-        set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
+        get { state.withLock { $0.rarities?.attachment } }
+        set { state.withLock { if $0.isValid { $0.makeRarities().attachment = newValue } } }
     }
 
     /// Nothing: timers made with a block carry no user info.
@@ -169,7 +188,7 @@ public final class Timer: NSObject, Sendable {
     public func fire() {
         let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
             guard state.isValid else { return nil }
-            state.lastFired = state.schedule.deadline
+            state.lastBeat = state.deadline
             return state.block
         }
         guard let block else { return }
@@ -184,21 +203,21 @@ public final class Timer: NSObject, Sendable {
     public func invalidate() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
-            let old = (loop: state.loop, block: state.block, attachment: state.attachment)
+            let old = (loop: state.loop, block: state.block, attachment: state.rarities?.attachment)
+            if let loop = old.loop { withdraw(from: loop, isCommon: state.isCommon) }
             state.isValid = false
             state.loop = nil
             state.isCommon = false
             state.block = nil
-            state.attachment = nil
-            if let loop = old.loop { withdraw(from: loop) }
+            state.rarities?.attachment = nil
             return old
         }
         withExtendedLifetime(released) {}
     }
 
-    private func withdraw(from loop: RunLoop) {
+    private func withdraw(from loop: RunLoop, isCommon: Bool) {
         loop.state.withLock { loopState in
-            loopState.commonTimers.remove(self)
+            if isCommon { loopState.commonTimers.remove(self) }
             for mode in slots.modes { loopState.remove(self, fromMode: mode) }
         }
     }
@@ -261,7 +280,7 @@ public final class Timer: NSObject, Sendable {
                 loopState.modes[index].timerCount += 1
                 if !slots.isFiring {
                     loopState.modes[index].timers.insert(
-                        self, deadline: state.schedule.deadline, order: slots.order)
+                        self, deadline: state.deadline, order: slots.order)
                 }
                 return true
             }
@@ -303,7 +322,7 @@ public final class Timer: NSObject, Sendable {
             guard state.isValid, state.loop === loop, loop.state.withLock({ $0.take(due, from: mode) }) else {
                 return nil
             }
-            state.lastFired = state.schedule.deadline
+            state.lastBeat = state.deadline
             return state.block
         }
         guard let block else { return }
@@ -311,11 +330,13 @@ public final class Timer: NSObject, Sendable {
         guard timeInterval > 0 else { return invalidate() }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
-            if let moved = state.moved {
-                state.schedule.move(to: moved)
-                state.moved = nil
+            if let moved = state.rarities?.moved {
+                state.deadline = moved
+                state.rarities?.moved = nil
             } else {
-                state.schedule.advance(past: now)
+                var schedule = TimerSchedule(first: state.deadline, interval: beat)
+                schedule.advance(past: now)
+                state.deadline = schedule.deadline
             }
             // The block may have moved it to another loop.
             guard let holder = state.loop else {
@@ -324,7 +345,7 @@ public final class Timer: NSObject, Sendable {
             }
             holder.state.withLock { loopState in
                 slots.isFiring = false
-                loopState.place(self, deadline: state.schedule.deadline)
+                loopState.place(self, deadline: state.deadline)
             }
             return holder
         }
@@ -351,7 +372,7 @@ extension LoopState {
     /// still in `mode`.
     mutating func take(_ due: TimerHeap.Due, from mode: Int) -> Bool {
         let timer = due.timer
-        guard timer.slots.generation == due.generation, timer.slots.index(in: mode) != nil else {
+        guard timer.slots.generation == due.generation, timer.slots.place(in: mode) != nil else {
             return false
         }
         for mode in timer.slots.modes { takeOutOfHeap(timer, mode: mode) }
@@ -360,8 +381,8 @@ extension LoopState {
     }
 
     private mutating func takeOutOfHeap(_ timer: Timer, mode: Int) {
-        guard let index = timer.slots.index(in: mode) else { return }
-        modes[mode].timers.remove(at: index)
-        timer.slots.clearIndex(in: mode)
+        guard let place = timer.slots.place(in: mode) else { return }
+        modes[mode].timers.remove(at: place)
+        timer.slots.clearPlace(in: mode)
     }
 }

@@ -1,21 +1,28 @@
-/// The timers of one mode, nearest first: a heap with four children a node, whose members know their place.
+/// The timers of one mode, nearest first: a heap with four children a node, and a table of places.
 ///
 /// A timer in several modes stands in the heap of each and has one schedule; equal dates fire in the order
 /// in which the timers were added (rules TM-12 and TM-23). Taking a timer out from the middle costs as
-/// little as adding one, because its place is written in the timer (`Timer.slots`), as libev writes it in
-/// the watcher. All of it is guarded by the lock of the loop.
+/// little as adding one: the timer knows its place (`Timer.slots`), a number that stays, and the table knows
+/// which node of the heap that is. Moving a node writes to the table and leaves the timers themselves alone:
+/// a million of them would not fit into the processor's caches. All of it is guarded by the lock of the loop.
 struct TimerHeap {
-    /// `Unmanaged`, because moving a node must not count references: that was two fifths of what a million
-    /// timers cost. A timer is retained when it enters the heap and released when it leaves; a loop that ends
-    /// takes all of its timers out.
     private struct Node {
         let deadline: LoopInstant
         let order: UInt64
-        let timer: Unmanaged<Timer>
+        let place: Int32
 
         func comesBefore(_ other: Node) -> Bool {
             deadline == other.deadline ? order < other.order : deadline < other.deadline
         }
+    }
+
+    /// What a place holds.
+    private struct Place {
+        /// `Unmanaged`, because moving a node must not count references. A timer is retained when it enters
+        /// the heap and released when it leaves; a loop that ends takes all of its timers out.
+        var timer: Unmanaged<Timer>
+        /// Of its node; of a free place, the next free one.
+        var index: Int32
     }
 
     /// A timer that was due, and the state of its slots then: if that has changed since, it is not due any
@@ -27,7 +34,11 @@ struct TimerHeap {
         fileprivate let order: UInt64
     }
 
+    private static let none: Int32 = -1
+
     private var nodes: [Node] = []
+    private var places: [Place] = []
+    private var firstFree = none
     private let mode: Int
 
     init(mode: Int) {
@@ -36,26 +47,47 @@ struct TimerHeap {
 
     var isEmpty: Bool { nodes.isEmpty }
     var nearest: LoopInstant? { nodes.first?.deadline }
-    var nearestTimer: Timer? { nodes.first?.timer.takeUnretainedValue() }
-    var timers: [Timer] { nodes.map { $0.timer.takeUnretainedValue() } }
+    var nearestTimer: Timer? { nodes.first.map(timer) }
+    var timers: [Timer] { nodes.map(timer) }
+
+    private func timer(of node: Node) -> Timer { places[Int(node.place)].timer.takeUnretainedValue() }
 
     mutating func insert(_ timer: Timer, deadline: LoopInstant, order: UInt64) {
-        let node = Node(deadline: deadline, order: order, timer: .passRetained(timer))
+        let place = takePlace(for: timer)
+        timer.slots.set(place: place, in: mode)
+        let node = Node(deadline: deadline, order: order, place: place)
         nodes.append(node)
         siftUp(node, from: nodes.count - 1)
     }
 
-    /// Takes the timer at `index` out.
-    mutating func remove(at index: Int) {
-        let last = nodes.removeLast()
-        guard index < nodes.count else { return last.timer.release() }
-        // Whoever takes a timer out holds it, so that nothing is freed under the lock.
-        nodes[index].timer.release()
-        if index > 0, last.comesBefore(nodes[(index - 1) / 4]) {
-            siftUp(last, from: index)
-        } else {
-            siftDown(last, from: index)
+    private mutating func takePlace(for timer: Timer) -> Int32 {
+        let new = Place(timer: .passRetained(timer), index: 0)
+        guard firstFree != Self.none else {
+            places.append(new)
+            return Int32(places.count - 1)
         }
+        let place = firstFree
+        firstFree = places[Int(place)].index
+        places[Int(place)] = new
+        return place
+    }
+
+    /// Takes the timer out that has this place.
+    mutating func remove(at place: Int32) {
+        let left = places[Int(place)]
+        places[Int(place)].index = firstFree
+        firstFree = place
+        let last = nodes.removeLast()
+        let index = Int(left.index)
+        if index < nodes.count {
+            if index > 0, last.comesBefore(nodes[(index - 1) / 4]) {
+                siftUp(last, from: index)
+            } else {
+                siftDown(last, from: index)
+            }
+        }
+        // Whoever takes a timer out holds it, so that nothing is freed under the lock.
+        left.timer.release()
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
@@ -66,7 +98,7 @@ struct TimerHeap {
         while let index = unexplored.popLast() {
             let node = nodes[index]
             guard node.deadline <= now else { continue }
-            let timer = node.timer.takeUnretainedValue()
+            let timer = timer(of: node)
             found.append(
                 Due(
                     timer: timer, generation: timer.slots.generation, deadline: node.deadline,
@@ -84,9 +116,9 @@ struct TimerHeap {
 
     // MARK: The heap
 
-    private mutating func place(_ node: Node, at index: Int) {
+    private mutating func put(_ node: Node, at index: Int) {
         nodes[index] = node
-        node.timer._withUnsafeGuaranteedRef { $0.slots.set(index: index, in: mode) }
+        places[Int(node.place)].index = Int32(index)
     }
 
     private mutating func siftUp(_ node: Node, from start: Int) {
@@ -94,10 +126,10 @@ struct TimerHeap {
         while index > 0 {
             let parent = (index - 1) / 4
             guard node.comesBefore(nodes[parent]) else { break }
-            place(nodes[parent], at: index)
+            put(nodes[parent], at: index)
             index = parent
         }
-        place(node, at: index)
+        put(node, at: index)
     }
 
     private mutating func siftDown(_ node: Node, from start: Int) {
@@ -111,10 +143,10 @@ struct TimerHeap {
                 best = child
             }
             guard nodes[best].comesBefore(node) else { break }
-            place(nodes[best], at: index)
+            put(nodes[best], at: index)
             index = best
         }
-        place(node, at: index)
+        put(node, at: index)
     }
 }
 
@@ -124,15 +156,15 @@ struct TimerHeap {
 struct TimerSlots {
     fileprivate struct Slot {
         var mode: Int32
-        var index: Int32
+        var place: Int32
     }
 
     private static let none: Int32 = -1
 
-    private var first = Slot(mode: none, index: none)
+    private var first = Slot(mode: none, place: none)
     /// Nil for nearly every timer: an empty array is counted like any other object.
     private var others: [Slot]?
-    /// Counts every change of place that was a decision (not a shift inside the heap).
+    /// Counts every change of place.
     private(set) var generation: UInt32 = 0
     /// The loop is calling the timer: it stands in no heap, and yet belongs to its modes (rule TM-25).
     var isFiring = false
@@ -158,42 +190,42 @@ struct TimerSlots {
         first.mode == mode || others?.contains { $0.mode == mode } ?? false
     }
 
-    func index(in mode: Int) -> Int? {
+    func place(in mode: Int) -> Int32? {
         let slot = first.mode == mode ? first : others?.first { $0.mode == mode }
-        guard let slot, slot.index != Self.none else { return nil }
-        return Int(slot.index)
+        guard let slot, slot.place != Self.none else { return nil }
+        return slot.place
     }
 
     mutating func add(mode: Int) {
         generation &+= 1
         if isEmpty {
-            first = Slot(mode: Int32(mode), index: Self.none)
+            first = Slot(mode: Int32(mode), place: Self.none)
         } else {
-            others = (others ?? []) + [Slot(mode: Int32(mode), index: Self.none)]
+            others = (others ?? []) + [Slot(mode: Int32(mode), place: Self.none)]
         }
     }
 
     mutating func remove(mode: Int) {
         generation &+= 1
         if first.mode == mode {
-            first = others?.popLast() ?? Slot(mode: Self.none, index: Self.none)
+            first = others?.popLast() ?? Slot(mode: Self.none, place: Self.none)
         } else {
             others?.removeAll { $0.mode == mode }
         }
         if others?.isEmpty ?? false { others = nil }
     }
 
-    mutating func set(index: Int, in mode: Int) {
+    mutating func set(place: Int32, in mode: Int) {
         if first.mode == mode {
-            first.index = Int32(index)
-        } else if let place = others?.firstIndex(where: { $0.mode == mode }) {
-            others?[place].index = Int32(index)
+            first.place = place
+        } else if let index = others?.firstIndex(where: { $0.mode == mode }) {
+            others?[index].place = place
         }
     }
 
     /// The timer has left the heap of `mode` for now, but not the mode.
-    mutating func clearIndex(in mode: Int) {
+    mutating func clearPlace(in mode: Int) {
         generation &+= 1
-        set(index: Int(Self.none), in: mode)
+        set(place: Self.none, in: mode)
     }
 }
