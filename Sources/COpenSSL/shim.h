@@ -34,6 +34,10 @@ static inline void rondo_BIO_set_mem_eof_return(BIO *bio, int value) {
     BIO_set_mem_eof_return(bio, value);
 }
 
+static inline int rondo_SSL_set_retry_verify(SSL *ssl) {
+    return SSL_set_retry_verify(ssl);
+}
+
 static inline int rondo_SSL_CTX_set_dh_auto(SSL_CTX *context, int on) {
     return (int)SSL_CTX_set_dh_auto(context, on);
 }

@@ -29,6 +29,8 @@ extension SocketChannel {
         phase = .closed
         stopDelays()
         stopLimits()
+        asker?.invalidate()
+        asker = nil
         turns?.invalidate()
         turns = nil
         places = []
@@ -171,8 +173,8 @@ extension SocketChannel {
 
     // MARK: - The limit of time
 
-    private func beginLimit() {
-        guard let seconds = configuration.openingLimit else { return }
+    func beginLimit() {
+        guard !hasOpened, limits.isEmpty, let seconds = configuration.openingLimit else { return }
         limits = timers(after: seconds) { $0.limitIsReached(mayWait: true) }
     }
 

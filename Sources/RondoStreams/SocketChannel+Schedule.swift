@@ -46,6 +46,7 @@ extension SocketChannel {
         var sources = turns.map { [$0] } ?? []
         if case .connecting(let connecting) = phase { sources += connecting.attempts.values.map(\.source) }
         if let connected { sources.append(connected.source) }
+        if let asker { sources.append(asker) }
         return sources
     }
 

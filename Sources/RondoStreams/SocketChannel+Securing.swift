@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import Synchronization
 
 // TLS begins: on a fresh connection, or on one that has been used without it.
 extension SocketChannel {
@@ -31,6 +32,11 @@ extension SocketChannel {
             let engine = try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: connected.socket.descriptor,
                 hostName: host, received: received)
+            engine.ask(
+                forTrust: onTrust != nil || settings.trustHandler != nil,
+                forIdentity: onIdentityRequest != nil || settings.identityHandler != nil)
+            engine.asking?.trustHandler = settings.trustHandler
+            engine.asking?.identityHandler = settings.identityHandler
             phase = .securing(connected, engine)
             handshake(connected, engine)
         } catch {
@@ -41,12 +47,68 @@ extension SocketChannel {
     func handshake(_ connected: Connected, _ engine: TLSEngine) {
         do throws(TLSError) {
             switch try engine.handshake() {
-            case .wantsRead: interest.set(.read, of: connected.source)
-            case .wantsWrite: interest.set(.write, of: connected.source)
-            case .done: isUsable(connected, engine)
+            case .wantsRead: go(on: connected, with: .read)
+            case .wantsWrite: go(on: connected, with: .write)
+            case .waits:
+                // However long the program thinks, that is not the peer's fault.
+                stopLimits()
+                interest.set([], of: connected.source)
+                ask(engine)
+            case .done:
+                asker?.invalidate()
+                asker = nil
+                isUsable(connected, engine)
             }
         } catch {
             fail(.tls(error))
+        }
+    }
+
+    private func go(on connected: Connected, with wanted: RunLoop.Source.Interest) {
+        beginLimit()
+        interest.set(wanted, of: connected.source)
+    }
+
+    // MARK: - Questions
+
+    private func ask(_ engine: TLSEngine) {
+        let turns = turns
+        let asking = engine.asking
+        guard let question = engine.takeQuestion(whenAnswered: { turns?.signalAndWakeUp() }) else { return }
+        switch question {
+        case .trust(let trust):
+            if let onTrust { return onTrust(trust) }
+            callOutside { [handler = asking?.trustHandler] in handler?.body(trust) }
+        case .identity(let request):
+            if let onIdentityRequest { return onIdentityRequest(request) }
+            callOutside { [handler = asking?.identityHandler] in handler?.body(request) }
+        }
+    }
+
+    /// Calls a handler of the program's in a later turn of a scheduled loop, outside the gate: it may do
+    /// anything, close the connection too.
+    private func callOutside(_ body: @escaping @Sendable () -> Void) {
+        asker?.invalidate()
+        let call = OneCall(body)
+        let source = RunLoop.Source { call.perform() }
+        source.label = label
+        asker = source
+        for place in places { place.loop.add(source, forMode: place.mode) }
+        source.signalAndWakeUp()
+    }
+
+    /// Lets go of what it calls: a question that nobody keeps has to answer itself.
+    private final class OneCall: Sendable {
+        private let body: Mutex<(@Sendable () -> Void)?>
+
+        init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+
+        func perform() {
+            let body = body.withLock { body in
+                defer { body = nil }
+                return body
+            }
+            body?()
         }
     }
 }

@@ -119,6 +119,10 @@ package final class SocketChannel {
     /// What any thread may touch.
     package let interest = ChannelInterest()
     package var handler: ((Event) -> Void)?
+    /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
+    package var onTrust: ((TLSTrust) -> Void)?
+    /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
+    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
     package internal(set) var remoteAddress: SocketAddress?
     /// Whether closing the channel closes the descriptor, or leaves it to whoever has handed it in.
     package var closesDescriptor = true
@@ -144,6 +148,8 @@ package final class SocketChannel {
     /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
     /// up; served for whatever comes from elsewhere than a descriptor.
     var turns: RunLoop.Source?
+    /// Calls a handler of the settings, outside the gate.
+    var asker: RunLoop.Source?
     /// For the next connection attempt.
     var delays: [Timer] = []
     /// For the end of `openingLimit`.

@@ -93,10 +93,16 @@ final class BlockingTLSClient {
             hostName: "the client")
     }
 
-    func handshake() throws {
+    /// - Parameter answer: Called with the questions that come up; it answers at once.
+    func handshake(_ answer: ((TLSEngine.Question) -> Void)? = nil) throws {
         while true {
             switch try engine.handshake() {
             case .done: return
+            case .waits:
+                guard let answer, let question = engine.takeQuestion(whenAnswered: {}) else {
+                    throw PeerIsSilent()
+                }
+                answer(question)
             case .wantsRead: try wait(socket.descriptor, for: POLLIN)
             case .wantsWrite: try wait(socket.descriptor, for: POLLOUT)
             }

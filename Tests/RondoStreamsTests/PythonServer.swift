@@ -138,12 +138,14 @@ enum OpenSSLServer {
         TestServerProcess, UInt16
     ) {
         let certificates = TestCertificates.shared
+        // The other certificates of the file, where there are some.
+        let chain =
+            kind == .withBetween || kind == .byNobody ? ["-cert_chain", certificates.path(kind)] : []
         let server = try TestServerProcess(
             [
-                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind),
-                "-cert_chain", certificates.path(kind), "-key", certificates.keyPath(kind),
-                "-cipher", "DEFAULT@SECLEVEL=0", "-rev",
-            ] + options)
+                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind), "-key",
+                certificates.keyPath(kind), "-cipher", "DEFAULT@SECLEVEL=0", "-rev",
+            ] + chain + options)
         return (server, try server.port(after: "ACCEPT "))
     }
 }

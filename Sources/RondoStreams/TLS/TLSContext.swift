@@ -30,7 +30,11 @@ package final class TLSContext: Sendable {
 
     /// The context for these settings: the one that was made for them earlier, if it is still kept.
     package static func shared(for settings: TLSSettings) throws(TLSError) -> TLSContext {
-        let found = kept.withLock { kept -> TLSContext? in
+        // Who is asked does not change what OpenSSL prepares.
+        var settings = settings
+        settings.trustHandler = nil
+        settings.identityHandler = nil
+        let found = kept.withLock { [settings] kept -> TLSContext? in
             guard let index = kept.firstIndex(where: { $0.settings == settings }) else { return nil }
             if index > 0 { kept.insert(kept.remove(at: index), at: 0) }
             return kept[0]
@@ -66,7 +70,8 @@ package final class TLSContext: Sendable {
         try setIdentity()
         try setProtocols()
         try setAuthorities()
-        setVerification()
+        try setRevocationLists()
+        try setVerification()
         OpenSSLErrors.clear()
     }
 
@@ -116,8 +121,12 @@ extension TLSContext {
         }
     }
 
-    private func setVerification() {
+    private func setVerification() throws(TLSError) {
         TLSVerifier.install(on: pointer)
+        if settings.role == .client { TLSEngine.installIdentityCallback(on: pointer) }
+        for hash in settings.pinnedKeys where hash.count != 32 {
+            throw TLSError(.settings("TLSSettings.pinnedKeys: a hash has 32 bytes, not \(hash.count)"))
+        }
         // The verifier decides, also where the settings want nothing checked.
         var mode = SSL_VERIFY_PEER
         if settings.role == .server {

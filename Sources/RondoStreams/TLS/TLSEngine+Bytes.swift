@@ -39,7 +39,7 @@ extension TLSEngine {
             case .wantsWrite: return .wantsWrite
             case .end: return .end
             case .closed: return .truncated
-            case .done, .failed: return .bytes(0)
+            case .done, .failed, .waits: return .bytes(0)
             }
         }
         hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
@@ -67,7 +67,7 @@ extension TLSEngine {
             case .wantsRead, .wantsWrite:
                 unsent = Array(piece)
                 return .bytes(written + piece.count)
-            case .end, .closed, .failed:
+            case .end, .closed, .failed, .waits:
                 let error = failWriting(outcome)
                 if written == 0 { throw error }
                 return .bytes(written)
@@ -86,7 +86,7 @@ extension TLSEngine {
             return .done
         case .wantsRead: return .wantsRead
         case .wantsWrite: return .wantsWrite
-        case .end, .closed, .failed: throw failWriting(outcome)
+        case .end, .closed, .failed, .waits: throw failWriting(outcome)
         }
     }
 

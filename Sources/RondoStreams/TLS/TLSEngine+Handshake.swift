@@ -4,8 +4,9 @@ internal import RondoCore
 // How it begins and ends, and what OpenSSL's answers mean.
 extension TLSEngine {
     /// Goes on with the handshake. After `.done` the peer is who it claims to be, as far as the settings ask.
-    package func handshake() throws(TLSError) -> Progress {
+    package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
+        if asking?.waits ?? false { return .waits }
         OpenSSLErrors.clear()
         var result = SSL_do_handshake(ssl)
         if readsMemory, result <= 0, SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
@@ -14,16 +15,24 @@ extension TLSEngine {
             result = SSL_do_handshake(ssl)
         }
         switch outcome(of: result) {
-        case .done:
-            if readsMemory { readSocket() }
-            return .done
+        case .done: return try finishHandshake()
         case .wantsRead: return .wantsRead
         case .wantsWrite: return .wantsWrite
+        case .waits: return .waits
         case .end, .closed: throw fail(.closedDuringHandshake(nil))
         case .failed(.system(let code)) where code == ECONNRESET || code == EPIPE:
             throw fail(.closedDuringHandshake(code))
-        case .failed(let reason): throw fail(reason)
+        case .failed(let reason): throw fail(callbackFailure ?? reason)
         }
+    }
+
+    private func finishHandshake() throws(TLSError) -> HandshakeResult {
+        if readsMemory { readSocket() }
+        // A server could not ask before.
+        if asking?.waits ?? false { return .waits }
+        if let decision, decision != .accept, let refusal { throw fail(.certificate(refusal)) }
+        asking = nil
+        return .done
     }
 
     /// Tells the peer that this side will send no more (close_notify), without waiting for its answer.
@@ -44,6 +53,8 @@ extension TLSEngine {
 
     enum Outcome: Equatable {
         case done, wantsRead, wantsWrite, end, closed
+        /// For an answer; in handshakes only.
+        case waits
         case failed(TLSError.Reason)
     }
 
@@ -55,6 +66,7 @@ extension TLSEngine {
         case SSL_ERROR_WANT_READ: return .wantsRead
         case SSL_ERROR_WANT_WRITE: return .wantsWrite
         case SSL_ERROR_ZERO_RETURN: return .end
+        case SSL_ERROR_WANT_RETRY_VERIFY, SSL_ERROR_WANT_X509_LOOKUP: return .waits
         case SSL_ERROR_SYSCALL:
             OpenSSLErrors.clear()
             let bio = SSL_get_wbio(ssl)

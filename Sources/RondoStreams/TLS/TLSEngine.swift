@@ -26,6 +26,14 @@ internal import COpenSSL
 internal import RondoCore
 
 package final class TLSEngine {
+    package enum HandshakeResult: Hashable, Sendable {
+        case done
+        case wantsRead
+        case wantsWrite
+        /// A question has to be answered, see `takeQuestion`; to be called again then.
+        case waits
+    }
+
     package enum Progress: Hashable, Sendable {
         case done
         case wantsRead
@@ -71,6 +79,10 @@ package final class TLSEngine {
     var writeFailure: TLSError?
     /// What is wrong with the peer's certificates, accepted or not, in the order of OpenSSL's checks.
     var problems: [CertificateProblem] = []
+    /// Nil: nobody is asked.
+    var asking: Asking?
+    /// What a callback could not do; it says more than OpenSSL's words for its failure.
+    var callbackFailure: TLSError.Reason?
 
     /// An engine for the connected socket with this number, which must stay open until `detach()` or
     /// `deinit`.

@@ -1,3 +1,5 @@
+public import RondoCore
+
 /// How a connection is secured: which side this is, who it is, which versions of TLS it speaks, whom it
 /// trusts, and what is checked.
 ///
@@ -68,6 +70,12 @@ public struct TLSSettings: Sendable, Hashable {
         public static let anyRoot = Tolerance(rawValue: 4)
     }
 
+    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form.
+    public enum RevocationList: Sendable, Hashable {
+        case file(String)
+        case data(Data)
+    }
+
     /// Whether a server asks clients for a certificate. What comes is checked like a server's, against
     /// `certificateAuthorities`, its host name aside.
     public enum ClientCertificates: Sendable, Hashable {
@@ -92,6 +100,21 @@ public struct TLSSettings: Sendable, Hashable {
     public var verification = Verification.full
     /// What is overlooked; leave it empty.
     public var tolerance: Tolerance = []
+    /// Keys of which one has to be in the peer's chain, whatever else it shows: each a
+    /// `TLSCertificate.publicKeyHash`, 32 bytes (RFC 7469 calls it a pin). Any certificate from the peer's own
+    /// to the authority's may have it; with `Verification.none`, where no chain is checked, only the peer's
+    /// own. Empty: any key. Pin two, or you cannot change yours.
+    public var pinnedKeys: Set<Data> = []
+    /// Lists of certificates that were taken back. A certificate that one of them names is refused, and so is
+    /// one whose issuer's list is too old. A list is not fetched from anywhere.
+    public var revocationLists: [RevocationList] = []
+    /// Whether there has to be a list of every issuer of a chain; without it a certificate is refused whose
+    /// issuer's list is missing.
+    public var requiresRevocationLists = false
+    /// Asked about every peer, in place of deciding by the other settings alone; nil: nobody is asked.
+    public var trustHandler: TLSTrustHandler?
+    /// Asked for an identity when a server wants one; nil: `identity` is shown, if there is one.
+    public var identityHandler: TLSIdentityHandler?
     /// Whether clients are asked for a certificate; of servers only.
     public var clientCertificates = ClientCertificates.notRequested
     /// The protocols that are spoken inside TLS, the preferred one first, by their registered names: `["h2",

@@ -49,6 +49,7 @@ enum TLSVerifier {
 extension TLSEngine {
     /// What OpenSSL asks in the handshake: 1 accepts.
     fileprivate func verify(_ store: OpaquePointer) -> Int32 {
+        if decision != nil { return conclude(store) }
         problems = []
         let isDone = TLSVerifier.run(store) == 1
         if !isDone, problems.isEmpty {
@@ -63,21 +64,54 @@ extension TLSEngine {
             let first = problems.first { $0.kind == .unknownIssuer || $0.kind == .selfSigned }
             problems.removeAll { $0.code == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE && $0 != first }
         }
+        checkPins(store)
+        if askForTrust(store) {
+            X509_STORE_CTX_set_error(store, X509_V_OK)
+            return 1
+        }
+        return conclude(store)
+    }
+
+    private func conclude(_ store: OpaquePointer) -> Int32 {
         let refusal = refusal
-        X509_STORE_CTX_set_error(store, refusal?.code ?? X509_V_OK)
+        // The alert that the peer gets is made from this.
+        let code =
+            refusal?.code == X509_V_ERR_APPLICATION_VERIFICATION ? X509_V_ERR_CERT_REJECTED : refusal?.code
+        X509_STORE_CTX_set_error(store, code ?? X509_V_OK)
         return refusal == nil ? 1 : 0
     }
 
+    /// Of a chain that was not checked only the first counts: anybody can show the certificates of others.
+    private func checkPins(_ store: OpaquePointer) {
+        guard !settings.pinnedKeys.isEmpty, let own = X509_STORE_CTX_get0_cert(store) else { return }
+        var chain = [own]
+        if settings.verification != .none {
+            chain += TLSCertificate.pointers(in: X509_STORE_CTX_get0_chain(store))
+        }
+        let pins = settings.pinnedKeys
+        guard !chain.contains(where: { pins.contains(TLSCertificate.publicKeyHash(of: $0)) }) else { return }
+        problems.append(CertificateProblem(.keyNotPinned, certificate: TLSCertificate(own)))
+    }
+
     fileprivate func note(_ code: Int32, _ store: OpaquePointer) {
+        if code == X509_V_ERR_UNABLE_TO_GET_CRL, !settings.requiresRevocationLists { return }
         guard problems.count < TLSVerifier.problemLimit else { return }
         let certificate = X509_STORE_CTX_get_current_cert(store).map { TLSCertificate($0) }
         let depth = Int(X509_STORE_CTX_get_error_depth(store))
         problems.append(CertificateProblem(code: code, depth: depth, certificate: certificate))
     }
 
-    /// The problem because of which the peer is refused by the settings; nil: it is accepted.
+    /// The problem because of which the peer is refused, by the program or the settings; nil: it is accepted.
     var refusal: CertificateProblem? {
-        settings.verification == .none ? nil : problems.first { !settings.tolerance.covers($0) }
+        switch decision {
+        case .accept: nil
+        case .reject: CertificateProblem(.rejected, certificate: peerCertificates.first)
+        case .byDefault, nil:
+            problems.first { problem in
+                settings.verification == .none
+                    ? problem.kind == .keyNotPinned : !settings.tolerance.covers(problem)
+            }
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+// Lists of revoked certificates that the program has been given.
+
+internal import COpenSSL
+internal import RondoCore
+
+extension TLSContext {
+    func setRevocationLists() throws(TLSError) {
+        guard !settings.revocationLists.isEmpty || settings.requiresRevocationLists else { return }
+        for list in settings.revocationLists {
+            switch list {
+            case .file(let path):
+                switch PEM.contents(of: path) {
+                case .success(let bytes): try add(bytes, name: "“\(path)”")
+                case .failure(let failure):
+                    throw TLSError(
+                        .settings("the revocation list “\(path)” cannot be read: \(failure.words)"))
+                }
+            case .data(let data): try add(Array(data), name: ".data")
+            }
+        }
+        // Of every certificate of a chain; the verifier overlooks lists that are not there, unless they have
+        // to be.
+        let flags = X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL
+        X509_STORE_set_flags(SSL_CTX_get_cert_store(pointer), UInt(flags))
+    }
+
+    private func add(_ bytes: [UInt8], name: String) throws(TLSError) {
+        let store = SSL_CTX_get_cert_store(pointer)
+        var added = 0
+        if let list = PEM.withBIO(bytes, { d2i_X509_CRL_bio($0, nil) }) ?? nil {
+            defer { X509_CRL_free(list) }
+            if X509_STORE_add_crl(store, list) == 1 { added += 1 }
+        } else {
+            let isWhole = PEM.forEachRevocationList(in: bytes) { list in
+                guard X509_STORE_add_crl(store, list) == 1 else { return false }
+                added += 1
+                return true
+            }
+            if !isWhole { added = 0 }
+        }
+        guard added > 0 else {
+            throw TLSError(
+                .settings("TLSSettings.revocationLists (\(name)): no list could be read from the data"))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+public import RondoCore
+
+/// A server's wish for a certificate of this client's, while the handshake waits for the answer.
+///
+/// Answer by `use(_:)`, `useNone()` or `useDefault()`, at once or later, from any thread; the first answer
+/// counts. An object that is let go of without an answer answers by `useDefault()`.
+public final class TLSIdentityRequest: Sendable {
+    enum Decision: Sendable {
+        case use(TLSIdentity)
+        case useNone
+        case byDefault
+    }
+
+    /// Whom the connection is to. The server has been verified already.
+    public let host: String
+    /// The authorities whose certificates the server accepts, as RFC 2253 writes them, the first 1,000. Empty:
+    /// it does not say.
+    public let issuers: [String]
+    /// The same in DER form.
+    public let encodedIssuers: [Data]
+
+    static let issuerLimit = 1_000
+
+    let answer = TLSAnswer<Decision>()
+
+    init(host: String, issuers: [String], encodedIssuers: [Data]) {
+        self.host = host
+        self.issuers = issuers
+        self.encodedIssuers = encodedIssuers
+    }
+
+    deinit { answer.give(.byDefault) }
+
+    /// Whether the server accepts the issuer of one of the identity's certificates, or does not say whom.
+    public func accepts(_ identity: TLSIdentity) -> Bool {
+        issuers.isEmpty || identity.certificates.contains { issuers.contains($0.issuer) }
+    }
+
+    /// Shows this identity.
+    public func use(_ identity: TLSIdentity) { answer.give(.use(identity)) }
+
+    /// Shows none; many servers then end the connection.
+    public func useNone() { answer.give(.useNone) }
+
+    /// Shows `TLSSettings.identity`, if there is one.
+    public func useDefault() { answer.give(.byDefault) }
+}
+
+/// Chooses the identity that a client shows, in place of `TLSSettings.identity`.
+///
+/// An object, so that settings stay comparable: settings with different handlers are different.
+public final class TLSIdentityHandler: Sendable {
+    let body: @Sendable (TLSIdentityRequest) -> Void
+
+    /// - Parameter body: Called for each connection whose server asks; on the thread of a run loop that serves
+    ///   the connection, with no lock held.
+    public init(_ body: @escaping @Sendable (TLSIdentityRequest) -> Void) { self.body = body }
+}
+
+extension TLSIdentityHandler: Hashable {
+    public static func == (a: TLSIdentityHandler, b: TLSIdentityHandler) -> Bool { a === b }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
