@@ -1,0 +1,162 @@
+package import Foundation
+
+/// A response that a cache keeps, as far as the rules look at it: everything but the content.
+package struct CacheEntry: Sendable, Equatable {
+    package var status: Int
+    /// As received, and as updated by 304 since.
+    package var fields: HeaderFields
+    /// When the request was sent and the response received, by the wall clock: an entry may outlive the
+    /// machine's uptime.
+    package var requestedAt: Date
+    package var receivedAt: Date
+    /// What the request said in the fields that Vary names: lower-case names, nil for a field that it had
+    /// not.
+    package var selecting: [String: String?]
+
+    package init(
+        status: Int, fields: HeaderFields, requestedAt: Date, receivedAt: Date,
+        selecting: [String: String?] = [:]
+    ) {
+        self.status = status
+        self.fields = fields
+        self.requestedAt = requestedAt
+        self.receivedAt = receivedAt
+        self.selecting = selecting
+    }
+
+    /// The entry for a response to `request`.
+    package init(_ response: ResponseHead, to request: HeaderFields, requestedAt: Date, receivedAt: Date) {
+        self.init(
+            status: response.status, fields: response.fields, requestedAt: requestedAt,
+            receivedAt: receivedAt, selecting: Self.selecting(response.fields, request))
+    }
+
+    /// The status codes that may be reused without an explicit lifetime (RFC 9110 §15.1).
+    static let heuristicallyCacheable: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+
+    /// No response is guessed to be fresh for longer. As Firefox.
+    package static let maximumHeuristicLifetime: Double = 7 * 86_400
+
+    // MARK: Freshness
+
+    /// Seconds that the response stays fresh after it was made (RFC 9111 §4.2.1).
+    package var lifetime: Double {
+        let control = CacheControl(fields, isRequest: false)
+        if let maxAge = control.maxAge { return Double(maxAge) }
+        if let expires = fields.values(for: "Expires").first {
+            // What is no date is in the past (§5.3).
+            guard let date = HTTPDate.parse(expires, now: receivedAt) else { return 0 }
+            return max(0, date.timeIntervalSince(madeAt))
+        }
+        guard Self.heuristicallyCacheable.contains(status) || control.isPublic,
+            let modified = fields["Last-Modified"].flatMap({ HTTPDate.parse($0, now: receivedAt) })
+        else { return 0 }
+        // A tenth of its age so far (§4.2.2).
+        return min(max(0, madeAt.timeIntervalSince(modified)) / 10, Self.maximumHeuristicLifetime)
+    }
+
+    /// What Date says, or the time of receipt (RFC 9110 §6.6.1).
+    private var madeAt: Date {
+        fields["Date"].flatMap { HTTPDate.parse($0, now: receivedAt) } ?? receivedAt
+    }
+
+    /// Seconds since the response was made or confirmed by its origin (RFC 9111 §4.2.3).
+    package func age(at now: Date) -> Double {
+        let apparent = max(0, receivedAt.timeIntervalSince(madeAt))
+        // Of several the first counts; what is no number is passed over (§5.1).
+        let said = fields.values(for: "Age").first.map { value in
+            Double(CacheControl.seconds(String(value.prefix { $0 != "," && $0 != " " })))
+        }
+        let corrected = (said ?? 0) + max(0, receivedAt.timeIntervalSince(requestedAt))
+        return max(apparent, corrected) + max(0, now.timeIntervalSince(receivedAt))
+    }
+
+    // MARK: Selection
+
+    /// Whether the entry answers a request with these fields (§4.1).
+    package func matches(_ request: HeaderFields) -> Bool {
+        guard let names = Self.varying(fields) else { return false }
+        return names.allSatisfy { name in
+            let kept: String? = selecting[name] ?? nil
+            return kept == request[name].map(Self.normalized)
+        }
+    }
+
+    static func selecting(_ response: HeaderFields, _ request: HeaderFields) -> [String: String?] {
+        var selecting: [String: String?] = [:]
+        for name in varying(response) ?? [] {
+            selecting.updateValue(request[name].map(normalized), forKey: name)
+        }
+        return selecting
+    }
+
+    /// The names in Vary, in lower case; nil for `*`, which nothing matches.
+    static func varying(_ fields: HeaderFields) -> [String]? {
+        var names: [String] = []
+        var isAny = false
+        fields.forEachElement(of: "Vary") { element in
+            let name = String(decoding: element, as: UTF8.self).lowercased()
+            if name == "*" { isAny = true } else if !name.isEmpty { names.append(name) }
+        }
+        return isAny ? nil : names
+    }
+
+    /// Whitespace at commas does not count.
+    private static func normalized(_ value: String) -> String {
+        value.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: ",")
+    }
+
+    // MARK: Validation
+
+    /// The fields that make a request ask whether the entry is still right (§4.3.1); empty if the entry has
+    /// no validator.
+    package var conditions: [(name: String, value: String)] {
+        var conditions: [(name: String, value: String)] = []
+        if let tag = fields["ETag"] { conditions.append(("If-None-Match", tag)) }
+        if let date = fields["Last-Modified"] { conditions.append(("If-Modified-Since", date)) }
+        return conditions
+    }
+
+    /// Takes what a 304 says (§3.2 and §4.3.4).
+    ///
+    /// - Returns: Nil where the 304 speaks of another response: it names another entity tag.
+    package func freshened(by response: ResponseHead, requestedAt: Date, receivedAt: Date) -> CacheEntry? {
+        if let new = response.fields["ETag"], let old = fields["ETag"], Self.opaque(new) != Self.opaque(old) {
+            return nil
+        }
+        var entry = self
+        var replaced: Set<String> = []
+        var connection: Set<String> = []
+        response.fields.forEachElement(of: "Connection") {
+            connection.insert(String(decoding: $0, as: UTF8.self).lowercased())
+        }
+        for (name, value) in response.fields {
+            let key = name.lowercased()
+            if Self.describesContent.contains(key) || connection.contains(key) { continue }
+            if replaced.insert(key).inserted {
+                entry.fields.set(name: name, value: value)
+            } else {
+                entry.fields.append(name: name, value: value)
+            }
+        }
+        entry.requestedAt = requestedAt
+        entry.receivedAt = receivedAt
+        // The age was the old response's, unless the new one has its own.
+        if !response.fields.contains("Age") { entry.fields.remove("Age") }
+        return entry
+    }
+
+    /// Without the mark of a weak tag.
+    private static func opaque(_ tag: String) -> Substring {
+        tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
+    }
+
+    /// Fields of a 304 that must not touch the entry's: they frame a message, or say how the content that is
+    /// kept was encoded.
+    private static let describesContent: Set<String> = [
+        "content-length", "content-encoding", "content-type", "content-range", "transfer-encoding",
+        "connection",
+        "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-connection", "te", "trailer",
+        "upgrade",
+    ]
+}

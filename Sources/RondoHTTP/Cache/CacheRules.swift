@@ -1,0 +1,146 @@
+package import struct Foundation.Date
+package import struct Foundation.URL
+
+/// The six policies of rule UC-56.
+package enum CachePolicy: Sendable, CaseIterable {
+    /// HTTP's rules.
+    case protocolRules
+    /// Always load.
+    case reload
+    /// The entry, whatever its age; else load.
+    case cacheElseLoad
+    /// The entry, whatever its age; else fail.
+    case cacheOnly
+    /// Always load, and tell caches on the way to do so too.
+    case reloadEndToEnd
+    /// The entry only after the server confirmed it; else load.
+    case revalidate
+}
+
+/// What a private cache may keep and reuse (RFC 9111). Values in, decisions out; the clock is handed in.
+package enum CacheRules {
+    package enum Decision: Sendable, Equatable {
+        /// Send the request as it is; an entry, if there is one, is of no use.
+        case load
+        /// Send it with the entry's conditions. 304 means the entry.
+        case revalidate
+        /// The entry is the answer.
+        case use
+        /// The entry is the answer, and is to be brought up to date meanwhile (RFC 5861 §3).
+        case useAndRevalidate
+        /// There is no entry that may be used, and nothing may be sent.
+        case fail
+    }
+
+    // MARK: Reuse
+
+    /// Whether requests of this kind are answered from a cache and their answers kept: GET without a range
+    /// and without conditions of the program's own, which wants the server's word then.
+    package static func concerns(method: String, fields: HeaderFields) -> Bool {
+        method == "GET" && !ownConditions.contains(where: fields.contains)
+    }
+
+    private static let ownConditions = [
+        "Range", "If-Range", "If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since",
+    ]
+
+    /// What to do with a request that `concerns` is true for.
+    ///
+    /// - Parameters:
+    ///   - request: The fields as they would be sent, cookies and all: Vary may name any of them.
+    ///   - entry: What is kept for the URL, if anything.
+    package static func decide(
+        _ policy: CachePolicy, request: HeaderFields, entry: CacheEntry?, now: Date
+    ) -> Decision {
+        let entry = entry.flatMap { $0.matches(request) ? $0 : nil }
+        switch policy {
+        case .reload, .reloadEndToEnd: return .load
+        case .cacheElseLoad: return entry == nil ? .load : .use
+        case .cacheOnly: return entry == nil ? .fail : .use
+        case .revalidate: return entry.map(asking) ?? .load
+        case .protocolRules: return byRules(CacheControl(request, isRequest: true), entry, now)
+        }
+    }
+
+    /// §4 and §5.2.1.
+    private static func byRules(_ request: CacheControl, _ entry: CacheEntry?, _ now: Date) -> Decision {
+        guard let entry else { return request.onlyIfCached ? .fail : .load }
+        let response = CacheControl(entry.fields, isRequest: false)
+        let (age, lifetime) = (entry.age(at: now), entry.lifetime)
+        let needsValidation =
+            request.noCache || response.noCache || request.maxAge.map { age > Double($0) } ?? false
+        let freshFor = lifetime - age
+        if !needsValidation {
+            if freshFor > 0, freshFor >= Double(request.minFresh ?? 0) { return .use }
+            if freshFor <= 0, !response.mustRevalidate, request.minFresh == nil {
+                if let maxStale = request.maxStale, -freshFor <= Double(maxStale) { return .use }
+                if let grace = response.staleWhileRevalidate, -freshFor <= Double(grace) {
+                    return request.onlyIfCached ? .use : .useAndRevalidate
+                }
+            }
+        }
+        return request.onlyIfCached ? .fail : asking(entry)
+    }
+
+    private static func asking(_ entry: CacheEntry) -> Decision {
+        entry.conditions.isEmpty ? .load : .revalidate
+    }
+
+    /// Whether the entry may stand in for a server that failed or could not be reached (RFC 5861 §4).
+    ///
+    /// - Parameter status: The server's, one of 500, 502, 503 and 504 to count; nil if none came.
+    package static func mayStandIn(
+        _ entry: CacheEntry, for status: Int?, request: HeaderFields, policy: CachePolicy, now: Date
+    ) -> Bool {
+        guard policy == .protocolRules, entry.matches(request) else { return false }
+        if let status, ![500, 502, 503, 504].contains(status) { return false }
+        let asked = CacheControl(request, isRequest: true)
+        let said = CacheControl(entry.fields, isRequest: false)
+        if asked.noCache || said.noCache || said.mustRevalidate { return false }
+        guard let grace = [asked.staleIfError, said.staleIfError].compactMap({ $0 }).max() else {
+            return false
+        }
+        return entry.age(at: now) - entry.lifetime <= Double(grace)
+    }
+
+    // MARK: Storing
+
+    /// Whether the response may be kept (§3, rule UC-53): one to a request that `concerns` is true for.
+    ///
+    /// A 206 is not: it is a part. `Vary: *` is not: nothing would ever match it.
+    package static func mayStore(_ response: ResponseHead, to request: HeaderFields) -> Bool {
+        guard 200..<300 ~= response.status, response.status != 206, response.status != 205,
+            CacheEntry.varying(response.fields) != nil
+        else { return false }
+        let said = CacheControl(response.fields, isRequest: false)
+        if said.noStore || CacheControl(request, isRequest: true).noStore { return false }
+        return CacheEntry.heuristicallyCacheable.contains(response.status) || said.maxAge != nil
+            || said.isPublic || said.isPrivate || response.fields.contains("Expires")
+    }
+
+    /// The URLs whose entries a response to an unsafe request makes doubtful (§4.4): its own, and those that
+    /// Location and Content-Location name on the same origin. Empty for a safe method, and for an error.
+    package static func invalidated(by response: ResponseHead, method: String, url: URL) -> [URL] {
+        guard !["GET", "HEAD", "OPTIONS", "TRACE"].contains(method), 200..<400 ~= response.status else {
+            return []
+        }
+        let named = ["Location", "Content-Location"].compactMap { name -> URL? in
+            guard let text = response.fields.values(for: name).first else { return nil }
+            var target = URIReference(mending: text).resolved(against: URIReference(url.absoluteString))
+            target.fragment = nil
+            guard let target = URL(string: target.text), Redirect.areSameOrigin(target, url) else {
+                return nil
+            }
+            return target
+        }
+        return [url] + named
+    }
+
+    // MARK: Requests
+
+    /// What a request says to caches on the way, where it says nothing itself: a reload from end to end
+    /// (§5.2.1.4), with Pragma for those of HTTP/1.0.
+    package static func endToEndFields(_ policy: CachePolicy) -> [(name: String, value: String)] {
+        policy == .reloadEndToEnd ? [("Cache-Control", "no-cache"), ("Pragma", "no-cache")] : []
+    }
+}

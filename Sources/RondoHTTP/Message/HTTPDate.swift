@@ -1,0 +1,121 @@
+package import struct Foundation.Date
+
+/// Dates as header fields write them (RFC 9110 §5.6.7), to the second, in GMT.
+///
+///     Sun, 06 Nov 1994 08:49:37 GMT     what is written, and mostly read
+///     Sunday, 06-Nov-94 08:49:37 GMT    RFC 850, read only
+///     Sun Nov  6 08:49:37 1994          asctime, read only
+package enum HTTPDate {
+    private static let months = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+
+    // MARK: Reading
+
+    /// Nil where `text` is none of the three forms, or no date: `Expires: 0` and `-1` are meant to be none.
+    ///
+    /// - Parameter now: Decides on the century of a year with two digits: more than 50 years ahead is in the
+    ///   past (§5.6.7).
+    package static func parse(_ text: String, now: Date = Date()) -> Date? {
+        let words = text.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" }).map(String.init)
+        switch words.count {
+        case 6 where words[5] == "GMT" || words[5] == "UTC":
+            // The first two forms: weekday, day, month, year, time, zone.
+            guard text.contains(","), let year = year(words[3], now: now) else { return nil }
+            return date(year: year, month: words[2], day: words[1], time: words[4])
+        case 5:
+            // asctime: weekday, month, day, time, year.
+            guard words[4].utf8.count == 4, let year = year(words[4], now: now) else { return nil }
+            return date(year: year, month: words[1], day: words[2], time: words[3])
+        default:
+            return nil
+        }
+    }
+
+    private static func year(_ text: String, now: Date) -> Int? {
+        guard let number = number(text), [2, 4].contains(text.utf8.count) else { return nil }
+        guard text.utf8.count == 2 else { return number }
+        let thisYear = civil(days(since1970: now)).year
+        let year = thisYear - thisYear % 100 + number
+        return year > thisYear + 50 ? year - 100 : year
+    }
+
+    private static func date(year: Int, month: String, day: String, time: String) -> Date? {
+        let parts = time.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 2 }), (1...2) ~= day.utf8.count,
+            let month = months.firstIndex(of: month.lowercased()), let day = number(day),
+            let hour = number(String(parts[0])), let minute = number(String(parts[1])),
+            let second = number(String(parts[2]))
+        else { return nil }
+        // 60 is a leap second.
+        guard second <= 60 else { return nil }
+        let leap = second == 60 ? 1 : 0
+        return Self.date(
+            year: year, month: month + 1, day: day, hour: hour, minute: minute, second: second - leap)?
+            .addingTimeInterval(Double(leap))
+    }
+
+    /// Nil where there is no such moment, and before 1601.
+    static func date(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) -> Date? {
+        guard year >= 1601, 1...12 ~= month, day >= 1, hour < 24, minute < 60, second < 60 else { return nil }
+        let days = daysFromCivil(year: year, month: month, day: day)
+        // A day that its month does not have comes out in the next one.
+        guard civil(days).day == day else { return nil }
+        return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3_600 + minute * 60 + second))
+    }
+
+    private static func number(_ text: String) -> Int? {
+        text.utf8.allSatisfy(Grammar.isDigit) ? Int(text) : nil
+    }
+
+    // MARK: Writing
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    package static func format(_ date: Date) -> String {
+        let seconds = Int(
+            max(-11_644_473_600, min(date.timeIntervalSince1970, 253_402_300_799)).rounded(.down))
+        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+        let rest = seconds - days * 86_400
+        let (year, month, day) = civil(days)
+        let weekday = weekdays[((days + 4) % 7 + 7) % 7]
+        let name = months[month - 1].prefix(1).uppercased() + months[month - 1].dropFirst()
+        let time = [rest / 3_600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        return "\(weekday), \(padded(day, 2)) \(name) \(padded(year, 4)) \(time) GMT"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+
+    // MARK: The calendar
+
+    private static func days(since1970 date: Date) -> Int {
+        Int((date.timeIntervalSince1970 / 86_400).rounded(.down))
+    }
+
+    // Days and dates of the Gregorian calendar, by eras of 400 years that begin on 1 March.
+
+    private static func daysFromCivil(year: Int, month: Int, day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthIndex = (5 * dayOfYear + 2) / 153
+        let month = monthIndex < 10 ? monthIndex + 3 : monthIndex - 9
+        return (
+            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * monthIndex + 2) / 5 + 1
+        )
+    }
+}
