@@ -1,0 +1,57 @@
+package import struct Foundation.Date
+
+/// A cookie as a store keeps it (RFC 6265bis §5.7).
+package struct Cookie: Sendable, Equatable {
+    package var name: String
+    package var value: String
+    /// A canonical host name: in lower case, without a leading dot.
+    package var domain: String
+    /// Only this host gets it, and none below it.
+    package var isHostOnly: Bool
+    package var path: String
+    /// Nil: until the program ends.
+    package var expires: Date?
+    package var isSecure: Bool
+    package var isHTTPOnly: Bool
+    package var createdAt: Date
+
+    package init(
+        name: String, value: String, domain: String, isHostOnly: Bool, path: String, expires: Date? = nil,
+        isSecure: Bool = false, isHTTPOnly: Bool = false, createdAt: Date
+    ) {
+        self.name = name
+        self.value = value
+        self.domain = domain
+        self.isHostOnly = isHostOnly
+        self.path = path
+        self.expires = expires
+        self.isSecure = isSecure
+        self.isHTTPOnly = isHTTPOnly
+        self.createdAt = createdAt
+    }
+
+    /// Name, domain and path: of two cookies that share them, the later replaces the other (rule UC-57).
+    package func replaces(_ other: Cookie) -> Bool {
+        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
+    }
+
+    package func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
+}
+
+/// Where a request goes, as far as cookies look at it.
+package struct CookieOrigin: Sendable, Equatable {
+    /// Canonical: in lower case, without the brackets of an IPv6 address.
+    package var host: String
+    /// The path as it is sent, without query.
+    package var path: String
+    /// By TLS.
+    package var isSecure: Bool
+
+    package init(host: String, path: String, isSecure: Bool) {
+        var host = host.lowercased()
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        self.host = host
+        self.path = path.hasPrefix("/") ? path : "/"
+        self.isSecure = isSecure
+    }
+}
