@@ -103,8 +103,35 @@ enum DelegateCall {
         }
     }
 
-    /// Makes the call, on the thread on which the delegate wants it.
+    /// What traces call it.
+    private var name: String {
+        switch self {
+        case .willSend: "willSend"
+        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
+        case .challenge: "challenge"
+        case .didCancel: "didCancel challenge"
+        case .needNewBodyStream: "needNewBodyStream"
+        case .sent: "didSendBodyData"
+        case .response: "didReceive response"
+        case .data: "didReceive data"
+        case .willCache: "willCacheResponse"
+        case .wrote: "didWriteData"
+        case .resumed: "didResumeDownloading"
+        case .finish: "connectionDidFinishLoading"
+        case .finishDownload: "connectionDidFinishDownloading"
+        case .fail: "didFailWithError"
+        }
+    }
+
+    /// Makes the call, on the thread on which the delegate wants it, and has traces tell of it.
     func make(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
+        RunLoop.tracingDelegateCall(
+            name, of: connection, label: connection.label ?? connection.originalRequest.url?.absoluteString,
+            on: connection.firstLoop
+        ) { deliver(to: delegate, of: connection) }
+    }
+
+    private func deliver(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
         switch self {
         case .willSend(let request, let response):
             guard let delegate = delegate.data else { return .request(request) }

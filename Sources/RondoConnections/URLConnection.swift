@@ -207,6 +207,9 @@ open class URLConnection: NSObject, @unchecked Sendable {
         }
     }
 
+    /// The loop that traces show the delegate's calls with.
+    var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
+
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     var delegateQueue: OperationQueue? { state.withLock { $0.queue } }
 

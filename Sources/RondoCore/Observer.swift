@@ -183,7 +183,9 @@ extension RunLoop {
                 return state.callback
             }
             guard let callback else { return }
-            Trace.callOut(loop, mode, .observer(activity), label: label) { callback(self, activity) }
+            Trace.callOut(loop, mode, .observer(activity), label: label, of: self) {
+                callback(self, activity)
+            }
             state.withLock { $0.isCalling = false }
             if !repeats { invalidate() }
         }

@@ -14,6 +14,7 @@ extension RunLoop {
         } else {
             source.enter(self, mode)
         }
+        Trace.request(self, .add, mode: mode, label: source.label, of: source)
         wakeIfForeign()
         warnUnlessRun()
     }
@@ -64,6 +65,7 @@ extension RunLoop {
         } else {
             observer.enter(self, mode)
         }
+        Trace.request(self, .add, mode: mode, label: observer.label, of: observer)
     }
 
     public func remove(_ observer: Observer, forMode mode: Mode) {
@@ -96,6 +98,7 @@ extension RunLoop {
         } else {
             timer.enter(self, mode)
         }
+        Trace.request(self, .add, mode: mode, label: timer.label, of: timer)
         warnUnlessRun()
     }
 

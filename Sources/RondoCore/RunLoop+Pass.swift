@@ -44,6 +44,8 @@ struct Pass {
     }
 
     private func runOnce(_ drainedMainQueue: inout Bool) -> RunLoop.RunResult? {
+        let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
+        var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         notify(.beforeTimers)
         notify(.beforeSources)
         var handled = false
@@ -59,7 +61,10 @@ struct Pass {
             handled = true
         } else {
             let maySleep = !handled && !pollsOnly
-            if maySleep { notify(.beforeWaiting) }
+            if maySleep {
+                activities.formUnion([.beforeWaiting, .afterWaiting])
+                notify(.beforeWaiting)
+            }
             let timersAreDue = look(maySleep: maySleep)
             if maySleep { notify(.afterWaiting) }
             drainedMainQueue = false
@@ -76,7 +81,12 @@ struct Pass {
                 }
             }
         }
-        return exitCheck(handled: handled)
+        let result = exitCheck(handled: handled)
+        if let began {
+            let lasted = LoopClock.now.nanoseconds - began.nanoseconds
+            Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
+        }
+        return result
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).

@@ -94,6 +94,7 @@ public final class RunLoop: NSObject, Sendable {
             state.activations[state.activations.count - 1].isStopped = true
             return state.requestAttention()
         }
+        Trace.request(self, .stop)
         wakeUp?.wake()
     }
 
@@ -101,6 +102,7 @@ public final class RunLoop: NSObject, Sendable {
     ///
     /// - Note: Any thread. The counterpart of `CFRunLoopWakeUp`.
     public func wakeUp() {
+        Trace.request(self, .wakeUp)
         state.withLock { $0.requestAttention() }?.wake()
     }
 
@@ -152,6 +154,7 @@ public final class RunLoop: NSObject, Sendable {
             }
             return waking ? state.requestAttention() : nil
         }
+        Trace.request(self, .perform, mode: modes.first)
         wakeUp?.wake()
         warnUnlessRun()
     }

@@ -147,10 +147,14 @@ extension RunLoop {
         /// SRC-2). A descriptor source ignores it: the kernel alone signals those. Any thread.
         public func signal() {
             guard case .signalled = kind else { return }
-            state.withLock { state in
-                guard state.isValid, state.signal == nil else { return }
+            let memberships = state.withLock { state -> [Membership] in
+                guard state.isValid, state.signal == nil else { return [] }
                 state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue
                 for membership in state.memberships { note(in: membership) }
+                return state.memberships
+            }
+            for place in memberships {
+                Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
             }
         }
 
@@ -287,14 +291,16 @@ extension RunLoop {
                 return state.perform
             }
             guard let perform else { return false }
-            Trace.callOut(loop, mode, .signalledSource, label: label) { perform(self, []) }
+            Trace.callOut(loop, mode, .signalledSource, label: label, of: self) { perform(self, []) }
             return true
         }
 
         func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { $0.isValid ? $0.perform : nil }
             guard let perform else { return false }
-            Trace.callOut(loop, mode, .descriptorSource(ready), label: label) { perform(self, ready) }
+            Trace.callOut(loop, mode, .descriptorSource(ready), label: label, of: self) {
+                perform(self, ready)
+            }
             return true
         }
     }

@@ -326,7 +326,7 @@ public final class Timer: NSObject, Sendable {
             return state.block
         }
         guard let block else { return }
-        Trace.callOut(loop, mode, .timer, label: label) { block(self) }
+        Trace.callOut(loop, mode, .timer, label: label, of: self) { block(self) }
         guard timeInterval > 0 else { return invalidate() }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in

@@ -70,6 +70,72 @@ import Testing
         #expect(took >= 10_000_000 && took < end - begin, "\(took)")
     }
 
+    @Test func `requests are told, on the thread that makes them, and passes as they end`() throws {
+        let events = try onLoopThread { loop -> [RunLoopEvent] in
+            let source = RunLoop.Source {}
+            source.label = "s"
+            let timer = Timer(timeInterval: 0, repeats: false) { _ in }
+            timer.label = "t"
+            return Recorder.recordAll(loop) {
+                loop.add(source, forMode: .work)
+                loop.add(timer, forMode: .work)
+                source.signal()
+                // A second signal before the source is served asks nothing new.
+                source.signal()
+                loop.stop()
+                loop.poll(.work)
+                loop.performWithoutWaking(inModes: [.work]) { loop.stop() }
+                loop.wakeUp()
+                loop.runOn(.work)
+            }
+        }
+        #expect(
+            events.map(\.summary) == [
+                "work 0 asked to add s", "work 0 asked to add t", "work 0 asked to signal s",
+                "- 0 asked to stop",
+                "work 1 entry", "work 1 signalled s", "work 1 timer t", "work 1 pass", "work 1 exit timedOut",
+                "work 0 asked to perform", "- 0 asked to wakeUp", "work 1 entry", "work 1 asked to stop",
+                "work 1 block", "work 1 pass that may sleep", "work 1 exit stopped",
+            ])
+        let subjects = Set(events.filter { $0.summary.hasSuffix(" s") }.map(\.subject))
+        #expect(subjects.count == 1 && !subjects.contains(nil))
+    }
+
+    @Test func `what is ready in a mode that does not run is held back, and only that`() throws {
+        let held = try onLoopThread { loop -> [[String]] in
+            let log = EventLog()
+            let pipe = BytePipe()
+            let descriptor = pipe.source("descriptor", to: log)
+            descriptor.label = "d"
+            loop.add(descriptor, forMode: .work)
+            loop.addDueTimer("timer", to: log, mode: .work).label = "t"
+            loop.addSignalled("source", to: log, mode: .work).label = "s"
+            let idle = RunLoop.Source {}
+            loop.add(idle, forMode: .work)
+            loop.add(Timer(timeInterval: 60, repeats: false) { _ in }, forMode: .work)
+            loop.performWithoutWaking(inModes: [.work]) {}
+            let seen = EventLog()
+            var found: [[String]] = []
+            pipe.write()
+            found.append(loop.heldBackInWords)
+            loop.performWithoutWaking(inModes: [.other]) {
+                seen.note(loop.heldBackInWords.joined(separator: ","))
+            }
+            loop.poll(.other)
+            found.append(seen.entries)
+            // Of what stands in the running mode too, nothing is held back.
+            loop.add(descriptor, forMode: .inner)
+            loop.performWithoutWaking(inModes: [.inner]) {
+                seen.note(loop.heldBackInWords.joined(separator: ","))
+            }
+            loop.poll(.inner)
+            found.append(seen.entries.suffix(1).map { $0 })
+            return found
+        }
+        let all = ["block ", "descriptor read d", "signalled s", "timer t"]
+        #expect(held == [all, [all.joined(separator: ",")], ["block ,signalled s,timer t"]])
+    }
+
     @Test func `what is not called is not told (SRC-23, RL-66)`() throws {
         let events = try onLoopThread { loop in
             let first = RunLoop.Observer(activities: .entry, order: 1) { _, _ in
@@ -90,15 +156,17 @@ import Testing
 
     @Test func `nobody is told once the instrument is taken away`() throws {
         let events = try onLoopThread { loop -> [RunLoopEvent] in
-            let recorder = Recorder(loop)
-            RunLoop.instrument = recorder
-            guard RunLoop.instrument is Recorder else { return [] }
-            loop.add(Port(), forMode: .work)
-            loop.poll(.work)
-            RunLoop.instrument = nil
-            loop.poll(.work)
-            guard RunLoop.instrument == nil else { return [] }
-            return recorder.events
+            InstrumentTurn.take {
+                let recorder = Recorder(loop)
+                RunLoop.instrument = recorder
+                guard RunLoop.instrument is Recorder else { return [] }
+                loop.add(Port(), forMode: .work)
+                loop.poll(.work)
+                RunLoop.instrument = nil
+                loop.poll(.work)
+                guard RunLoop.instrument == nil else { return [] }
+                return recorder.events
+            }
         }
         #expect(events.map(\.summary) == ["work 1 entry", "work 1 exit timedOut"])
     }
@@ -113,22 +181,38 @@ private final class Recorder: RunLoop.Instrument {
         self.loop = loop
     }
 
-    var events: [RunLoopEvent] { kept.withLock { $0 } }
+    var all: [RunLoopEvent] { kept.withLock { $0 } }
+
+    /// What the loop did; passes and requests have tests of their own.
+    var events: [RunLoopEvent] { all.filter { !$0.isPassOrRequest } }
 
     func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
         if loop === self.loop { kept.withLock { $0.append(event) } }
     }
 
     static func record(_ loop: RunLoop, _ body: () -> Void) -> [RunLoopEvent] {
-        let recorder = Recorder(loop)
-        RunLoop.instrument = recorder
-        defer { RunLoop.instrument = nil }
-        body()
-        return recorder.events
+        recordAll(loop, body).filter { !$0.isPassOrRequest }
+    }
+
+    static func recordAll(_ loop: RunLoop, _ body: () -> Void) -> [RunLoopEvent] {
+        InstrumentTurn.take {
+            let recorder = Recorder(loop)
+            RunLoop.instrument = recorder
+            defer { RunLoop.instrument = nil }
+            body()
+            return recorder.all
+        }
     }
 }
 
 extension RunLoopEvent {
+    fileprivate var isPassOrRequest: Bool {
+        switch kind {
+        case .pass, .request: true
+        case .entry, .exit, .wait, .callOut: false
+        }
+    }
+
     /// All but the times.
     fileprivate var summary: String {
         let text =
@@ -137,8 +221,17 @@ extension RunLoopEvent {
             case .exit(let result): "exit \(result)"
             case .wait: "wait"
             case .callOut(let callOut, let label, _): "\(callOut.summary)\(label.map { " \($0)" } ?? "")"
+            case .pass(let activities, _):
+                "pass\(activities.contains(.beforeWaiting) ? " that may sleep" : "")"
+            case .request(let request, let label): "asked to \(request)\(label.map { " \($0)" } ?? "")"
             }
-        return "\(mode.rawValue) \(depth) \(text)"
+        return "\(mode?.rawValue ?? "-") \(depth) \(text)"
+    }
+}
+
+extension RunLoop {
+    fileprivate var heldBackInWords: [String] {
+        heldBack().map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
     }
 }
 
@@ -151,6 +244,7 @@ extension RunLoopEvent.CallOut {
         case .descriptorSource(let interest): "descriptor\(interest.contains(.read) ? " read" : "")"
         case .timer: "timer"
         case .mainQueue: "main queue"
+        case .delegate(let name): "delegate \(name)"
         }
     }
 }

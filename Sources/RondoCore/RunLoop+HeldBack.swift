@@ -1,0 +1,145 @@
+internal import CEv
+
+// What is ready and yet not served, because the loop runs in another mode or not at all: the spans in which a
+// program waits for a callback that cannot come. A recorder looks now and then; the pass knows nothing of it.
+
+extension RunLoop {
+    /// Something ready that its loop cannot serve just now.
+    package struct HeldBack: Sendable {
+        package let subject: ObjectIdentifier
+        /// The call-out that would be made.
+        package let kind: RunLoopEvent.CallOut
+        package let label: String?
+        /// A mode that it is in; none of its modes runs.
+        package let mode: Mode
+        /// Since when, on the monotonic clock in nanoseconds, where that is known: of timers it is.
+        package let since: Int64?
+    }
+
+    /// Descriptors that one look asks the kernel about; sources beyond that are taken for idle.
+    package static let maximumDescriptorsLookedAt = 256
+
+    /// What this loop would serve if it ran in other modes than it does. Any thread.
+    ///
+    /// What is in the running mode is never among it, though its callback may have to wait for another one.
+    package func heldBack() -> [HeldBack] {
+        let now = LoopClock.now
+        let waiting = state.withLock { $0.waitingElsewhere(now: now, isMain: isMain) }
+        var found = waiting.blocks.map {
+            HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
+        }
+        // The locks of members come before that of the loop, so it was let go.
+        found += waiting.timers.map { timer, mode in
+            HeldBack(
+                subject: ObjectIdentifier(timer), kind: .timer, label: timer.label, mode: mode,
+                since: timer.state.withLock { $0.schedule.deadline.nanoseconds })
+        }
+        found += waiting.signalled.filter { $0.source.isSignalled }.map { source, mode in
+            HeldBack(
+                subject: ObjectIdentifier(source), kind: .signalledSource, label: source.label, mode: mode,
+                since: nil)
+        }
+        found += readyDescriptors(among: waiting.descriptors)
+        if waiting.mainQueueWaits, hasInput(_dispatch_get_main_queue_handle_4CF()) {
+            found.append(
+                HeldBack(
+                    subject: ObjectIdentifier(self), kind: .mainQueue, label: nil, mode: .default, since: nil)
+            )
+        }
+        return found
+    }
+
+    private func readyDescriptors(among sources: [(source: Source, mode: Mode)]) -> [HeldBack] {
+        let asked = sources.prefix(Self.maximumDescriptorsLookedAt).compactMap { source, mode in
+            source.descriptor.map { (source: source, mode: mode, descriptor: $0, events: source.pollEvents) }
+        }.filter { $0.events != 0 }
+        guard !asked.isEmpty else { return [] }
+        var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
+        let isMember = state.withLock { state -> [Bool] in
+            // Whoever closes a descriptor removes its source first, which needs this lock: so none that is
+            // asked about can be another file by now.
+            let isMember = asked.map { entry in
+                state.existingIndex(of: entry.mode).map { state.modes[$0].sources.contains(entry.source) }
+                    ?? false
+            }
+            for index in requests.indices where !isMember[index] { requests[index].fd = -1 }
+            _ = poll(&requests, nfds_t(requests.count), 0)
+            return isMember
+        }
+        return zip(asked, zip(requests, isMember)).compactMap { entry, answer in
+            guard answer.1, answer.0.revents != 0 else { return nil }
+            let found = answer.0.revents & entry.events
+            var interest = Source.Interest()
+            if found & Int16(POLLIN) != 0 { interest.insert(.read) }
+            if found & Int16(POLLOUT) != 0 { interest.insert(.write) }
+            return HeldBack(
+                subject: ObjectIdentifier(entry.source),
+                kind: .descriptorSource(interest.isEmpty ? entry.source.interest : interest),
+                label: entry.source.label, mode: entry.mode, since: nil)
+        }
+    }
+
+    private func hasInput(_ descriptor: Int32) -> Bool {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&request, 1, 0) > 0
+    }
+
+    /// Whether the thread of the loop has not ended.
+    package var isAlive: Bool { state.withLock { $0.isAlive } }
+
+    /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
+    package var nameOfItsThread: String? { threadName }
+}
+
+extension RunLoop.Source {
+    fileprivate var descriptor: Int32? {
+        switch kind {
+        case .signalled: nil
+        case .descriptor(let descriptor): descriptor
+        }
+    }
+
+    fileprivate var pollEvents: Int16 {
+        let interest = interest
+        return (interest.contains(.read) ? Int16(POLLIN) : 0)
+            | (interest.contains(.write) ? Int16(POLLOUT) : 0)
+    }
+}
+
+extension LoopState {
+    /// Members of modes that do not run, and of none that does.
+    fileprivate struct WaitingElsewhere {
+        var blocks: [RunLoop.Mode] = []
+        var timers: [(timer: Timer, mode: RunLoop.Mode)] = []
+        var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
+        var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
+        var mainQueueWaits = false
+    }
+
+    fileprivate func waitingElsewhere(now: LoopInstant, isMain: Bool) -> WaitingElsewhere {
+        var found = WaitingElsewhere()
+        guard isAlive else { return found }
+        let running = activations.last.map { modes[$0.mode] }
+        if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
+        if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
+        // Each is listed once, under the first of its modes.
+        var seen = Set(running.map { $0.timers.due(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
+        for (index, mode) in modes.enumerated() where index != activations.last?.mode {
+            if !mode.blocks.isEmpty { found.blocks.append(mode.name) }
+            for due in mode.timers.due(at: now) where seen.insert(ObjectIdentifier(due.timer)).inserted {
+                found.timers.append((due.timer, mode.name))
+            }
+            for source in mode.sources
+            where !(running?.sources.contains(source) ?? false)
+                && seen.insert(ObjectIdentifier(source)).inserted
+            {
+                switch source.kind {
+                case .signalled:
+                    if mode.signalled.contains(source) { found.signalled.append((source, mode.name)) }
+                case .descriptor: found.descriptors.append((source, mode.name))
+                }
+            }
+        }
+        return found
+    }
+}
