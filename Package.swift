@@ -60,9 +60,15 @@ let package = Package(
                 "RondoCore", "RondoStreams", "RondoHTTP", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
+        // The recorder of what run loops do, and the constructor that starts it where RONDO_TRACE is set.
+        .target(name: "CTraceStart"),
+        .target(
+            name: "RondoTrace",
+            dependencies: ["RondoCore", "CTraceStart"],
+            swiftSettings: settings),
         .target(
             name: "Rondo",
-            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections"],
+            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
             swiftSettings: settings),
         .target(
             name: "RondoTesting",
@@ -70,12 +76,12 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoLab",
-            dependencies: ["Rondo"],
+            dependencies: ["Rondo", "RondoTrace"],
             swiftSettings: settings),
         .executableTarget(
             name: "RondoCommand",
             dependencies: [
-                "Rondo", "RondoLab", "COpenSSL",
+                "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -101,6 +107,10 @@ let package = Package(
         .testTarget(
             name: "RondoCommandTests",
             dependencies: ["RondoCommand", "RondoLab", "Rondo"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoLabTests",
+            dependencies: ["RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoConnectionsTests",

@@ -1,0 +1,23 @@
+/// Text on its way into a page.
+enum HTML {
+    /// `text` as the content of an element or of a quoted attribute.
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        result.reserveCapacity(text.utf8.count)
+        for character in text.unicodeScalars {
+            switch character {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+
+    static func element(_ name: String, class styles: String? = nil, _ text: String) -> String {
+        let attribute = styles.map { " class=\"\(escaped($0))\"" } ?? ""
+        return "<\(name)\(attribute)>\(escaped(text))</\(name)>\n"
+    }
+}

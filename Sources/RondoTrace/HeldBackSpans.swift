@@ -1,0 +1,67 @@
+/// Turns looks at what is held back into spans.
+///
+/// One look alone may fall between two runs of the same mode, when nothing is wrong; so a span needs to be seen
+/// twice in a row. It begins when it was seen first, or when a timer was due.
+package struct HeldBackSpans {
+    package struct Held: Hashable {
+        package var loop: UInt16
+        package var mode: UInt16
+        package var kind: TraceRecord.Kind
+        package var subject: UInt32
+        /// Nil where it is not known.
+        package var since: Int64?
+
+        package init(loop: UInt16, mode: UInt16, kind: TraceRecord.Kind, subject: UInt32, since: Int64?) {
+            self.loop = loop
+            self.mode = mode
+            self.kind = kind
+            self.subject = subject
+            self.since = since
+        }
+    }
+
+    private struct Span {
+        let began: Int64
+        var sightings = 1
+    }
+
+    private var spans: [Held: Span] = [:]
+
+    package init() {}
+
+    /// - Parameter began: When recording began: no span does before.
+    /// - Returns: The spans that are over.
+    package mutating func look(_ found: [Held], at now: Int64, notBefore began: Int64) -> [TraceRecord] {
+        let seen = Set(found)
+        var over: [TraceRecord] = []
+        for (held, span) in spans where !seen.contains(held) {
+            spans[held] = nil
+            if let record = record(of: held, span, at: now) { over.append(record) }
+        }
+        for held in seen {
+            if spans[held] == nil {
+                spans[held] = Span(began: min(now, max(held.since ?? now, began)))
+            } else {
+                spans[held]?.sightings += 1
+            }
+        }
+        return over
+    }
+
+    /// Those that are under way, as if they ended now.
+    package func open(at now: Int64) -> [TraceRecord] {
+        spans.compactMap { record(of: $0.key, $0.value, at: now) }
+    }
+
+    package mutating func end(at now: Int64) -> [TraceRecord] {
+        defer { spans = [:] }
+        return open(at: now)
+    }
+
+    private func record(of held: Held, _ span: Span, at now: Int64) -> TraceRecord? {
+        guard span.sightings > 1 else { return nil }
+        return TraceRecord(
+            kind: .heldBack, began: span.began, duration: now - span.began, loop: held.loop, mode: held.mode,
+            subject: held.subject, detail: held.kind.rawValue)
+    }
+}

@@ -1,0 +1,225 @@
+package import RondoCore
+internal import Synchronization
+
+/// Keeps what every run loop of the process does, in a bounded amount of memory.
+///
+/// The newest events are kept: a program that runs for a week leaves its last million. An event costs its loop
+/// some hundred nanoseconds and 32 bytes. Beside the loops a thread of the recorder's own looks now and then
+/// for what is ready and held back (`RunLoop.heldBack()`), because no loop can notice that by itself.
+///
+/// Any thread may start, finish and mark. One recorder at a time is the process's instrument.
+package final class Recorder: RunLoop.Instrument {
+    package enum Limits {
+        /// Events kept, if nothing else is said: 32 MiB.
+        package static let events = 1 << 20
+        /// Seconds between two looks for what is held back, if nothing else is said.
+        package static let lookInterval = 0.01
+    }
+
+    private struct State {
+        var index = TraceIndex()
+        var ring: EventRing
+        /// The loops that looks go through.
+        var loops: [RunLoop] = []
+        var spans = HeldBackSpans()
+        var began: Int64
+        var ended: Int64?
+    }
+
+    private let state: Mutex<State>
+    private let look: PeriodicThread
+
+    /// - Parameters:
+    ///   - capacity: Events kept; the oldest go first.
+    ///   - lookInterval: Seconds between two looks for what is held back; a span shorter than two of them may
+    ///     be missed.
+    package init(capacity: Int = Limits.events, lookInterval: Double = Limits.lookInterval) {
+        state = Mutex(State(ring: EventRing(capacity: capacity), began: LoopClock.now.nanoseconds))
+        look = PeriodicThread(name: "rondo.recorder", interval: lookInterval)
+    }
+
+    // MARK: - Start and end
+
+    /// Records from now on.
+    package func start() {
+        state.withLock { $0.began = LoopClock.now.nanoseconds }
+        RunLoop.instrument = self
+        look.start { [weak self] in self?.lookForHeldBack() }
+    }
+
+    /// Records no more, and returns what was recorded. Later calls return the same.
+    package func finish() -> Recording {
+        if let current = RunLoop.instrument as? Recorder, current === self { RunLoop.instrument = nil }
+        look.stop()
+        let now = LoopClock.now.nanoseconds
+        return state.withLock { state in
+            if state.ended == nil {
+                for record in state.spans.end(at: now) { state.ring.append(record) }
+                state.ended = now
+                state.loops = []
+            }
+            return Recording(
+                tables: state.index.tables, records: state.ring.records, began: state.began,
+                ended: state.ended ?? now, dropped: state.ring.dropped)
+        }
+    }
+
+    /// What was recorded so far.
+    package func soFar() -> Recording {
+        let now = LoopClock.now.nanoseconds
+        return state.withLock { state in
+            Recording(
+                tables: state.index.tables, records: state.ring.records + state.spans.open(at: now),
+                began: state.began, ended: state.ended ?? now, dropped: state.ring.dropped)
+        }
+    }
+
+    /// Takes out what was recorded since the last time: for a file that is written while the program runs.
+    func drain() -> (tables: TraceTables, records: [TraceRecord], dropped: Int) {
+        state.withLock { ($0.index.tables, $0.ring.removeAll(), $0.ring.dropped) }
+    }
+
+    var beganAt: Int64 { state.withLock { $0.began } }
+
+    // MARK: - What happens
+
+    /// A note of the program's own, on the calling thread.
+    package func mark(_ name: String, value: Int64 = 0) {
+        let began = LoopClock.now.nanoseconds
+        state.withLock { state in
+            guard state.ended == nil else { return }
+            let thread = state.index.placeOfThread()
+            state.ring.append(
+                TraceRecord(
+                    kind: .mark, began: began, duration: value, thread: thread,
+                    name: state.index.place(ofName: name)))
+        }
+    }
+
+    package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+        let isOwn = loop.isCurrent
+        state.withLock { state in
+            guard state.ended == nil else { return }
+            let thread = state.index.placeOfThread()
+            let place = state.index.place(of: loop, isOwn: isOwn, thread: thread)
+            if place.isNew { state.loops.append(loop) }
+            var record = TraceRecord(
+                kind: .entry, began: event.began, loop: place.place, thread: thread,
+                mode: state.index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
+            state.index.complete(&record, from: event)
+            state.ring.append(record)
+        }
+    }
+
+    // MARK: - What does not happen
+
+    private func lookForHeldBack() {
+        let loops = state.withLock { $0.loops }
+        let found = loops.map { loop in
+            (loop: loop, isAlive: loop.isAlive, isRunning: loop.currentMode != nil, held: loop.heldBack())
+        }
+        let now = LoopClock.now.nanoseconds
+        state.withLock { state in
+            guard state.ended == nil else { return }
+            var seen: [HeldBackSpans.Held] = []
+            for entry in found {
+                guard entry.isAlive else {
+                    state.loops.removeAll { $0 === entry.loop }
+                    state.index.forget(entry.loop)
+                    continue
+                }
+                let loop = state.index.place(of: entry.loop, isOwn: false, thread: 0).place
+                for held in entry.held {
+                    let kind = TraceRecord.Kind(held.kind)
+                    seen.append(
+                        HeldBackSpans.Held(
+                            loop: loop, mode: state.index.place(ofMode: held.mode), kind: kind,
+                            subject: state.index.place(
+                                of: held.kind.hasSubject ? held.subject : nil, kind: kind, label: held.label,
+                                loop: loop),
+                            since: held.since))
+                }
+            }
+            for record in state.spans.look(seen, at: now, notBefore: state.began) {
+                state.ring.append(record)
+            }
+        }
+    }
+}
+
+extension RunLoopEvent.CallOut {
+    /// Blocks have no identity, and the main queue is not one of many.
+    fileprivate var hasSubject: Bool {
+        switch self {
+        case .block, .mainQueue: false
+        case .observer, .signalledSource, .descriptorSource, .timer, .delegate: true
+        }
+    }
+}
+
+extension TraceIndex {
+    /// Writes down what `event` is, beyond when, where and how deep.
+    fileprivate mutating func complete(_ record: inout TraceRecord, from event: RunLoopEvent) {
+        switch event.kind {
+        case .entry: break
+        case .exit(let result):
+            record.kind = .exit
+            record.detail = UInt8(clamping: result.rawValue)
+        case .wait(let nanoseconds):
+            record.kind = .wait
+            record.duration = nanoseconds
+        case .pass(let activities, let nanoseconds):
+            record.kind = .pass
+            record.duration = nanoseconds
+            record.detail = UInt8(truncatingIfNeeded: activities.rawValue)
+        case .request(let request, let label):
+            record.kind = TraceRecord.Kind(request)
+            record.name = place(ofName: label ?? "")
+        case .callOut(let callOut, let label, let nanoseconds):
+            record.kind = TraceRecord.Kind(callOut)
+            record.duration = nanoseconds
+            record.subject = place(of: event.subject, kind: record.kind, label: label, loop: record.loop)
+            switch callOut {
+            case .observer(let activity): record.detail = UInt8(truncatingIfNeeded: activity.rawValue)
+            case .descriptorSource(let interest): record.detail = interest.rawValue
+            case .delegate(let name): record.name = place(ofName: name)
+            case .block, .signalledSource, .timer, .mainQueue: break
+            }
+        }
+    }
+}
+
+/// The newest events.
+struct EventRing {
+    private let capacity: Int
+    private var events: [TraceRecord] = []
+    /// Where the oldest stands, once the ring is full.
+    private var first = 0
+    /// How many have been overwritten.
+    private(set) var dropped = 0
+
+    init(capacity: Int) {
+        self.capacity = max(1, capacity)
+    }
+
+    mutating func append(_ record: TraceRecord) {
+        guard events.count == capacity else {
+            events.append(record)
+            return
+        }
+        events[first] = record
+        first = first + 1 == capacity ? 0 : first + 1
+        dropped += 1
+    }
+
+    /// Oldest first.
+    var records: [TraceRecord] { Array(events[first...] + events[..<first]) }
+
+    mutating func removeAll() -> [TraceRecord] {
+        defer {
+            events.removeAll(keepingCapacity: true)
+            first = 0
+        }
+        return records
+    }
+}

@@ -1,0 +1,85 @@
+internal import RondoCore
+internal import Synchronization
+
+// RONDO_TRACE=FILE records a program without changing it: the constructor of CTraceStart calls this before
+// `main`. The file is written while the program runs, so that an end by a signal loses a tenth of a second and
+// no more.
+
+/// Records the process into the file at `path`, until it ends.
+@_cdecl("rondo_trace_start")
+func startTracing(_ path: UnsafePointer<CChar>) {
+    let name = String(cString: path)
+    guard let file = TraceFile(path: name) else {
+        let reason = String(cString: strerror(errno))
+        let line = "rondo: RONDO_TRACE: cannot write \(name): \(reason)\n"
+        _ = line.utf8.withContiguousStorageIfAvailable { write(2, $0.baseAddress, $0.count) }
+        return
+    }
+    TraceFile.ofProcess.withLock { $0 = file }
+    file.start()
+    atexit { TraceFile.ofProcess.withLock { $0 }?.finish() }
+}
+
+/// A recorder whose events go into a file as they come.
+private final class TraceFile: Sendable {
+    static let ofProcess = Mutex<TraceFile?>(nil)
+
+    /// Seconds between two writes.
+    private static let interval = 0.1
+
+    fileprivate struct State {
+        var encoder = TraceEncoder()
+        /// -1 once it is closed: the program has ended, or the disk is full.
+        var descriptor: Int32
+    }
+
+    private let recorder = Recorder()
+    private let state: Mutex<State>
+    private let writing = PeriodicThread(name: "rondo.trace", interval: interval)
+
+    init?(path: String) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { return nil }
+        state = Mutex(State(descriptor: descriptor))
+    }
+
+    func start() {
+        recorder.start()
+        state.withLock { [began = recorder.beganAt] in $0.write(TraceEncoder.head(began: began)) }
+        writing.start { [self] in flush() }
+    }
+
+    private func flush() {
+        let (tables, records, _) = recorder.drain()
+        state.withLock { $0.write($0.encoder.frames(tables, records)) }
+    }
+
+    func finish() {
+        writing.stop()
+        let rest = recorder.finish()
+        state.withLock { state in
+            state.write(state.encoder.frames(rest.tables, rest.records))
+            state.write(TraceEncoder.end(rest.ended, dropped: rest.dropped))
+            state.close()
+        }
+    }
+}
+
+extension TraceFile.State {
+    mutating func write(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while descriptor >= 0, !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                return close()
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    mutating func close() {
+        if descriptor >= 0 { _ = Foundation.close(descriptor) }
+        descriptor = -1
+    }
+}

@@ -1,0 +1,237 @@
+internal import RondoCore
+
+// A recording as it is written while a program runs: a head, then frames. Whoever reads it gets all that had been
+// written when the program ended, however it ended.
+//
+//     "RONDOTR1"
+//     frame:  type (1 byte)  length (4 bytes)  payload
+//       'H'   began (8)
+//       'L'   place (2)  thread (2)  name        a loop; it may come again, once its thread is known
+//       'T' 'M' 'N'   place (2)  name            thread, mode, name
+//       'S'   place (4)  kind (1)  loop (2)  label
+//       'E'   records, 32 bytes each
+//       'Z'   ended (8)  dropped (8)
+//
+// Numbers are little-endian. A frame of an unknown type is skipped.
+
+/// Why a file could not be read as a recording.
+package enum TraceFileError: Error, Equatable, CustomStringConvertible {
+    case notARecording
+    /// A frame says what cannot be; where it begins.
+    case damaged(offset: Int)
+
+    package var description: String {
+        switch self {
+        case .notARecording: "this is no recording of Rondo's: it does not begin with RONDOTR1"
+        case .damaged(let offset): "the recording is damaged at byte \(offset)"
+        }
+    }
+}
+
+/// Turns what a recorder drains into frames.
+package struct TraceEncoder {
+    package static let magic = Array("RONDOTR1".utf8)
+    private var written = TraceTables()
+
+    package init() {}
+
+    package static func head(began: Int64) -> [UInt8] {
+        magic + frame("H") { $0.append(began) }
+    }
+
+    /// What is new in `tables`, then `records`.
+    package mutating func frames(_ tables: TraceTables, _ records: [TraceRecord]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for (place, loop) in tables.loops.enumerated()
+        where place >= written.loops.count || written.loops[place] != loop {
+            bytes += Self.frame("L") {
+                $0.append(UInt16(place))
+                $0.append(loop.thread)
+                $0 += loop.name.utf8
+            }
+        }
+        for (type, table, old) in [
+            ("T" as Character, tables.threads, written.threads.count),
+            ("M", tables.modes, written.modes.count),
+            ("N", tables.names, written.names.count),
+        ] {
+            for place in old..<max(old, table.count) {
+                bytes += Self.frame(type) {
+                    $0.append(UInt16(place))
+                    $0 += table[place].utf8
+                }
+            }
+        }
+        for place in written.subjects.count..<max(written.subjects.count, tables.subjects.count) {
+            let subject = tables.subjects[place]
+            bytes += Self.frame("S") {
+                $0.append(UInt32(place))
+                $0.append(subject.kind.rawValue)
+                $0.append(subject.loop)
+                $0 += subject.label.utf8
+            }
+        }
+        written = tables
+        if !records.isEmpty {
+            bytes += Self.frame("E") { for record in records { $0.append(record) } }
+        }
+        return bytes
+    }
+
+    package static func end(_ ended: Int64, dropped: Int) -> [UInt8] {
+        frame("Z") {
+            $0.append(ended)
+            $0.append(Int64(dropped))
+        }
+    }
+
+    private static func frame(_ type: Character, _ payload: (inout [UInt8]) -> Void) -> [UInt8] {
+        var bytes: [UInt8] = []
+        payload(&bytes)
+        var frame = [type.asciiValue ?? 0]
+        frame.append(UInt32(bytes.count))
+        return frame + bytes
+    }
+}
+
+extension Recording {
+    /// Reads what `TraceEncoder` wrote. A file that breaks off in a frame ends there.
+    package init(file: [UInt8]) throws(TraceFileError) {
+        guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
+        var tables = TraceTables()
+        var records: [TraceRecord] = []
+        var began: Int64 = 0
+        var ended: Int64?
+        var dropped = 0
+        var offset = TraceEncoder.magic.count
+        while let length: UInt32 = Self.number(file[...], at: offset + 1),
+            offset + 5 + Int(length) <= file.count
+        {
+            let payload = file[(offset + 5)..<(offset + 5 + Int(length))]
+            let isSound: Bool
+            switch file[offset] {
+            case UInt8(ascii: "H"):
+                let value: Int64? = Self.number(payload, at: payload.startIndex)
+                began = value ?? 0
+                isSound = value != nil
+            case UInt8(ascii: "L"): isSound = Self.readLoop(payload, into: &tables)
+            case UInt8(ascii: "T"):
+                isSound = Self.readName(payload, into: &tables.threads, limit: TraceTables.Limits.threads)
+            case UInt8(ascii: "M"):
+                isSound = Self.readName(payload, into: &tables.modes, limit: TraceTables.Limits.modes)
+            case UInt8(ascii: "N"):
+                isSound = Self.readName(payload, into: &tables.names, limit: TraceTables.Limits.names)
+            case UInt8(ascii: "S"): isSound = Self.readSubject(payload, into: &tables)
+            case UInt8(ascii: "E"): isSound = Self.readRecords(payload, into: &records)
+            case UInt8(ascii: "Z"):
+                let count: Int64? = Self.number(payload, at: payload.startIndex + 8)
+                ended = Self.number(payload, at: payload.startIndex)
+                dropped = Int(max(0, count ?? 0))
+                isSound = count != nil
+            default: isSound = true
+            }
+            guard isSound else { throw .damaged(offset: offset) }
+            offset += 5 + Int(length)
+        }
+        let last = records.map(\.ended).max() ?? began
+        self.init(tables: tables, records: records, began: began, ended: ended ?? last, dropped: dropped)
+    }
+
+    private static func readLoop(_ payload: ArraySlice<UInt8>, into tables: inout TraceTables) -> Bool {
+        guard let place: UInt16 = number(payload, at: payload.startIndex),
+            let thread: UInt16 = number(payload, at: payload.startIndex + 2)
+        else { return false }
+        let loop = TraceTables.Loop(
+            name: String(decoding: payload.dropFirst(4), as: UTF8.self), thread: thread)
+        return put(loop, at: Int(place), in: &tables.loops, limit: TraceTables.Limits.loops)
+    }
+
+    private static func readName(
+        _ payload: ArraySlice<UInt8>, into table: inout [String], limit: Int
+    ) -> Bool {
+        guard let place: UInt16 = number(payload, at: payload.startIndex) else { return false }
+        return put(
+            String(decoding: payload.dropFirst(2), as: UTF8.self), at: Int(place), in: &table, limit: limit)
+    }
+
+    private static func readSubject(_ payload: ArraySlice<UInt8>, into tables: inout TraceTables) -> Bool {
+        guard let place: UInt32 = number(payload, at: payload.startIndex),
+            let raw: UInt8 = number(payload, at: payload.startIndex + 4),
+            let kind = TraceRecord.Kind(rawValue: raw),
+            let loop: UInt16 = number(payload, at: payload.startIndex + 5)
+        else { return false }
+        let subject = TraceTables.Subject(
+            kind: kind, label: String(decoding: payload.dropFirst(7), as: UTF8.self), loop: loop)
+        return put(
+            subject, at: Int(place), in: &tables.subjects, limit: TraceTables.Limits.subjects)
+    }
+
+    /// Places come in order, so none is left out.
+    private static func put<Entry>(_ entry: Entry, at place: Int, in table: inout [Entry], limit: Int) -> Bool
+    {
+        guard place <= table.count, place < limit else { return false }
+        if place == table.count { table.append(entry) } else { table[place] = entry }
+        return true
+    }
+
+    private static func readRecords(_ payload: ArraySlice<UInt8>, into records: inout [TraceRecord]) -> Bool {
+        guard payload.count % TraceRecord.encodedSize == 0 else { return false }
+        records.reserveCapacity(records.count + payload.count / TraceRecord.encodedSize)
+        for start in stride(from: payload.startIndex, to: payload.endIndex, by: TraceRecord.encodedSize) {
+            guard let record = TraceRecord(payload, at: start) else { return false }
+            records.append(record)
+        }
+        return true
+    }
+
+    fileprivate static func number<Number: FixedWidthInteger>(
+        _ bytes: ArraySlice<UInt8>, at offset: Int
+    ) -> Number? {
+        let size = MemoryLayout<Number>.size
+        guard offset >= bytes.startIndex, offset + size <= bytes.endIndex else { return nil }
+        var value: Number = 0
+        for index in (0..<size).reversed() {
+            value = value << 8 | Number(truncatingIfNeeded: bytes[offset + index])
+        }
+        return value
+    }
+}
+
+extension TraceRecord {
+    package static let encodedSize = 32
+
+    fileprivate init?(_ bytes: ArraySlice<UInt8>, at start: Int) {
+        guard let began: Int64 = Recording.number(bytes, at: start),
+            let duration: Int64 = Recording.number(bytes, at: start + 8),
+            let subject: UInt32 = Recording.number(bytes, at: start + 16),
+            let loop: UInt16 = Recording.number(bytes, at: start + 20),
+            let thread: UInt16 = Recording.number(bytes, at: start + 22),
+            let mode: UInt16 = Recording.number(bytes, at: start + 24),
+            let name: UInt16 = Recording.number(bytes, at: start + 26),
+            let kind = Kind(rawValue: bytes[start + 29])
+        else { return nil }
+        self.init(
+            kind: kind, began: began, duration: duration, loop: loop, thread: thread, mode: mode,
+            subject: subject, name: name, depth: bytes[start + 28], detail: bytes[start + 30])
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append<Number: FixedWidthInteger>(_ number: Number) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+
+    fileprivate mutating func append(_ record: TraceRecord) {
+        append(record.began)
+        append(record.duration)
+        append(record.subject)
+        append(record.loop)
+        append(record.thread)
+        append(record.mode)
+        append(record.name)
+        append(record.depth)
+        append(record.kind.rawValue)
+        append(record.detail)
+        append(UInt8(0))
+    }
+}

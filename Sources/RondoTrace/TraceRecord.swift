@@ -1,0 +1,130 @@
+internal import RondoCore
+
+/// One thing that a run loop did or was asked: 32 bytes, the rest of it being places in `TraceTables`.
+package struct TraceRecord: Sendable, Equatable {
+    package enum Kind: UInt8, Sendable, CaseIterable {
+        /// An activation begins.
+        case entry = 1
+        /// An activation ends; `detail` is the raw value of its `RunResult`.
+        case exit
+        /// A pass; `detail` holds the activities that it went through.
+        case pass
+        /// The loop slept.
+        case wait
+        /// A call-out to an observer; `detail` is the activity.
+        case observer
+        case block
+        case signalledSource
+        /// `detail` is the `Interest` that the descriptor was ready for.
+        case descriptorSource
+        case timer
+        case mainQueue
+        /// A call to a delegate, by `name`.
+        case delegate
+        // What was asked of a loop, by any thread.
+        case stop, wakeUp, perform, signal, add
+        /// A span in which something was ready in `mode` and its loop did not run that mode. `detail`: what
+        /// would have been called, the raw value of its kind.
+        case heldBack
+        /// A note of the program's, by `name`; `duration` is its value.
+        case mark
+    }
+
+    /// On the monotonic clock, in nanoseconds.
+    package var began: Int64
+    /// In nanoseconds; of a mark, its value.
+    package var duration: Int64
+    package var subject: UInt32
+    package var loop: UInt16
+    package var thread: UInt16
+    package var mode: UInt16
+    package var name: UInt16
+    /// 1 in the outermost activation; deeper ones than 255 count as 255.
+    package var depth: UInt8
+    package var kind: Kind
+    package var detail: UInt8
+
+    package init(
+        kind: Kind, began: Int64, duration: Int64 = 0, loop: UInt16 = 0, thread: UInt16 = 0, mode: UInt16 = 0,
+        subject: UInt32 = 0, name: UInt16 = 0, depth: UInt8 = 0, detail: UInt8 = 0
+    ) {
+        self.kind = kind
+        self.began = began
+        self.duration = duration
+        self.loop = loop
+        self.thread = thread
+        self.mode = mode
+        self.subject = subject
+        self.name = name
+        self.depth = depth
+        self.detail = detail
+    }
+
+    package var ended: Int64 { kind == .mark ? began : began &+ duration }
+}
+
+extension TraceRecord.Kind {
+    /// Whether a callback of the program ran.
+    package var isCallOut: Bool {
+        switch self {
+        case .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue, .delegate: true
+        case .entry, .exit, .pass, .wait, .stop, .wakeUp, .perform, .signal, .add, .heldBack, .mark: false
+        }
+    }
+
+    /// Whether it was asked of the loop, and not done by it.
+    package var isRequest: Bool {
+        switch self {
+        case .stop, .wakeUp, .perform, .signal, .add: true
+        case .entry, .exit, .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer,
+            .mainQueue, .delegate, .heldBack, .mark:
+            false
+        }
+    }
+
+    /// The word that reports, pages and traces use.
+    package var word: String {
+        switch self {
+        case .entry: "entry"
+        case .exit: "exit"
+        case .pass: "pass"
+        case .wait: "wait"
+        case .observer: "observer"
+        case .block: "block"
+        case .signalledSource: "source"
+        case .descriptorSource: "descriptor"
+        case .timer: "timer"
+        case .mainQueue: "main queue"
+        case .delegate: "connection"
+        case .stop: "stop"
+        case .wakeUp: "wakeUp"
+        case .perform: "perform"
+        case .signal: "signal"
+        case .add: "add"
+        case .heldBack: "held back"
+        case .mark: "mark"
+        }
+    }
+
+    init(_ callOut: RunLoopEvent.CallOut) {
+        switch callOut {
+        case .observer: self = .observer
+        case .block: self = .block
+        case .signalledSource: self = .signalledSource
+        case .descriptorSource: self = .descriptorSource
+        case .timer: self = .timer
+        case .mainQueue: self = .mainQueue
+        case .delegate: self = .delegate
+        }
+    }
+
+    init(_ request: RunLoopEvent.Request) {
+        switch request {
+        case .stop: self = .stop
+        case .wakeUp: self = .wakeUp
+        case .perform: self = .perform
+        case .signal: self = .signal
+        case .add: self = .add
+        }
+    }
+}

@@ -1,0 +1,161 @@
+internal import CTraceStart
+internal import RondoCore
+
+/// What records point at: loops, threads, modes, names and the objects that were called.
+///
+/// Place 0 of each is "none, or more than fit". None grows beyond its limit, whatever a program does.
+package struct TraceTables: Sendable, Equatable {
+    package enum Limits {
+        package static let loops = 1 << 12
+        package static let threads = 1 << 12
+        package static let modes = 1 << 12
+        package static let names = 1 << 15
+        package static let subjects = 1 << 16
+        /// Bytes of a name or label; the rest is cut off.
+        package static let nameLength = 256
+    }
+
+    package struct Loop: Sendable, Equatable {
+        /// That of its thread; empty if it has none.
+        package var name: String
+        /// 0 as long as nothing was seen to happen on its thread.
+        package var thread: UInt16
+
+        package init(name: String, thread: UInt16) {
+            self.name = name
+            self.thread = thread
+        }
+    }
+
+    /// A timer, source, observer or connection.
+    package struct Subject: Sendable, Equatable {
+        package var kind: TraceRecord.Kind
+        /// Empty if it has none.
+        package var label: String
+        package var loop: UInt16
+
+        package init(kind: TraceRecord.Kind, label: String, loop: UInt16) {
+            self.kind = kind
+            self.label = label
+            self.loop = loop
+        }
+    }
+
+    package var loops = [Loop(name: "", thread: 0)]
+    package var threads = [""]
+    /// By raw value.
+    package var modes = [""]
+    package var names = [""]
+    package var subjects = [Subject(kind: .mark, label: "", loop: 0)]
+
+    package init() {}
+}
+
+/// Finds places in the tables, and makes new ones.
+struct TraceIndex {
+    private struct SubjectKey: Hashable {
+        let object: ObjectIdentifier
+        let kind: TraceRecord.Kind
+        let loop: UInt16
+    }
+
+    private(set) var tables = TraceTables()
+    private var loops: [ObjectIdentifier: UInt16] = [:]
+    private var threads: [pthread_t: UInt16] = [:]
+    private var modes: [String: UInt16] = [:]
+    private var names: [String: UInt16] = [:]
+    private var subjects: [SubjectKey: UInt32] = [:]
+    /// What nearly every event asks for again.
+    private var lastMode: (name: String, place: UInt16) = ("", 0)
+
+    /// - Parameter isOwn: The calling thread, at `thread`, is the loop's.
+    mutating func place(of loop: RunLoop, isOwn: Bool, thread: UInt16) -> (place: UInt16, isNew: Bool) {
+        if let known = loops[ObjectIdentifier(loop)] {
+            if isOwn, tables.loops[Int(known)].thread == 0 { tables.loops[Int(known)].thread = thread }
+            return (known, false)
+        }
+        guard tables.loops.count < TraceTables.Limits.loops else { return (0, false) }
+        let place = UInt16(tables.loops.count)
+        let name = loop.nameOfItsThread ?? (isOwn ? tables.threads[Int(thread)] : "")
+        tables.loops.append(TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0))
+        loops[ObjectIdentifier(loop)] = place
+        return (place, true)
+    }
+
+    /// The loop is gone: another may get its identity.
+    mutating func forget(_ loop: RunLoop) {
+        loops[ObjectIdentifier(loop)] = nil
+    }
+
+    mutating func placeOfThread() -> UInt16 {
+        let thread = pthread_self()
+        if let known = threads[thread] { return known }
+        guard tables.threads.count < TraceTables.Limits.threads else { return 0 }
+        let place = UInt16(tables.threads.count)
+        tables.threads.append(cut(nameOfThisThread()))
+        threads[thread] = place
+        return place
+    }
+
+    mutating func place(ofMode mode: RunLoop.Mode?) -> UInt16 {
+        guard let mode else { return 0 }
+        let name = mode.rawValue
+        if name == lastMode.name { return lastMode.place }
+        let place = Self.place(
+            of: name, in: &tables.modes, known: &modes, limit: TraceTables.Limits.modes)
+        lastMode = (name, place)
+        return place
+    }
+
+    mutating func place(ofName name: String) -> UInt16 {
+        if name.isEmpty { return 0 }
+        return Self.place(of: name, in: &tables.names, known: &names, limit: TraceTables.Limits.names)
+    }
+
+    /// An object whose identity was seen before under another label is another object by now.
+    mutating func place(
+        of object: ObjectIdentifier?, kind: TraceRecord.Kind, label: String?, loop: UInt16
+    ) -> UInt32 {
+        guard let object else { return 0 }
+        let key = SubjectKey(object: object, kind: kind, loop: loop)
+        if let known = subjects[key], tables.subjects[Int(known)].label == label ?? "" || label == nil {
+            return known
+        }
+        guard tables.subjects.count < TraceTables.Limits.subjects else { return 0 }
+        let place = UInt32(tables.subjects.count)
+        tables.subjects.append(TraceTables.Subject(kind: kind, label: cut(label ?? ""), loop: loop))
+        subjects[key] = place
+        return place
+    }
+
+    private static func place(
+        of name: String, in table: inout [String], known: inout [String: UInt16], limit: Int
+    ) -> UInt16 {
+        if let place = known[name] { return place }
+        guard table.count < limit else { return 0 }
+        let place = UInt16(table.count)
+        table.append(cut(name))
+        known[name] = place
+        return place
+    }
+}
+
+/// A name that fits the tables.
+private func cut(_ name: String) -> String {
+    guard name.utf8.count > TraceTables.Limits.nameLength else { return name }
+    return String(decoding: name.utf8.prefix(TraceTables.Limits.nameLength), as: UTF8.self)
+}
+
+/// Names the calling thread for recordings, which ask the kernel; the name that Foundation's `Thread` is given
+/// may reach that too late.
+package func nameThisThread(_ name: String) {
+    rondo_trace_set_name_of_thread(name)
+}
+
+private func nameOfThisThread() -> String {
+    if Thread.isMainThread { return "main" }
+    // The kernel keeps 15 bytes and a zero.
+    var buffer = [CChar](repeating: 0, count: 16)
+    rondo_trace_name_of_thread(&buffer)
+    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -1,0 +1,132 @@
+import Foundation
+import RondoLab
+import RondoTestSupport
+import RondoTrace
+import Testing
+
+struct RecordingTests {
+    // MARK: The file
+
+    private func file(_ recording: Recording) -> [UInt8] {
+        var encoder = TraceEncoder()
+        return TraceEncoder.head(began: recording.began) + encoder.frames(recording.tables, recording.records)
+            + TraceEncoder.end(recording.ended, dropped: recording.dropped)
+    }
+
+    @Test func `a file gives back what was written`() throws {
+        var sample = RecordingMaker.sample
+        sample.dropped = 7
+        #expect(try Recording(file: file(sample)) == sample)
+    }
+
+    @Test func `written in pieces, a loop that learns of its thread late is itself`() throws {
+        let sample = RecordingMaker.sample
+        var early = sample.tables
+        early.loops[1].thread = 0
+        early.threads.removeLast()
+        var encoder = TraceEncoder()
+        let bytes =
+            TraceEncoder.head(began: 0) + encoder.frames(early, Array(sample.records.prefix(3)))
+            + encoder.frames(sample.tables, Array(sample.records.dropFirst(3)))
+            + TraceEncoder.end(sample.ended, dropped: 0)
+        #expect(try Recording(file: bytes) == sample)
+    }
+
+    @Test func `a file that breaks off gives what is whole`() throws {
+        let sample = RecordingMaker.sample
+        let bytes = file(sample)
+        for length in TraceEncoder.magic.count...bytes.count {
+            let found = try Recording(file: Array(bytes.prefix(length)))
+            #expect(found.records.isEmpty || found.records == sample.records)
+        }
+        #expect(throws: TraceFileError.notARecording) { try Recording(file: Array(bytes.prefix(5))) }
+        #expect(throws: TraceFileError.notARecording) { try Recording(file: Array("GET / HTTP/1.1".utf8)) }
+    }
+
+    @Test func `no damage of a file traps, and every view of what is read works`() {
+        let bytes = file(RecordingMaker.sample)
+        for place in bytes.indices {
+            for value: UInt8 in [0, 1, 0x7F, 0xFF] {
+                var damaged = bytes
+                damaged[place] = value
+                guard let found = try? Recording(file: damaged) else { continue }
+                for record in found.records {
+                    _ = (found.modeName(record), found.name(record), found.label(record))
+                    _ = (found.threadName(record.thread), found.loopName(record.loop))
+                }
+                _ = (found.chromeTrace, found.pageData, found.activations)
+            }
+        }
+    }
+
+    // MARK: Spans held back
+
+    private func held(_ subject: UInt32, since: Int64? = nil) -> HeldBackSpans.Held {
+        HeldBackSpans.Held(loop: 1, mode: 1, kind: .timer, subject: subject, since: since)
+    }
+
+    @Test func `a span needs to be seen twice, and ends with the first look that misses it`() {
+        var spans = HeldBackSpans()
+        #expect(spans.look([held(1), held(2, since: 50)], at: 100, notBefore: 0).isEmpty)
+        #expect(spans.look([held(2, since: 50)], at: 200, notBefore: 0).isEmpty)
+        let over = spans.look([], at: 300, notBefore: 0)
+        #expect(over.map(\.subject) == [2])
+        #expect(over.map(\.began) == [50] && over.map(\.duration) == [250])
+        #expect(spans.end(at: 400).isEmpty)
+    }
+
+    @Test func `a span ends where its mode begins to run`() {
+        var maker = RecordingMaker()
+        maker.add(.heldBack, 100, 500)
+        maker.add(.entry, 300, mode: 2)
+        maker.add(.entry, 400, mode: 1)
+        let recording = maker.recording()
+        #expect(recording.records.first { $0.kind == .heldBack }?.duration == 300)
+    }
+
+    // MARK: Chrome's format
+
+    private struct ChromeEvent: Decodable {
+        var name: String
+        var ph: String
+        var ts: Double?
+        var dur: Double?
+        var tid: Int
+        var id: Int?
+    }
+
+    private struct ChromeFile: Decodable {
+        var traceEvents: [ChromeEvent]
+    }
+
+    @Test func `a trace for Perfetto nests on each thread and pairs what it opens`() throws {
+        let text = RecordingMaker.sample.chromeTrace
+        let events = try JSONDecoder().decode(ChromeFile.self, from: Data(text.utf8)).traceEvents
+        #expect(events.contains { $0.ph == "M" && $0.name == "thread_name" })
+        for thread in Set(events.map(\.tid)) {
+            var open: [Double] = []
+            for event in events.filter({ $0.ph == "X" && $0.tid == thread }).sorted(by: {
+                ($0.ts ?? 0, -($0.dur ?? 0)) < ($1.ts ?? 0, -($1.dur ?? 0))
+            }) {
+                let (from, to) = (event.ts ?? 0, (event.ts ?? 0) + (event.dur ?? 0))
+                while let last = open.last, last <= from { open.removeLast() }
+                #expect(to <= (open.last ?? .infinity) + 1e-6, "\(event)")
+                open.append(to)
+            }
+        }
+        #expect(
+            Set(events.filter { $0.ph == "b" }.map(\.id)) == Set(events.filter { $0.ph == "e" }.map(\.id)))
+        #expect(events.filter { $0.ph == "i" }.map(\.name) == ["stop", "noted"])
+        #expect(events.contains { $0.name == "running in private" && $0.dur == 80 })
+    }
+
+    // MARK: The page
+
+    @Test func `the page is one file that loads nothing, and no label can end its script`() {
+        let page = TracePage.html(RecordingMaker.sample, title: "a <title> & more")
+        for forbidden in ["http://", "https://", "src=", "@import", "url(", "<link", "</script><b>"] {
+            #expect(!page.contains(forbidden), "\(forbidden)")
+        }
+        #expect(page.contains("<title>a &lt;title&gt; &amp; more</title>"))
+    }
+}
