@@ -95,6 +95,13 @@ package struct TraceEncoder {
 }
 
 extension Recording {
+    /// The recording as a file.
+    package var file: [UInt8] {
+        var encoder = TraceEncoder()
+        return TraceEncoder.head(began: began) + encoder.frames(tables, records)
+            + TraceEncoder.end(ended, dropped: dropped)
+    }
+
     /// Reads what `TraceEncoder` wrote. A file that breaks off in a frame ends there.
     package init(file: [UInt8]) throws(TraceFileError) {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }

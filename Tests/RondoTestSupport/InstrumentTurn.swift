@@ -1,4 +1,4 @@
-package import RondoCore
+internal import RondoCore
 
 /// The instrument is the process's, and so are the tests: whoever sets it takes his turn.
 package enum InstrumentTurn {

@@ -61,3 +61,18 @@ extension String {
         count >= width ? self : String(repeating: " ", count: width - count) + self
     }
 }
+
+/// Breaks `text` at blanks into lines of at most `width` columns.
+func wrapped(_ text: String, width: Int) -> [String] {
+    var lines: [String] = [""]
+    for word in text.split(separator: " ") {
+        if lines[lines.count - 1].isEmpty {
+            lines[lines.count - 1] = String(word)
+        } else if lines[lines.count - 1].count + 1 + word.count <= width {
+            lines[lines.count - 1] += " " + word
+        } else {
+            lines.append(String(word))
+        }
+    }
+    return lines
+}

@@ -175,18 +175,3 @@ struct ScrollingView {
         terminal.write(text)
     }
 }
-
-/// Breaks `text` at blanks into lines of at most `width` columns.
-private func wrapped(_ text: String, width: Int) -> [String] {
-    var lines: [String] = [""]
-    for word in text.split(separator: " ") {
-        if lines[lines.count - 1].isEmpty {
-            lines[lines.count - 1] = String(word)
-        } else if lines[lines.count - 1].count + 1 + word.count <= width {
-            lines[lines.count - 1] += " " + word
-        } else {
-            lines.append(String(word))
-        }
-    }
-    return lines
-}

@@ -199,6 +199,12 @@ enum PageScriptDrawing {
               const inset = Math.min(3, Math.max(0, this.model.data.depth[ref] - 1)) * 2.5;
               c.fillStyle = this.modeColour[this.model.data.mode[ref]] || this.colour.none;
               c.fillRect(x, y + 2 + inset, width, LANE - 5 - inset * 2);
+              // A call to a delegate lies inside the call to the source that brought it.
+              if (this.model.data.kind[ref] === K.delegate && width > 6) {
+                c.strokeStyle = this.colour['on-mode'];
+                c.lineWidth = 1;
+                c.strokeRect(x + 1.5, y + 4.5 + inset, width - 3, LANE - 10 - inset * 2);
+              }
               if (width > 46) this.write(this.model.describe(ref).title, x, width, y, this.colour['on-mode']);
             });
           }

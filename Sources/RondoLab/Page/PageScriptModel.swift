@@ -158,11 +158,13 @@ enum PageScriptModel {
             const isHeld = kind === K.held, what = isHeld ? this.data.detail[i] : kind;
             const subject = this.data.subject[i], entry = this.data.subjects[subject];
             const label = subject ? entry[1] : '';
-            // Observers without a name share a lane; their activities tell them apart.
-            const key = what + ':' + (what === K.observer && !label ? 0 : subject);
+            // What has one name has one lane: a connection's sources, and the calls to its delegate. Observers without
+            // a name share a lane; their activities tell them apart.
+            const key = label ? 'label ' + label : what + ':' + (what === K.observer ? 0 : subject);
             const l = lane(g, key, () => ({order: 400 + what * 10, type: 'calls', held: new Spans(), what,
               title: label || WORDS[what] + (what === K.observer || what === K.block ? 's' : ''),
               word: WORDS[what], isNamed: !!label}));
+            if (l.isNamed && what === K.delegate) l.word = WORDS[what];
             (isHeld ? l.held : l.spans).add(from, to, i);
           }
 

@@ -87,7 +87,7 @@ enum PageStyle {
         .swatch.asked { text-align: center; line-height: 1.1rem; font-size: .85rem; }
         kbd { font: 600 .8em ui-monospace, "DejaVu Sans Mono", monospace; border: 1px solid var(--line); background: var(--panel);
           border-radius: .25rem; padding: 0 .35em; white-space: nowrap; }
-        nav ol { columns: 20rem; padding-left: 1.4rem; max-width: none; } nav li { margin: .2rem 0; break-inside: avoid; }
+        nav ol { columns: 20rem; column-gap: 2.5rem; padding-left: 1.4rem; max-width: none; } nav li { margin: .2rem 0; break-inside: avoid; }
         section.experiment { border-top: 1px solid var(--line); margin-top: 2.5rem; }
         details > summary { cursor: pointer; font-weight: 600; min-height: 1.75rem; }
         svg.plot { width: 100%; max-width: 46rem; height: auto; display: block; }

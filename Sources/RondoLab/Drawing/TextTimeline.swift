@@ -1,0 +1,153 @@
+import Rondo
+package import RondoTrace
+
+/// A recording as lines of text: for each loop its modes, then a line for each thing that was called or waited.
+///
+///     run loop of lab
+///       mode       ddddddddddttttttttttdddddd
+///       load       ▪▪▪▪▪ ▪▪▪▒▒▒▒▒▒▒▒▒▒▪▪▪▪▪▪
+package struct TextTimeline {
+    private struct Lane {
+        var title: String
+        var cells: [Cell]
+    }
+
+    private enum Cell: Equatable {
+        case empty
+        /// The loop runs in the mode at that place of the tables, asleep or not.
+        case mode(UInt16)
+        case call(UInt16)
+        case held
+    }
+
+    private enum Limits {
+        static let lanes = 14
+        static let title = 22
+    }
+
+    private let recording: Recording
+    private let terminal: Terminal
+    private let columns: Int
+    private let span: Double
+
+    /// - Parameters:
+    ///   - width: In columns.
+    ///   - seconds: What the width stands for; nil for all that was recorded.
+    package init(_ recording: Recording, terminal: Terminal, width: Int, seconds: Double? = nil) {
+        self.recording = recording
+        self.terminal = terminal
+        columns = max(10, width - Limits.title - 4)
+        let recorded = Double(recording.ended - recording.began) / 1e9
+        span = max(1e-6, seconds ?? recorded)
+    }
+
+    package var lines: [String] {
+        var lines: [String] = []
+        for loop in recording.tables.loops.indices.dropFirst() {
+            lines.append(terminal.tinted("run loop of \(recording.loopName(UInt16(loop)))", .strong))
+            let lanes = lanes(ofLoop: UInt16(loop))
+            for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
+            if lanes.count > Limits.lanes { lines.append("  … and \(lanes.count - Limits.lanes) more") }
+        }
+        return lines + [axis, key]
+    }
+
+    // MARK: Lanes
+
+    private func column(_ time: Int64) -> Int {
+        Int(Double(time - recording.began) / 1e9 / span * Double(columns))
+    }
+
+    private func fill(_ lane: inout Lane, from: Int64, to: Int64, with cell: Cell) {
+        let first = max(0, column(from))
+        guard first < columns else { return }
+        for place in first...max(first, min(columns - 1, column(to))) { lane.cells[place] = cell }
+    }
+
+    private func lanes(ofLoop loop: UInt16) -> [Lane] {
+        let empty = Array(repeating: Cell.empty, count: columns)
+        var modes = Lane(title: "mode", cells: empty)
+        // A nested run is drawn over the one around it.
+        for activation in recording.activations where activation.loop == loop {
+            fill(&modes, from: activation.began, to: activation.ended, with: .mode(activation.mode))
+        }
+        var calls: [(key: String, lane: Lane)] = []
+        for record in recording.records where record.loop == loop {
+            guard record.kind.isCallOut || record.kind == .heldBack else { continue }
+            let kind =
+                record.kind == .heldBack ? TraceRecord.Kind(rawValue: record.detail) ?? .mark : record.kind
+            // Calls to a delegate share the line of what brought them, where both have the same name.
+            let label = recording.label(record)
+            let title = label.isEmpty ? kind.word : label
+            if !calls.contains(where: { $0.key == title }) {
+                calls.append((title, Lane(title: title, cells: empty)))
+            }
+            guard let place = calls.firstIndex(where: { $0.key == title }) else { continue }
+            fill(
+                &calls[place].lane, from: record.began, to: record.ended,
+                with: record.kind == .heldBack ? .held : .call(record.mode))
+        }
+        return [modes] + calls.map(\.lane)
+    }
+
+    // MARK: Text
+
+    private func line(_ lane: Lane) -> String {
+        var text = "  " + lane.title.padded(Limits.title) + " "
+        var rest = lane.cells[...]
+        // Whole stretches are tinted, not single columns, to keep what is written short.
+        while let first = rest.first {
+            let stretch = rest.prefix { $0 == first }
+            rest = rest.dropFirst(stretch.count)
+            text += drawn(first, count: stretch.count)
+        }
+        return text
+    }
+
+    private func drawn(_ cell: Cell, count: Int) -> String {
+        let unicode = terminal.hasUnicode
+        switch cell {
+        case .empty: return String(repeating: " ", count: count)
+        case .mode(let mode):
+            let name = name(ofMode: mode)
+            // Without colours the letters of its name tell a mode.
+            let mark = terminal.hasColour && unicode ? "━" : String(name.first ?? "?")
+            return terminal.tinted(String(repeating: mark, count: count), tint(name))
+        case .call(let mode):
+            return terminal.tinted(
+                String(repeating: unicode ? "▪" : "#", count: count), tint(name(ofMode: mode)))
+        case .held:
+            return terminal.tinted(String(repeating: unicode ? "▒" : "~", count: count), .bad)
+        }
+    }
+
+    private func name(ofMode mode: UInt16) -> String {
+        recording.modeName(TraceRecord(kind: .entry, began: 0, mode: mode))
+    }
+
+    private func tint(_ mode: String) -> Tint {
+        mode == "default" ? .accent : mode == "tracking" ? .waiting : .good
+    }
+
+    private var axis: String {
+        let end =
+            span < 1
+            ? "\(TextFormats.fixed(span * 1000, digits: 0)) ms" : "\(TextFormats.fixed(span, digits: 1)) s"
+        let line = "0" + String(repeating: " ", count: max(1, columns - 1 - end.count)) + end
+        return terminal.tinted("  " + "".padded(Limits.title) + " " + line, .quiet)
+    }
+
+    private var key: String {
+        let unicode = terminal.hasUnicode
+        let names = recording.tables.modes.indices.dropFirst().map { name(ofMode: UInt16($0)) }
+        let modes = names.map { name in
+            terminal.tinted(
+                terminal.hasColour && unicode ? "━ \(name)" : "\(name.prefix(1)) \(name)", tint(name))
+        }
+        let marks = [
+            unicode ? "▪ called" : "# called",
+            unicode ? "▒ ready, not deliverable" : "~ ready, not deliverable",
+        ]
+        return "  " + (modes + marks).joined(separator: "  ")
+    }
+}

@@ -1,0 +1,41 @@
+import Rondo
+
+extension Experiment {
+    static let commonModes = Experiment(
+        "common-modes", title: "A load in the common modes goes on while somebody scrolls",
+        question: """
+            Two loads of the same file on one run loop: A in the default mode, B in the common modes. The loop runs in \
+            tracking for a while. Which of them gets bytes then?
+            """,
+        choices: ["Both", "Neither", "B alone", "A alone"], answer: 2,
+        why: """
+            “Common” is no mode but a set of modes; default and tracking are in it from the start. What is scheduled \
+            under that name is in each of them, so it is served in tracking as well. A is in default alone.
+            """,
+        rules: ["RL-19", "RL-20", "UC-4", "TH-10"], body: commonModesCode
+    ) { evidence in
+        [
+            .called("B, common", in: .default, evidence), .called("B, common", in: .tracking, evidence),
+            .called("A, default", in: .default, evidence), .silent("A, default", in: .tracking, evidence),
+            .waited("A, default", evidence), .finished("A, default", evidence),
+            .finished("B, common", evidence),
+        ]
+    }
+}
+
+// begin common-modes
+@Sendable private func commonModesCode(_ stage: Stage) throws {
+    let loop = RunLoop.current
+    let (readA, readB) = (Reader(), Reader())
+    let a = try URLConnection.labelled("A, default", stage.url("/drip/30/1000/20"), readA)
+    let b = try URLConnection.labelled("B, common", stage.url("/drip/30/1000/20"), readB)
+    a.schedule(in: loop, forMode: .default)
+    b.schedule(in: loop, forMode: .common)
+    a.start()
+    b.start()
+
+    try stage.run(loop, .default) { readA.bytes > 0 && readB.bytes > 0 }
+    loop.spend(0.25, in: .tracking)  // somebody scrolls
+    try stage.run(loop, .default) { readA.isDone && readB.isDone }
+}
+// end

@@ -1,0 +1,14 @@
+extension Experiment {
+    /// All of them, in the order in which they are best met.
+    package static let all: [Experiment] = [
+        .scrollingStalls, .commonModes, .timerModes, .scheduleAfterStart, .threadWithoutLoop, .anatomyOfAPass,
+        .runCannotBeStopped, .pollingLoop, .nestedLoops, .stopTheWrongLoop, .delegateQueue,
+        .synchronousRequest,
+        .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .twoLoopsOneSource, .actorOnAMode,
+        .mainQueue,
+    ]
+
+    package static func named(_ name: String) -> Experiment? {
+        all.first { $0.name == name }
+    }
+}

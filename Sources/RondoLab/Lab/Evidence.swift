@@ -1,0 +1,125 @@
+import Rondo
+internal import RondoTrace
+
+/// A recording, as the checks of experiments ask it.
+struct Evidence {
+    let recording: Recording
+
+    init(_ recording: Recording) {
+        self.recording = recording
+    }
+
+    private func isLabelled(_ record: TraceRecord, _ label: String) -> Bool {
+        recording.label(record) == label
+    }
+
+    /// Call-outs to whatever has that label, in order.
+    func calls(_ label: String) -> [TraceRecord] {
+        recording.records.filter { $0.kind.isCallOut && isLabelled($0, label) }
+    }
+
+    func calls(_ label: String, in mode: RunLoop.Mode) -> [TraceRecord] {
+        calls(label).filter { runs($0, in: mode) }
+    }
+
+    /// Calls to the delegate of the connection with that label.
+    func delegateCalls(_ label: String, _ name: String? = nil) -> [TraceRecord] {
+        calls(label).filter { $0.kind == .delegate && (name == nil || recording.name($0) == name) }
+    }
+
+    func runs(_ record: TraceRecord, in mode: RunLoop.Mode) -> Bool {
+        recording.modeName(record) == mode.spokenName
+    }
+
+    func ofKind(_ kind: TraceRecord.Kind) -> [TraceRecord] {
+        recording.records.filter { $0.kind == kind }
+    }
+
+    /// What the experiment noted under that name.
+    func notes(_ name: String) -> [TraceRecord] {
+        recording.records.filter { $0.kind == .mark && recording.name($0) == name }
+    }
+
+    func heldBack(_ label: String) -> [TraceRecord] {
+        recording.records.filter { $0.kind == .heldBack && isLabelled($0, label) }
+    }
+
+    /// Activations, of one mode or of the loop of one thread if wished.
+    func activations(mode: RunLoop.Mode? = nil, loop: String? = nil) -> [Recording.Activation] {
+        recording.activations.filter { activation in
+            (mode == nil || name(ofMode: activation.mode) == mode?.spokenName)
+                && (loop == nil || recording.loopName(activation.loop) == loop)
+        }
+    }
+
+    func name(ofMode place: UInt16) -> String {
+        recording.modeName(TraceRecord(kind: .entry, began: 0, mode: place))
+    }
+
+    /// The seconds of all these together.
+    func seconds(_ activations: [Recording.Activation]) -> Double {
+        Double(activations.reduce(0) { $0 + $1.ended - $1.began }) / 1e9
+    }
+
+    func thread(of record: TraceRecord) -> String { recording.threadName(record.thread) }
+
+    /// Seconds from the beginning of the recording.
+    func time(_ nanoseconds: Int64) -> String { Self.milliseconds(nanoseconds - recording.began) }
+
+    /// Whether both happened, the second not before the first.
+    static func inOrder(_ first: Int64?, _ second: Int64?) -> Bool {
+        guard let first, let second else { return false }
+        return first <= second
+    }
+
+    /// "312 ms", "0.4 ms".
+    static func milliseconds(_ nanoseconds: Int64) -> String {
+        let value = Double(nanoseconds) / 1e6
+        return TextFormats.fixed(value, digits: abs(value) < 10 ? 1 : 0) + " ms"
+    }
+
+    /// "once", "3 times", "never".
+    static func times(_ count: Int) -> String {
+        count == 0 ? "never" : count == 1 ? "once" : "\(TextFormats.grouped(count)) times"
+    }
+}
+
+extension Check {
+    /// No callback of `label` in `mode`, though that ran, and something of it was waiting meanwhile.
+    static func silent(_ label: String, in mode: RunLoop.Mode, _ evidence: Evidence) -> Check {
+        let count = evidence.calls(label, in: mode).count
+        let runs = evidence.activations(mode: mode)
+        let span = TextFormats.fixed(evidence.seconds(runs), digits: 2)
+        return Check(
+            "“\(label)” is called in \(mode.spokenName) never", count == 0 && !runs.isEmpty,
+            seen: runs.isEmpty
+                ? "the loop never ran in \(mode.spokenName), so nothing was shown"
+                : "in \(span) s of \(mode.spokenName) it was called \(Evidence.times(count))")
+    }
+
+    static func called(_ label: String, in mode: RunLoop.Mode, _ evidence: Evidence) -> Check {
+        let count = evidence.calls(label, in: mode).count
+        return Check(
+            "“\(label)” is called in \(mode.spokenName)", count > 0,
+            seen: "in \(mode.spokenName) it was called \(Evidence.times(count))")
+    }
+
+    static func waited(_ label: String, _ evidence: Evidence) -> Check {
+        let spans = evidence.heldBack(label)
+        let total = spans.reduce(0) { $0 + $1.duration }
+        return Check(
+            "meanwhile “\(label)” was ready, and waited", !spans.isEmpty,
+            seen: spans.isEmpty
+                ? "nothing of it was found waiting"
+                : "it was ready and not deliverable for \(Evidence.milliseconds(total))")
+    }
+
+    /// The load with that label ended well.
+    static func finished(_ label: String, _ evidence: Evidence) -> Check {
+        let ends = evidence.delegateCalls(label, "connectionDidFinishLoading").count
+        let failures = evidence.delegateCalls(label, "didFailWithError").count
+        return Check(
+            "“\(label)” ends, once and whole", ends == 1 && failures == 0,
+            seen: "it finished \(Evidence.times(ends))" + (failures > 0 ? " and failed" : ""))
+    }
+}

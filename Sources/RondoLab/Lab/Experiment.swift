@@ -1,0 +1,83 @@
+package import RondoTrace
+
+/// A question about run loops that this machine answers: code that runs, and what its recording has to show.
+package struct Experiment: Sendable {
+    /// As in `rondo lab run NAME`: words with hyphens.
+    package let name: String
+    package let title: String
+    package let question: String
+    /// What a reader may predict.
+    package let choices: [String]
+    /// The place of the right prediction among them.
+    package let answer: Int
+    /// Why it is so, in a few sentences.
+    package let why: String
+    /// The numbers of Documentation/Rules.md that it shows.
+    package let rules: [String]
+    /// Whether it has to have the main thread, whose loop drains the main queue.
+    package let needsMainThread: Bool
+    let body: @Sendable (Stage) throws -> Void
+    let checks: @Sendable (Evidence) -> [Check]
+
+    init(
+        _ name: String, title: String, question: String, choices: [String], answer: Int, why: String,
+        rules: [String], needsMainThread: Bool = false, body: @escaping @Sendable (Stage) throws -> Void,
+        checks: @escaping @Sendable (Evidence) -> [Check]
+    ) {
+        self.name = name
+        self.title = title
+        self.question = question
+        self.choices = choices
+        self.answer = answer
+        self.why = why
+        self.rules = rules
+        self.needsMainThread = needsMainThread
+        self.body = body
+        self.checks = checks
+    }
+
+    /// What a recording says. It is computed from the events and from nothing else.
+    package func verdict(on recording: Recording) -> Verdict {
+        Verdict(checks: checks(Evidence(recording)))
+    }
+
+    /// The lines that ran, as they stand in the source.
+    package var code: String { Listings.all[name] ?? "" }
+}
+
+/// One thing that has to be so, and what was seen of it.
+package struct Check: Sendable, Equatable {
+    /// What is documented, as a sentence.
+    package let expected: String
+    package let holds: Bool
+    /// What the recording shows, as a sentence.
+    package let seen: String
+
+    init(_ expected: String, _ holds: Bool, seen: String) {
+        self.expected = expected
+        self.holds = holds
+        self.seen = seen
+    }
+}
+
+package struct Verdict: Sendable, Equatable {
+    package let checks: [Check]
+
+    /// Nothing was shown where nothing was checked.
+    package var isAsDocumented: Bool { !checks.isEmpty && checks.allSatisfy(\.holds) }
+
+    package var words: String { isAsDocumented ? "as documented" : "not as documented" }
+}
+
+/// An experiment that has been run.
+package struct Outcome: Sendable {
+    package let experiment: Experiment
+    package let recording: Recording
+    package let verdict: Verdict
+
+    package init(experiment: Experiment, recording: Recording, verdict: Verdict) {
+        self.experiment = experiment
+        self.recording = recording
+        self.verdict = verdict
+    }
+}

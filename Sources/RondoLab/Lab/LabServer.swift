@@ -1,0 +1,139 @@
+import Rondo
+internal import Synchronization
+
+/// The server of the experiments: blocking sockets, a thread a connection, and none of Rondo's own code, so that
+/// what it sends can be trusted.
+///
+///     /drip/PIECES/BYTES/MILLISECONDS   so many pieces of so many bytes, with a rest between two
+///     /redirect                         302 to /drip/1/5/0
+///     anything else                     404
+///
+/// What is sent to it is read and thrown away. It listens on 127.0.0.1 alone.
+final class LabServer: Sendable {
+    enum Limits {
+        static let headSize = 16 << 10
+        /// Seconds that a client may take to send or to take.
+        static let patience = 30
+        static let pieces = 100_000
+        static let pieceSize = 1 << 20
+    }
+
+    private let listener: Int32
+    private let port: UInt16
+    private let isStopped = Mutex(false)
+
+    init() throws(StageFailure) {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(listener, address, length) == 0 && listen(listener, 64) == 0
+                    && getsockname(listener, address, &length) == 0
+            }
+        }
+        guard listener >= 0, status else {
+            let reason = String(cString: strerror(errno))
+            if listener >= 0 { close(listener) }
+            throw .noServer(reason)
+        }
+        self.listener = listener
+        port = UInt16(bigEndian: address.sin_port)
+        Thread.detachNewThread { [self] in accept() }
+    }
+
+    func url(_ path: String) -> URL {
+        URL(string: "http://127.0.0.1:\(port)\(path)") ?? URL(fileURLWithPath: "/")
+    }
+
+    /// Takes no more clients; those that are being served end by themselves.
+    func stop() {
+        isStopped.withLock { $0 = true }
+        shutdown(listener, Int32(SHUT_RDWR))
+    }
+
+    private func accept() {
+        while !isStopped.withLock({ $0 }) {
+            let client = Foundation.accept(listener, nil, nil)
+            guard client >= 0 else {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                break
+            }
+            Thread.detachNewThread { [self] in
+                serve(client)
+                close(client)
+            }
+        }
+        close(listener)
+    }
+
+    private func serve(_ client: Int32) {
+        var time = timeval(tv_sec: Limits.patience, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(client, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
+        var one: Int32 = 1
+        setsockopt(client, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        guard let target = readHead(client) else { return }
+        let parts = target.split(separator: "/").map(String.init)
+        switch parts.first {
+        case "drip" where parts.count == 4:
+            let numbers = parts.dropFirst().map { max(0, Int($0) ?? 0) }
+            drip(
+                client, pieces: min(numbers[0], Limits.pieces), size: min(numbers[1], Limits.pieceSize),
+                rest: Double(numbers[2]) / 1000)
+        case "redirect":
+            _ = send(client, head("302 Found", length: 6, more: "Location: /drip/1/5/0\r\n") + "moved\n")
+        default:
+            _ = send(client, head("404 Not Found", length: 0))
+        }
+    }
+
+    private func drip(_ client: Int32, pieces: Int, size: Int, rest: Double) {
+        guard send(client, head("200 OK", length: pieces * size)) else { return }
+        let piece = String(repeating: "r", count: size)
+        for number in 0..<pieces {
+            if number > 0, rest > 0 { Thread.sleep(forTimeInterval: rest) }
+            guard send(client, piece) else { return }
+        }
+    }
+
+    private func head(_ status: String, length: Int, more: String = "") -> String {
+        "HTTP/1.1 \(status)\r\nContent-Length: \(length)\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+            + more + "\r\n"
+    }
+
+    /// - Returns: The target of the request; nil if there is none that can be read.
+    private func readHead(_ client: Int32) -> String? {
+        var head: [UInt8] = []
+        var byte: UInt8 = 0
+        while head.count < Limits.headSize, recv(client, &byte, 1, 0) == 1 {
+            head.append(byte)
+            if head.suffix(4) == [13, 10, 13, 10] {
+                let words = String(decoding: head, as: UTF8.self).split(separator: " ")
+                return words.count > 1 ? String(words[1]) : nil
+            }
+        }
+        return nil
+    }
+
+    private func send(_ client: Int32, _ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                Foundation.send(
+                    client, buffer.baseAddress?.advanced(by: sent), bytes.count - sent,
+                    Int32(MSG_NOSIGNAL))
+            }
+            if count < 0 {
+                if errno == EINTR { continue }
+                return false
+            }
+            sent += count
+        }
+        return true
+    }
+}

@@ -1,0 +1,442 @@
+// swift-format-ignore-file
+// Written by Scripts/listings: change the experiments, then run it.
+
+/// The code of each experiment: the lines that are compiled, copied from their sources.
+enum Listings {
+    static let all: [String: String] = [
+        "common-modes": #"""
+            @Sendable private func commonModesCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let (readA, readB) = (Reader(), Reader())
+                let a = try URLConnection.labelled("A, default", stage.url("/drip/30/1000/20"), readA)
+                let b = try URLConnection.labelled("B, common", stage.url("/drip/30/1000/20"), readB)
+                a.schedule(in: loop, forMode: .default)
+                b.schedule(in: loop, forMode: .common)
+                a.start()
+                b.start()
+
+                try stage.run(loop, .default) { readA.bytes > 0 && readB.bytes > 0 }
+                loop.spend(0.25, in: .tracking)  // somebody scrolls
+                try stage.run(loop, .default) { readA.isDone && readB.isDone }
+            }
+            """#,
+        "delegate-queue": #"""
+            @Sendable private func delegateQueueCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                loop.keepAlive(in: .tracking)
+                let queue = OperationQueue()
+                let reader = Reader()
+
+                let load = try URLConnection.labelled("load", stage.url("/drip/25/1000/20"), reader)
+                load.start()  // scheduled here, in the default mode
+                load.setDelegateQueue(queue)  // the delegate is called there
+
+                try stage.run(loop, .default) { reader.bytes > 0 }
+                loop.spend(0.25, in: .tracking)
+                try stage.run(loop, .default) { reader.isDone }
+                queue.waitUntilAllOperationsAreFinished()
+            }
+            """#,
+        "redirects": #"""
+            private final class Redirected: NSObject, URLConnectionDataDelegate, Sendable {
+                let name: String, stage: Stage, isDone = Shared(false)
+                let answer: @Sendable (URLRequest) -> URLRequest?
+
+                init(_ name: String, _ stage: Stage, answer: @escaping @Sendable (URLRequest) -> URLRequest?) {
+                    (self.name, self.stage, self.answer) = (name, stage, answer)
+                }
+
+                func connection(_ c: URLConnection, willSend request: URLRequest, redirectResponse: URLResponse?)
+                    -> URLRequest?
+                {
+                    redirectResponse == nil ? request : answer(request)
+                }
+
+                func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+                    stage.note("\(name): status", (response as? HTTPURLResponse)?.statusCode ?? 0)
+                }
+
+                func connectionDidFinishLoading(_ connection: URLConnection) { isDone.value = true }
+            }
+
+            @Sendable private func redirectsCode(_ stage: Stage) throws {
+                let elsewhere = URLRequest(url: stage.url("/nowhere"))
+                let delegates = [
+                    Redirected("allowed", stage) { $0 }, Redirected("refused", stage) { _ in nil },
+                    Redirected("changed", stage) { _ in elsewhere },
+                ]
+                for delegate in delegates {
+                    try URLConnection.labelled(delegate.name, stage.url("/redirect"), delegate).start()
+                }
+                try stage.run(RunLoop.current) { delegates.allSatisfy(\.isDone.value) }
+            }
+            """#,
+        "schedule-after-start": #"""
+            @Sendable private func scheduleAfterStartCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                loop.keepAlive(in: .tracking)
+                let reader = Reader()
+                let load = try URLConnection.labelled("load", stage.url("/drip/25/1000/20"), reader)
+                load.start()  // in the default mode, for good
+
+                load.schedule(in: loop, forMode: .common)
+                stage.note("scheduled in the common modes, too late")
+
+                try stage.run(loop, .default) { reader.bytes > 0 }
+                loop.spend(0.25, in: .tracking)
+                try stage.run(loop, .default) { reader.isDone }
+            }
+            """#,
+        "scrolling-stalls": #"""
+            @Sendable private func scrollingStallsCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                loop.keepAlive(in: .tracking)  // or running it would return at once
+
+                // 40 pieces, one every 20 ms. Nobody schedules the connection: it is in the default mode.
+                let reader = Reader()
+                let load = try URLConnection.labelled("load", stage.url("/drip/40/1000/20"), reader)
+                load.start()
+
+                try stage.run(loop, .default) { reader.bytes > 0 }
+                loop.spend(0.4, in: .tracking)  // somebody scrolls
+                try stage.run(loop, .default) { reader.isDone }
+            }
+            """#,
+        "stop-the-wrong-loop": #"""
+            @Sendable private func stopTheWrongLoopCode(_ stage: Stage) throws {
+                let worker = Shared<RunLoop?>(nil)
+                let wasWrong = Shared(false)
+                stage.thread("worker") {
+                    let loop = RunLoop.current
+                    worker.value = loop
+                    loop.keepAlive(in: .default)  // only a stop can end the run
+                    let queue = OperationQueue()
+                    let load = try? URLConnection.labelled(
+                        "load", stage.url("/drip/3/100/10"),
+                        Reader {
+                            RunLoop.currentLoop().stop()  // the loop of the queue's thread
+                            wasWrong.value = true
+                        })
+                    load?.start()
+                    load?.setDelegateQueue(queue)
+                    loop.spend(Stage.patience, in: .default)
+                }
+                try stage.wait { wasWrong.value }
+                Thread.sleep(forTimeInterval: 0.2)  // plenty of time for it to end, if it would
+                worker.value?.stop()
+            }
+            """#,
+        "synchronous-request": #"""
+            @Sendable private func synchronousRequestCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let beat = Timer(timeInterval: 0.02, repeats: true) { _ in }
+                beat.label = "beat"
+                loop.add(beat, forMode: .common)
+
+                // 15 pieces of 100 bytes, one every 20 ms.
+                let request = URLRequest(url: stage.url("/drip/15/100/20"))
+                let body = try URLConnection.sendSynchronousRequest(request, returning: nil)
+                stage.note("bytes", body.count)
+
+                loop.spend(0.1, in: .default)
+                beat.invalidate()
+            }
+            """#,
+        "thread-without-loop": #"""
+            @Sendable private func threadWithoutLoopCode(_ stage: Stage) throws {
+                stage.thread("silent") {
+                    let done = DispatchSemaphore(value: 0)
+                    let load = try? URLConnection.labelled(
+                        "on the silent thread", stage.url("/drip/3/100/10"), Reader { done.signal() })
+                    load?.start()
+                    if done.wait(timeout: .now() + 0.5) == .timedOut { stage.note("waited in vain") }
+                    load?.cancel()
+                }
+                stage.thread("running") {
+                    let reader = Reader()
+                    let load = try? URLConnection.labelled(
+                        "on the thread that runs", stage.url("/drip/3/100/10"), reader)
+                    load?.start()
+                    try? stage.run(RunLoop.current) { reader.isDone }
+                }
+            }
+            """#,
+        "actor-on-a-mode": #"""
+            private actor Scroller {
+                let executor: RunLoop.ModeExecutor
+                let stage: Stage
+                nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+                init(_ loop: RunLoop, _ stage: Stage) {
+                    executor = loop.executor(in: .tracking)
+                    self.stage = stage
+                }
+
+                func work() { stage.note("the actor works") }
+            }
+
+            @Sendable private func actorOnAModeCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                for mode in [RunLoop.Mode.default, .tracking] { loop.keepAlive(in: mode) }
+                let scroller = Scroller(loop, stage)
+                let isDone = Shared(false)
+
+                stage.note("asked")
+                Task(executorPreference: loop.taskExecutor(in: .default)) {
+                    await scroller.work()
+                    isDone.value = true
+                }
+                loop.spend(0.2, in: .default)
+                loop.spend(0.2, in: .tracking)
+                try stage.run(loop, .default) { isDone.value }  // the task itself lives in default
+            }
+            """#,
+        "anatomy-of-a-pass": #"""
+            @Sendable private func anatomyOfAPassCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+
+                let watcher = RunLoop.Observer(activities: .allActivities) { _, _ in }
+                watcher.label = "watcher"
+                loop.add(watcher, forMode: .default)
+
+                let timer = Timer(timeInterval: 0, repeats: false) { _ in }
+                timer.label = "timer"
+                loop.add(timer, forMode: .default)
+
+                let source = RunLoop.Source {}
+                source.label = "source"
+                loop.add(source, forMode: .default)
+                source.signal()
+
+                loop.perform {}
+
+                loop.spend(0.05, in: .default)
+            }
+            """#,
+        "main-queue": #"""
+            @Sendable private func mainQueueCode(_ stage: Stage) throws {
+                let loop = RunLoop.main
+                let modal = RunLoop.Mode("modal")
+                loop.keepAlive(in: modal)
+                let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
+                timer.label = "timer"
+                loop.add(timer, forMode: .default)
+                let isDone = Shared(false)
+
+                DispatchQueue.main.async {
+                    DispatchQueue.main.async {
+                        stage.note("the second block")
+                        isDone.value = true
+                    }
+                    loop.spend(0.1, in: .default)  // the loop again, inside a block of the queue
+                    stage.note("the first block returns")
+                }
+                loop.spend(0.1, in: modal)  // private: the queue waits
+                try stage.run(loop, .default) { isDone.value }
+                timer.invalidate()
+            }
+            """#,
+        "missed-beats": #"""
+            @Sendable private func missedBeatsCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let beat = Timer(timeInterval: 0.05, repeats: true) { _ in }
+                stage.note("made, first beat in 50 ms")
+                beat.label = "beat"
+                loop.add(beat, forMode: .default)
+
+                let busy = Timer(timeInterval: 0.13, repeats: false) { _ in
+                    stage.note("busy")
+                    Thread.sleep(forTimeInterval: 0.18)
+                    stage.note("free")
+                }
+                busy.label = "busy"
+                loop.add(busy, forMode: .default)
+
+                loop.spend(0.5, in: .default)
+                beat.invalidate()
+            }
+            """#,
+        "nested-loops": #"""
+            @Sendable private func nestedLoopsCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let modal = RunLoop.Mode("modal")
+                let beat = Timer(timeInterval: 0.02, repeats: true) { _ in }
+                beat.label = "beat"
+                loop.add(beat, forMode: .default)
+
+                // In the dialogue, 0.2 s later, somebody presses a button.
+                let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.currentLoop().stop() }
+                button.label = "button"
+                loop.add(button, forMode: modal)
+
+                let dialogue = Timer(timeInterval: 0.1, repeats: false) { _ in
+                    RunLoop.currentLoop().spend(10, in: modal)
+                }
+                dialogue.label = "dialogue"
+                loop.add(dialogue, forMode: .default)
+
+                loop.spend(0.5, in: .default)
+                beat.invalidate()
+            }
+            """#,
+        "one-event-until-you-read": #"""
+            private final class Listener: NSObject, StreamDelegate, Sendable {
+                let stage: Stage
+                init(_ stage: Stage) { self.stage = stage }
+
+                func stream(_ stream: Stream, handle event: Stream.Event) {
+                    if event == .hasBytesAvailable { stage.note("hasBytesAvailable") }
+                }
+            }
+
+            @Sendable private func oneEventUntilYouReadCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                var input: InputStream?, output: OutputStream?
+                Stream.getBoundStreams(withBufferSize: 1000, inputStream: &input, outputStream: &output)
+                guard let input, let output else { throw StageFailure.noConnection }
+                let listener = Listener(stage)
+                input.delegate = listener
+                input.schedule(in: loop, forMode: .default)
+                input.open()
+                output.open()
+                for _ in 1...5 {
+                    _ = output.write([1, 2, 3], maxLength: 3)
+                    stage.note("wrote")
+                    loop.spend(0.03, in: .default)
+                }
+                var byte: UInt8 = 0
+                stage.note("read one byte")
+                _ = input.read(&byte, maxLength: 1)
+                loop.spend(0.05, in: .default)
+                input.close()
+                output.close()
+            }
+            """#,
+        "perform-and-wake-up": #"""
+            @Sendable private func performAndWakeUpCode(_ stage: Stage) throws {
+                let worker = Shared<RunLoop?>(nil)
+                let hasRun = Shared(false)
+                stage.thread("worker") {
+                    RunLoop.current.keepAlive(in: .default)
+                    worker.value = RunLoop.current
+                    RunLoop.current.spend(Stage.patience, in: .default)
+                }
+                try stage.wait { worker.value?.isWaiting ?? false }
+                guard let loop = worker.value else { return }
+
+                stage.note("queued without a wake-up")
+                loop.performWithoutWaking(inModes: [.default]) { stage.note("the silent block") }
+                Thread.sleep(forTimeInterval: 0.2)
+                stage.note("woken")
+                loop.wakeUp()
+                Thread.sleep(forTimeInterval: 0.05)
+                try stage.wait { loop.isWaiting }
+
+                stage.note("performed")
+                loop.perform {
+                    stage.note("the waking block")
+                    hasRun.value = true
+                }
+                try stage.wait { hasRun.value }
+                loop.stop()
+            }
+            """#,
+        "polling-loop": #"""
+            @Sendable private func pollingLoopCode(_ stage: Stage) throws {
+                let isOver = Shared(false)
+                let loop = Shared<RunLoop?>(nil)
+                stage.thread("polling") {
+                    RunLoop.current.keepAlive(in: .default)
+                    while !isOver.value {
+                        RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+                    }
+                    stage.note("polling has noticed")
+                    stage.note("polling, CPU", nanosecondsOfThread())
+                }
+                stage.thread("stopped") {
+                    RunLoop.current.keepAlive(in: .default)
+                    loop.value = RunLoop.current
+                    RunLoop.current.spend(Stage.patience, in: .default)
+                    stage.note("stopped has noticed")
+                    stage.note("stopped, CPU", nanosecondsOfThread())
+                }
+                try stage.wait { loop.value?.isWaiting ?? false }
+                Thread.sleep(forTimeInterval: 0.55)
+                stage.note("the end")
+                isOver.value = true
+                loop.value?.stop()
+            }
+            """#,
+        "run-cannot-be-stopped": #"""
+            @Sendable private func runCannotBeStoppedCode(_ stage: Stage) throws {
+                let port = Port()
+                let worker = Shared<RunLoop?>(nil)
+                stage.thread("worker") {
+                    let loop = RunLoop.current
+                    loop.add(port, forMode: .default)
+                    worker.value = loop
+                    loop.run()
+                    stage.note("run() returned")
+                }
+                stage.thread("bare") {
+                    RunLoop.current.run()  // nothing in the default mode
+                    stage.note("run() without a port returned")
+                }
+
+                try stage.wait { worker.value?.isWaiting ?? false }
+                for _ in 1...3 {
+                    worker.value?.stop()
+                    Thread.sleep(forTimeInterval: 0.02)
+                    try stage.wait { worker.value?.isWaiting ?? false }
+                }
+                stage.note("port taken out")
+                port.invalidate()
+                worker.value?.wakeUp()
+            }
+            """#,
+        "timer-modes": #"""
+            @Sendable private func timerModesCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+
+                let scheduled = Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in }
+                scheduled.label = "scheduled"
+
+                let common = Timer(timeInterval: 0.02, repeats: true) { _ in }
+                common.label = "common"
+                loop.add(common, forMode: .common)
+
+                loop.spend(0.15, in: .default)
+                loop.spend(0.2, in: .tracking)
+                loop.spend(0.15, in: .default)
+
+                scheduled.invalidate()
+                common.invalidate()
+            }
+            """#,
+        "two-loops-one-source": #"""
+            @Sendable private func twoLoopsOneSourceCode(_ stage: Stage) throws {
+                let served = Shared(0)
+                let loops = Shared<[RunLoop]>([])
+                let source = RunLoop.Source { served.update { $0 += 1 } }
+                source.label = "work"
+                for name in ["first", "second"] {
+                    stage.thread(name) {
+                        let loop = RunLoop.current
+                        loop.add(source, forMode: .default)
+                        loops.update { $0.append(loop) }
+                        loop.spend(Stage.patience, in: .default)
+                    }
+                }
+                try stage.wait { loops.value.count == 2 && loops.value.allSatisfy(\.isWaiting) }
+                for number in 1...20 {
+                    stage.note("signalled", number)
+                    source.signal()
+                    for loop in loops.value { loop.wakeUp() }
+                    try stage.wait { served.value == number }
+                }
+                source.invalidate()
+                for loop in loops.value { loop.stop() }
+            }
+            """#,
+    ]
+}

@@ -1,0 +1,145 @@
+import Rondo
+internal import RondoTrace
+internal import Synchronization
+
+/// What an experiment has to work with: a server, a notebook, threads, and patience that ends.
+final class Stage: Sendable {
+    /// Seconds that an experiment may wait for something; only a failure takes that long.
+    static let patience = 15.0
+
+    private let recorder: Recorder
+    private let server: LabServer
+    private let threads = Mutex<[DispatchSemaphore]>([])
+
+    init(recorder: Recorder) throws {
+        self.recorder = recorder
+        server = try LabServer()
+    }
+
+    /// An address of the lab's server; see `LabServer` for what it answers.
+    func url(_ path: String) -> URL { server.url(path) }
+
+    /// Writes a note into the recording, with the calling thread and time.
+    func note(_ name: String, _ value: Int = 0) { recorder.mark(name, value: Int64(value)) }
+
+    /// Runs `loop` in `mode` until `isDone`, source by source.
+    func run(_ loop: RunLoop, _ mode: RunLoop.Mode = .default, until isDone: () -> Bool) throws {
+        let limit = LoopClock.now.advanced(bySeconds: Self.patience)
+        while !isDone() {
+            guard LoopClock.now < limit else { throw StageFailure.tookTooLong }
+            // A short limit, only so that what another thread changes is seen.
+            guard loop.run(mode: mode, before: Date(timeIntervalSinceNow: 0.2)) else {
+                if isDone() { return }
+                throw StageFailure.emptyMode(mode.spokenName)
+            }
+        }
+    }
+
+    /// Waits for what another thread does.
+    func wait(for isDone: () -> Bool) throws {
+        let limit = LoopClock.now.advanced(bySeconds: Self.patience)
+        while !isDone() {
+            guard LoopClock.now < limit else { throw StageFailure.tookTooLong }
+            Thread.sleep(forTimeInterval: 0.002)
+        }
+    }
+
+    /// A thread of that name; the experiment ends when all of them have.
+    func thread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        let ended = DispatchSemaphore(value: 0)
+        threads.withLock { $0.append(ended) }
+        let thread = Thread {
+            nameThisThread(name)
+            body()
+            ended.signal()
+        }
+        thread.name = name
+        thread.start()
+    }
+
+    func joinThreads() throws {
+        for ended in threads.withLock({ $0 }) where ended.wait(timeout: .now() + Self.patience) != .success {
+            throw StageFailure.tookTooLong
+        }
+    }
+
+    func end() { server.stop() }
+}
+
+/// Why an experiment could not be carried out. It says nothing about whether the behaviour is as documented.
+package enum StageFailure: Error, Equatable, CustomStringConvertible {
+    case tookTooLong
+    case emptyMode(String)
+    case noServer(String)
+    case noConnection
+
+    package var description: String {
+        switch self {
+        case .tookTooLong: "the experiment waited \(Int(Stage.patience)) s for something that never came"
+        case .emptyMode(let mode): "the run loop had nothing to wait for in \(mode)"
+        case .noServer(let reason): "the lab's server could not start: \(reason)"
+        case .noConnection: "no connection could be made"
+        }
+    }
+}
+
+/// A value that several threads of an experiment look at.
+final class Shared<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+
+    var value: Value {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+
+    func update(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
+}
+
+/// The delegate of most experiments: counts.
+final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
+    private let state = Mutex((bytes: 0, isDone: false, failure: ""))
+    private let whenDone: @Sendable () -> Void
+
+    init(whenDone: @escaping @Sendable () -> Void = {}) { self.whenDone = whenDone }
+
+    var bytes: Int { state.withLock { $0.bytes } }
+    var isDone: Bool { state.withLock { $0.isDone } }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) {
+        state.withLock { $0.bytes += data.count }
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        state.withLock { $0.isDone = true }
+        whenDone()
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        state.withLock { ($0.isDone, $0.failure) = (true, error.localizedDescription) }
+        whenDone()
+    }
+}
+
+extension URLConnection {
+    /// Not started yet, with a name for the timeline.
+    static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {
+        let request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+        guard let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+        else { throw StageFailure.noConnection }
+        connection.label = label
+        return connection
+    }
+}
+
+extension RunLoop {
+    /// One activation of so many seconds that no source ends.
+    @discardableResult
+    func spend(_ seconds: TimeInterval, in mode: Mode) -> RunResult {
+        run(in: mode, for: seconds, returnAfterSourceHandled: false)
+    }
+
+    /// Keeps `mode` from being empty.
+    func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import Rondo
+import RondoTestSupport
+import RondoTrace
+import Testing
+
+@testable import RondoLab
+
+/// Each experiment is run, has to be as documented, and has to say so of no recording in which it is not.
+@Suite(.serialized) struct ExperimentTests {
+    private static let alterations: [String: [Alteration]] = [
+        "scrolling-stalls": [
+            .called("load", in: "tracking"), .lost("load"), .neverWaited("load"), .neverRan("tracking"),
+            .neverCalled("load"),
+        ],
+        "common-modes": [
+            .neverCalled("B, common", in: "tracking"), .called("A, default", in: "tracking"),
+            .lost("A, default"), .lost("B, common"), .neverWaited("A, default"),
+        ],
+        "timer-modes": [
+            .called("scheduled", in: "tracking"), .neverCalled("common", in: "tracking"),
+            .neverCalled("scheduled"), .neverWaited("scheduled"),
+        ],
+        "schedule-after-start": [
+            .called("load", in: "tracking"), .lost("load"), .neverWaited("load"),
+            .neverNoted("scheduled in the common modes, too late"),
+        ],
+        "thread-without-loop": [
+            Alteration("the silent thread is called") { recording in
+                let silent = recording.tables.subjects.firstIndex { $0.label == "on the silent thread" } ?? 0
+                recording.repeatFirst(where: { $1.kind == .delegate && $0.name($1) != "" }) { _, record in
+                    record.subject = UInt32(silent)
+                }
+                recording.tables.subjects[silent].kind = .delegate
+            },
+            Alteration("the silent loop runs") { recording in
+                recording.repeatFirst(where: { $1.kind == .entry }) { whole, record in
+                    record.loop = whole.place(ofLoop: "silent")
+                }
+            },
+            .lost("on the thread that runs"), .neverWaited("on the silent thread"),
+        ],
+        "anatomy-of-a-pass": [
+            Alteration("the timer is called before the block") { recording in
+                let block = recording.records.first { $0.kind == .block }?.began ?? 0
+                recording.change(where: { $0.isCall($1, "timer") }) { $0.began = block - 1 }
+            },
+            Alteration("beforeSources is sent before beforeTimers") { recording in
+                let first = recording.records.first { $0.kind == .observer && $0.detail == 2 }?.began ?? 0
+                recording.change(where: { $1.kind == .observer && $1.detail == 4 }) { $0.began = first - 1 }
+            },
+            Alteration("exit is sent twice") { recording in
+                recording.repeatFirst(where: { $1.kind == .observer && $1.detail == 128 }) { $1.began += 1 }
+            },
+            .neverCalled("source"),
+        ],
+        "run-cannot-be-stopped": [
+            Alteration("the second stop ends run()") { recording in
+                let loop = recording.place(ofLoop: "worker")
+                let ends = recording.records.filter { $0.loop == loop && $0.kind == .exit }.map(\.began)
+                recording.remove { $1.loop == loop && $1.began > ends[1] }
+            },
+            .ended(.stopped, as: .timedOut), .neverNoted("run() returned"),
+            .neverNoted("run() without a port returned"), .moved("port taken out", by: 60_000),
+        ],
+        "polling-loop": [
+            .ended(.stopped, as: .timedOut), .ended(.timedOut, as: .handledSource),
+            .neverNoted("stopped has noticed"), .neverNoted("polling has noticed"),
+        ],
+        "nested-loops": [
+            .called("beat", in: "modal"), .ended(.stopped, as: .timedOut), .ended(.timedOut, as: .stopped),
+            .neverRan("modal"), .neverWaited("beat"),
+        ],
+        "stop-the-wrong-loop": [
+            Alteration("the wrong stop ends the run") { recording in
+                let loop = recording.place(ofLoop: "worker")
+                let wrong = recording.records.first { $0.kind == .stop && $0.loop != loop }?.began ?? 0
+                recording.change(where: { $1.kind == .exit && $1.loop == loop }) { $0.began = wrong + 1000 }
+            },
+            .ended(.stopped, as: .finished), .lost("load"),
+            Alteration("nobody stopped another loop") { recording in
+                recording.remove { $1.kind == .stop && $1.loop != $0.place(ofLoop: "worker") }
+            },
+        ],
+        "delegate-queue": [
+            Alteration("a callback comes on the loop's thread") { recording in
+                let own = recording.tables.threads.firstIndex(of: "lab") ?? 0
+                recording.change(where: { $1.kind == .delegate }) { $0.thread = UInt16(own) }
+            },
+            Alteration("the load is served in tracking") { recording in
+                recording.repeatFirst(where: { $0.isCall($1, "load") && $1.kind != .delegate }) {
+                    whole, record in
+                    record.began = whole.middle(of: "tracking")
+                    record.mode = whole.place(ofMode: "tracking")
+                }
+            },
+            .lost("load"), .neverWaited("load"),
+        ],
+        "synchronous-request": [
+            .called("beat", in: "RondoSynchronousRequest"), .neverRan("RondoSynchronousRequest"),
+            .neverWaited("beat"), .neverCalled("beat"), .neverNoted("bytes"),
+        ],
+        "missed-beats": [
+            Alteration("every missed beat is made up for") { recording in
+                let free = recording.records.first { recording.isNote($0, "free") }?.began ?? 0
+                recording.repeatFirst(where: { $0.isCall($1, "beat") && $1.began > free }) {
+                    $1.began += 1000
+                }
+            },
+            Alteration("the grid begins anew after the late call") { recording in
+                let free = recording.records.first { recording.isNote($0, "free") }?.began ?? 0
+                recording.change(all: true, where: { $0.isCall($1, "beat") && $1.began > free + 5_000_000 }) {
+                    $0.began += 30_000_000
+                }
+            },
+            Alteration("a call comes before its date") { recording in
+                recording.change(where: { $0.isCall($1, "beat") }) { $0.began -= 40_000_000 }
+            },
+            .neverCalled("beat"),
+        ],
+        "perform-and-wake-up": [
+            Alteration("the block comes without a wake-up") { recording in
+                let asked =
+                    recording.records.first { recording.isNote($0, "queued without a wake-up") }?.began ?? 0
+                recording.change(where: { $0.isNote($1, "the silent block") }) { $0.began = asked + 1000 }
+            },
+            Alteration("the block comes on the other thread") { recording in
+                recording.change(where: { $0.isNote($1, "the waking block") }) { $0.thread = 0 }
+            },
+            .neverNoted("the waking block"), .neverNoted("the silent block"),
+        ],
+        "one-event-until-you-read": [
+            .repeated("hasBytesAvailable"), .neverNoted("hasBytesAvailable"),
+            .moved("read one byte", by: -10_000),
+            .neverNoted("wrote"),
+        ],
+        "redirects": [
+            Alteration("the refused redirect is followed") { recording in
+                recording.change(where: { $0.isNote($1, "refused: status") }) { $0.duration = 200 }
+            },
+            Alteration("the followed redirect is shown") { recording in
+                recording.repeatFirst(where: { $0.isNote($1, "allowed: status") }) { $1.duration = 302 }
+            },
+            .lost("refused"), .neverNoted("changed: status"), .neverCalled("allowed"),
+        ],
+        "two-loops-one-source": [
+            Alteration("both loops perform one signal") { recording in
+                recording.repeatFirst(where: { $0.isCall($1, "work") }) { $1.began += 1 }
+            },
+            .neverCalled("work"), .neverNoted("signalled"),
+        ],
+        "actor-on-a-mode": [
+            Alteration("the actor works in default") { recording in
+                let middle = recording.middle(of: "default")
+                recording.change(where: { $0.isNote($1, "the actor works") }) { $0.began = middle }
+            },
+            Alteration("the actor works on another thread") { recording in
+                recording.change(where: { $0.isNote($1, "the actor works") }) { $0.thread = 0 }
+            },
+            .neverNoted("the actor works"),
+        ],
+        "main-queue": [
+            Alteration("the queue is drained in a private mode") { recording in
+                recording.change(where: { $1.kind == .mainQueue }) {
+                    [mode = recording.place(ofMode: "modal")] in
+                    $0.mode = mode
+                }
+            },
+            .moved("the second block", by: -90), .neverCalled("timer"), .neverNoted("the second block"),
+        ],
+    ]
+
+    private func check(_ outcome: (recording: Recording, verdict: Verdict), of experiment: Experiment) throws
+    {
+        for check in outcome.verdict.checks where !check.holds {
+            Issue.record("\(experiment.name): \(check.expected): \(check.seen)")
+        }
+        #expect(outcome.verdict.isAsDocumented)
+        let alterations = try #require(Self.alterations[experiment.name])
+        #expect(!alterations.isEmpty)
+        for alteration in alterations {
+            let verdict = experiment.verdict(on: alteration(outcome.recording))
+            #expect(!verdict.isAsDocumented, "\(experiment.name) does not notice that \(alteration)")
+        }
+        var nothing = outcome.recording
+        nothing.records = []
+        #expect(!experiment.verdict(on: nothing).isAsDocumented)
+    }
+
+    @Test(arguments: Experiment.all.filter { !$0.needsMainThread }.map(\.name))
+    func `an experiment is as documented, and its verdict turns with the behaviour`(name: String) throws {
+        let experiment = try #require(Experiment.named(name))
+        let outcome = try InstrumentTurn.take { try Runner.run(experiment) }
+        try check((outcome.recording, outcome.verdict), of: experiment)
+    }
+
+    @Test(arguments: Experiment.all.filter(\.needsMainThread).map(\.name))
+    func `an experiment of the main thread is as documented, and its verdict turns`(name: String) throws {
+        let experiment = try #require(Experiment.named(name))
+        let file = NSTemporaryDirectory() + "/rondo-lab-test-\(UUID().uuidString)"
+        defer { unlink(file) }
+        let output = try Tool.run(["lab", "run", name, "--save", file])
+        #expect(output.contains("as documented"))
+        let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
+        try check((recording, experiment.verdict(on: recording)), of: experiment)
+    }
+
+    @Test func `every experiment has alterations, a question and a code that is that of its source`() throws {
+        #expect(Set(Self.alterations.keys) == Set(Experiment.all.map(\.name)))
+        #expect(Set(Experiment.all.map(\.name)).count == Experiment.all.count)
+        let rules = try String(contentsOf: Repository.file("Documentation/Rules.md"), encoding: .utf8)
+        var code: [String: String] = [:]
+        for file in try Repository.swiftFiles(below: "Sources/RondoLab/Experiments") {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            for part in text.components(separatedBy: "\n// begin ").dropFirst() {
+                let lines = part.components(separatedBy: "\n")
+                code[lines[0]] = lines.dropFirst().prefix { $0 != "// end" }.joined(separator: "\n")
+            }
+        }
+        for experiment in Experiment.all {
+            #expect(experiment.code == code[experiment.name], "run Scripts/listings")
+            #expect(experiment.choices.indices.contains(experiment.answer) && experiment.choices.count > 2)
+            for rule in experiment.rules {
+                #expect(rules.contains("**\(rule)**"), "\(experiment.name): \(rule)")
+            }
+            #expect(experiment.code.split(separator: "\n").count <= 40, "\(experiment.name) is long")
+        }
+        #expect(Set(code.keys) == Set(Experiment.all.map(\.name)))
+    }
+
+    @Test func `a verdict without a check is none`() {
+        #expect(!Verdict(checks: []).isAsDocumented)
+    }
+}

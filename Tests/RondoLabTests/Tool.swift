@@ -1,0 +1,34 @@
+import Foundation
+import RondoTestSupport
+
+/// The command `rondo`, as it was built beside the tests.
+enum Tool {
+    static var path: String {
+        get throws {
+            let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            let folder = URL(fileURLWithPath: tests).deletingLastPathComponent().path
+            // By its product's name, or where only targets are built by the target's.
+            let names = ["rondo", "RondoCommand"].map { "\(folder)/\($0)" }
+            return names.first { FileManager.default.isExecutableFile(atPath: $0) } ?? names[0]
+        }
+    }
+
+    /// Runs it to its end. Throws if it fails; returns what it printed.
+    static func run(_ arguments: [String]) throws -> String {
+        try TestServerProcess.run([path] + arguments)
+    }
+}
+
+/// The files of the repository, found from this one.
+enum Repository {
+    static func file(_ path: String) -> URL {
+        URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(path)
+    }
+
+    static func swiftFiles(below path: String) throws -> [URL] {
+        let folder = file(path)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        return names.filter { $0.hasSuffix(".swift") }.sorted().map { folder.appendingPathComponent($0) }
+    }
+}
