@@ -143,6 +143,16 @@ import Testing
             },
             .lost("refused"), .neverNoted("changed: status"), .neverCalled("allowed"),
         ],
+        "save-a-download": [
+            Alteration("URLDownload collects in memory") { recording in
+                recording.change(where: { $0.isNote($1, "memory, URLDownload") }) { $0.duration = 40 << 20 }
+            },
+            Alteration("a byte is lost") { recording in
+                recording.change(where: { $0.isNote($1, "saved, output stream") }) { $0.duration -= 1 }
+            },
+            .neverNoted("memory, in memory"), .neverNoted("memory, file handle"),
+            .neverNoted("saved, file handle"),
+        ],
         "two-loops-one-source": [
             Alteration("both loops perform one signal") { recording in
                 recording.repeatFirst(where: { $0.isCall($1, "work") }) { $1.began += 1 }
@@ -170,6 +180,8 @@ import Testing
         ],
     ]
 
+    // MARK: -
+
     private func check(_ outcome: (recording: Recording, verdict: Verdict), of experiment: Experiment) throws
     {
         for check in outcome.verdict.checks where !check.holds {
@@ -187,15 +199,16 @@ import Testing
         #expect(!experiment.verdict(on: nothing).isAsDocumented)
     }
 
-    @Test(arguments: Experiment.all.filter { !$0.needsMainThread }.map(\.name))
+    @Test(arguments: Experiment.all.filter { !$0.needsTool }.map(\.name))
     func `an experiment is as documented, and its verdict turns with the behaviour`(name: String) throws {
         let experiment = try #require(Experiment.named(name))
         let outcome = try InstrumentTurn.take { try Runner.run(experiment) }
         try check((outcome.recording, outcome.verdict), of: experiment)
     }
 
-    @Test(arguments: Experiment.all.filter(\.needsMainThread).map(\.name))
-    func `an experiment of the main thread is as documented, and its verdict turns`(name: String) throws {
+    @Test(arguments: Experiment.all.filter(\.needsTool).map(\.name))
+    func `an experiment with a process to itself is as documented, and its verdict turns`(name: String) throws
+    {
         let experiment = try #require(Experiment.named(name))
         let file = NSTemporaryDirectory() + "/rondo-lab-test-\(UUID().uuidString)"
         defer { unlink(file) }
@@ -231,4 +244,9 @@ import Testing
     @Test func `a verdict without a check is none`() {
         #expect(!Verdict(checks: []).isAsDocumented)
     }
+}
+
+extension Experiment {
+    /// Whether the tests' own process, which has other tests and no main thread to give, will not do.
+    fileprivate var needsTool: Bool { needsMainThread || needsOwnProcess }
 }

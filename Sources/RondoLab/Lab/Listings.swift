@@ -71,6 +71,48 @@ enum Listings {
                 try stage.run(RunLoop.current) { delegates.allSatisfy(\.isDone.value) }
             }
             """#,
+        "save-a-download": #"""
+            private final class Saver: NSObject, URLConnectionDataDelegate, URLDownloadDelegate {
+                var take: (Data) -> Void = { _ in }
+                var measure: () -> Void = {}
+                var isDone = false
+
+                func connection(_ connection: URLConnection, didReceive data: Data) {
+                    take(data)
+                    measure()
+                }
+
+                func connectionDidFinishLoading(_ connection: URLConnection) { isDone = true }
+                func download(_ download: URLDownload, didReceiveDataOfLength length: Int) { measure() }
+                func downloadDidFinish(_ download: URLDownload) { isDone = true }
+            }
+
+            @Sendable private func saveADownloadCode(_ stage: Stage) throws {
+                let url = stage.url("/drip/512/65536/0")
+                try stage.inTemporaryFile("output stream") { path, saver in
+                    guard let output = OutputStream(toFileAtPath: path, append: false) else { return }
+                    output.open()
+                    saver.take = { _ = output.write([UInt8]($0), maxLength: $0.count) }
+                    try URLConnection.labelled("output stream", url, saver).start()
+                }
+                try stage.inTemporaryFile("file handle") { path, saver in
+                    let handle = FileHandle(forWritingAtPath: path)
+                    saver.take = { handle?.write($0) }
+                    try URLConnection.labelled("file handle", url, saver).start()
+                }
+                try stage.inTemporaryFile("URLDownload") { path, saver in
+                    let download = URLDownload(request: URLRequest(url: url), delegate: saver)
+                    download.setDestination(path, allowOverwrite: true)
+                }
+                try stage.inTemporaryFile("in memory") { path, saver in
+                    var body = Data()
+                    saver.take = { body.append($0) }
+                    try URLConnection.labelled("in memory", url, saver).start()
+                    try stage.run(.current) { saver.isDone }
+                    try body.write(to: URL(fileURLWithPath: path))
+                }
+            }
+            """#,
         "schedule-after-start": #"""
             @Sendable private func scheduleAfterStartCode(_ stage: Stage) throws {
                 let loop = RunLoop.current

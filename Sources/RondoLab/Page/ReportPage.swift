@@ -72,6 +72,7 @@ package enum ReportPage {
         text += HTML.element("p", class: "question", experiment.question)
         text += quiz(experiment, place: place)
         text += PageParts.timeline(outcome.recording, id: "recording\(place)", title: experiment.name)
+        text += experiment.plot?.svg(outcome.recording) ?? ""
         text += "<h3>What was seen</h3>\n<ul class=\"checks\">\n"
         for check in outcome.verdict.checks {
             text +=
