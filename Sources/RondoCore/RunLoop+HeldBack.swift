@@ -32,7 +32,7 @@ extension RunLoop {
         found += waiting.timers.map { timer, mode in
             HeldBack(
                 subject: ObjectIdentifier(timer), kind: .timer, label: timer.label, mode: mode,
-                since: timer.state.withLock { $0.schedule.deadline.nanoseconds })
+                since: timer.state.withLock { $0.deadline.nanoseconds })
         }
         found += waiting.signalled.filter { $0.source.isSignalled }.map { source, mode in
             HeldBack(
