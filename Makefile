@@ -1,10 +1,10 @@
 # Rondo: what a developer needs in one word each. `make` alone prints the list.
 
 SWIFT ?= swift
-FORMATTED = Sources Tests Examples Package.swift
+FORMATTED = Sources Tests Examples Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test rules sanitize examples format format-check clean
+.PHONY: help demo build test rules sanitize bench examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -35,6 +35,10 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --sanitize=address --scratch-path .build-asan \
 		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
+bench: ## Rondo and its peers side by side; W='W1 W5' for some workloads, REPS=3, PEERS=few without NIO
+	@Scripts/prepare --bench
+	@Benchmarks/run $(W) --reps $(or $(REPS),5) --peers $(or $(PEERS),all)
+
 examples: ## build the programs of Examples/
 	@Scripts/prepare
 	$(SWIFT) build --package-path Examples
@@ -46,4 +50,4 @@ format-check: ## fail if a source is not in the common form
 	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
 
 clean: ## remove what was built
-	rm -rf .build .build-tsan .build-asan Examples/.build
+	rm -rf .build .build-tsan .build-asan Examples/.build Benchmarks/.build

@@ -1,0 +1,97 @@
+import BenchmarkSupport
+import Rondo
+
+// W5, W6, and W7's pooled connections. HTTPS trusts what SSL_CERT_FILE names.
+
+func get(_ address: String, requests: Int, concurrency: Int) {
+    round(address, requests: concurrency * 4, concurrency: concurrency)
+    let meter = Meter()
+    round(address, requests: requests, concurrency: concurrency)
+    reportGet(
+        peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu)
+}
+
+func bulk(_ address: String) {
+    let meter = Meter()
+    let bytes = round(address, requests: 1, concurrency: 1)
+    reportBulk(peer, url: address, bytes: bytes, wall: meter.wall, cpu: meter.cpu)
+}
+
+func idleRequests(_ address: String, _ count: Int) {
+    let before = currentRSSKiB()
+    let meter = Meter()
+    round(address, requests: count, concurrency: count)
+    _ = RunLoop.current.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
+    report(
+        "W7.idle-http", peer, Double(currentRSSKiB() - before) * 1024 / Double(count), "bytes/connection",
+        wall: meter.wall, cpu: meter.cpu)
+}
+
+/// - Returns: How many bytes the bodies had.
+@discardableResult
+private func round(_ address: String, requests: Int, concurrency: Int) -> Int {
+    guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
+    var request = URLRequest(url: url)
+    request.cachePolicy = .reloadIgnoringLocalCacheData
+    let job = Job(request, count: requests, on: RunLoop.current)
+    for _ in 0..<concurrency { Getter(job).next() }
+    runUntilStopped()
+    return job.bytes
+}
+
+/// What the getters of a round share; touched by the loop's thread only.
+private final class Job {
+    let request: URLRequest
+    let loop: RunLoop
+    private var left: Int
+    private var unfinished: Int
+    private(set) var bytes = 0
+
+    init(_ request: URLRequest, count: Int, on loop: RunLoop) {
+        self.request = request
+        self.loop = loop
+        (left, unfinished) = (count, count)
+    }
+
+    func takeOne() -> Bool {
+        guard left > 0 else { return false }
+        left -= 1
+        return true
+    }
+
+    func received(_ count: Int) { bytes += count }
+
+    func finishedOne() {
+        unfinished -= 1
+        if unfinished == 0 { loop.stop() }
+    }
+}
+
+/// One request in flight, and the next when it has ended.
+private final class Getter: NSObject, URLConnectionDataDelegate {
+    private let job: Job
+
+    init(_ job: Job) {
+        self.job = job
+    }
+
+    func next() {
+        guard job.takeOne() else { return }
+        _ = URLConnection(request: job.request, delegate: self)
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        precondition((response as? HTTPURLResponse)?.statusCode == 200)
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) { job.received(data.count) }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        job.finishedOne()
+        next()
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        fatalError("\(error)")
+    }
+}

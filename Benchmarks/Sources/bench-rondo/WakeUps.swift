@@ -1,0 +1,39 @@
+import BenchmarkSupport
+import Rondo
+
+// W2.
+
+func perform(_ count: Int) {
+    let thread = RunLoopThread(name: "b")
+    let loop = thread.start()
+    nonisolated(unsafe) var performed = 0
+    let meter = Meter()
+    for _ in 0..<count { loop.perform { performed += 1 } }
+    thread.stop()
+    thread.join()
+    let (wall, cpu) = (meter.wall, meter.cpu)
+    precondition(performed == count)
+    report("W2.perform", peer, wall * 1e9 / Double(count), "ns/block", wall: wall, cpu: cpu)
+    report("W2.perform.cpu", peer, cpu * 1e9 / Double(count), "cpu-ns/block", wall: wall, cpu: cpu)
+}
+
+func pingPong(_ count: Int) {
+    let (first, second) = (RunLoopThread(name: "a"), RunLoopThread(name: "b"))
+    let (a, b) = (first.start(), second.start())
+    nonisolated(unsafe) var trips: [Int64] = []
+    nonisolated(unsafe) var sent: Int64 = 0
+    trips.reserveCapacity(count)
+    let meter = Meter()
+    @Sendable func pong() {
+        let now = nowNanos()
+        if sent != 0 { trips.append(now - sent) }
+        if trips.count == count { return first.stop() }
+        sent = nowNanos()
+        b.perform { a.perform { pong() } }
+    }
+    a.perform { pong() }
+    first.join()
+    second.stop()
+    second.join()
+    reportPingPong(peer, rtt: &trips, wall: meter.wall, cpu: meter.cpu)
+}

@@ -1,0 +1,29 @@
+// Rondo, by the definitions of ../../README.md. On a thread of its own: the main loop drains the main queue too.
+
+import BenchmarkSupport
+import Rondo
+
+let peer = "rondo"
+
+Thread.detachNewThread {
+    switch argument(1, "") {
+    case "churn": churn(argument(2, 1_000_000))
+    case "cancel": cancel(argument(2, 1_000_000))
+    case "repeat": repeating(argument(2, 10_000), seconds: argument(3, 3))
+    case "perform": perform(argument(2, 1_000_000))
+    case "pingpong": pingPong(argument(2, 200_000))
+    case "fds": descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000))
+    case "echo": echo(port: UInt16(argument(2, 7401)))
+    case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
+    case "bulk": bulk(argument(2, ""))
+    case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
+    case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
+    case "pass": pass(argument(2, 10_000))
+    default:
+        print(
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|fds|echo|get|bulk|idle|idle-http|pass …")
+        exit(2)
+    }
+    exit(0)
+}
+while true { sleep(1_000) }
