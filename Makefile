@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test rules sanitize bench examples format format-check clean
+.PHONY: help demo lab build test rules sanitize bench docs examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -14,6 +14,11 @@ demo: ## two connections on one run loop, seen in the terminal; ARGS=--json for 
 	@Scripts/prepare
 	@$(SWIFT) build --product rondo >&2
 	@"$$($(SWIFT) build --show-bin-path)/rondo" demo $(ARGS)
+
+lab: ## run all experiments with run loops and write rondo-lab.html
+	@Scripts/prepare
+	@$(SWIFT) build --product rondo >&2
+	@"$$($(SWIFT) build --show-bin-path)/rondo" lab report --output rondo-lab.html
 
 build: ## build the library and the command
 	@Scripts/prepare

@@ -57,13 +57,13 @@ struct Trace: ParsableCommand {
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = Array(program.dropFirst())
         process.environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
-        // An interruption is for the program; this waits for what it has recorded.
-        signal(SIGINT, SIG_IGN)
         do {
             try process.run()
         } catch {
             throw CommandFailure("cannot start \(path): \(error.localizedDescription)")
         }
+        // An interruption is for the program, which has its own mind about it; this waits for what it has recorded.
+        signal(SIGINT, SIG_IGN)
         process.waitUntilExit()
         return process.terminationReason == .uncaughtSignal
             ? ExitStatus.ended(by: process.terminationStatus) : process.terminationStatus

@@ -65,12 +65,18 @@ struct TraceIndex {
     private var modes: [String: UInt16] = [:]
     private var names: [String: UInt16] = [:]
     private var subjects: [SubjectKey: UInt32] = [:]
-    /// What nearly every event asks for again.
+    // What nearly every event asks for again: a look-up in a table costs some 30 ns.
     private var lastMode: (name: String, place: UInt16) = ("", 0)
+    private var lastThread: (thread: pthread_t, place: UInt16)?
+    private var lastLoop: (loop: ObjectIdentifier, place: UInt16)?
+    private var lastSubject: (key: SubjectKey, place: UInt32)?
 
     /// - Parameter isOwn: The calling thread, at `thread`, is the loop's.
     mutating func place(of loop: RunLoop, isOwn: Bool, thread: UInt16) -> (place: UInt16, isNew: Bool) {
+        if let last = lastLoop, last.loop == ObjectIdentifier(loop) { return (last.place, false) }
         if let known = loops[ObjectIdentifier(loop)] {
+            // Remembered once its thread is known.
+            if isOwn { lastLoop = (ObjectIdentifier(loop), known) }
             if isOwn, tables.loops[Int(known)].thread == 0 { tables.loops[Int(known)].thread = thread }
             return (known, false)
         }
@@ -85,11 +91,16 @@ struct TraceIndex {
     /// The loop is gone: another may get its identity.
     mutating func forget(_ loop: RunLoop) {
         loops[ObjectIdentifier(loop)] = nil
+        lastLoop = nil
     }
 
     mutating func placeOfThread() -> UInt16 {
         let thread = pthread_self()
-        if let known = threads[thread] { return known }
+        if let last = lastThread, last.thread == thread { return last.place }
+        if let known = threads[thread] {
+            lastThread = (thread, known)
+            return known
+        }
         guard tables.threads.count < TraceTables.Limits.threads else { return 0 }
         let place = UInt16(tables.threads.count)
         tables.threads.append(cut(nameOfThisThread()))
@@ -118,7 +129,9 @@ struct TraceIndex {
     ) -> UInt32 {
         guard let object else { return 0 }
         let key = SubjectKey(object: object, kind: kind, loop: loop)
-        if let known = subjects[key], tables.subjects[Int(known)].label == label ?? "" || label == nil {
+        let found = lastSubject.flatMap { $0.key == key ? $0.place : nil } ?? subjects[key]
+        if let known = found, tables.subjects[Int(known)].label == label ?? "" || label == nil {
+            lastSubject = (key, known)
             return known
         }
         guard tables.subjects.count < TraceTables.Limits.subjects else { return 0 }

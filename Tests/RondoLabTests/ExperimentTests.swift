@@ -153,6 +153,32 @@ import Testing
             .neverNoted("memory, in memory"), .neverNoted("memory, file handle"),
             .neverNoted("saved, file handle"),
         ],
+        "late-challenge": [
+            Alteration("the response comes before the answer") { recording in
+                recording.change(where: { $1.kind == .delegate && $0.name($1) == "didReceive response" }) {
+                    $0.began = 0
+                }
+            },
+            .neverCalled("beat"), .lost("load"), .neverNoted("answered"), .neverNoted("status"),
+        ],
+        "upload-with-progress": [
+            Alteration("the body is collected before it is sent") { recording in
+                let last = recording.records.last { recording.isNote($0, "body, written") }?.began ?? 0
+                recording.change(all: true, where: { $0.isNote($1, "body, sent") && $1.began < last }) {
+                    $0.began = last + 1
+                }
+            },
+            Alteration("a byte is lost") { recording in
+                recording.change(where: { $0.isNote($1, "the server received") }) { $0.duration -= 1 }
+            },
+            Alteration("a total falls") { recording in
+                recording.repeatFirst(where: { $0.isNote($1, "body, sent") }) { whole, record in
+                    record.began = whole.ended
+                    record.duration -= 1
+                }
+            },
+            .lost("upload"),
+        ],
         "two-loops-one-source": [
             Alteration("both loops perform one signal") { recording in
                 recording.repeatFirst(where: { $0.isCall($1, "work") }) { $1.began += 1 }

@@ -139,7 +139,9 @@ package struct TextTimeline {
 
     private var key: String {
         let unicode = terminal.hasUnicode
-        let names = recording.tables.modes.indices.dropFirst().map { name(ofMode: UInt16($0)) }
+        // Those that ran; the common name is in the tables as well.
+        let ran = Set(recording.activations.map(\.mode))
+        let names = ran.sorted().map { name(ofMode: $0) }
         let modes = names.map { name in
             terminal.tinted(
                 terminal.hasColour && unicode ? "━ \(name)" : "\(name.prefix(1)) \(name)", tint(name))

@@ -4,7 +4,8 @@ extension Experiment {
         .scrollingStalls, .commonModes, .timerModes, .scheduleAfterStart, .threadWithoutLoop, .anatomyOfAPass,
         .runCannotBeStopped, .pollingLoop, .nestedLoops, .stopTheWrongLoop, .delegateQueue,
         .synchronousRequest,
-        .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .saveADownload,
+        .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .lateChallenge, .saveADownload,
+        .uploadWithProgress,
         .twoLoopsOneSource, .actorOnAMode,
         .mainQueue,
     ]

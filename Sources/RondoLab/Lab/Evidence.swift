@@ -78,9 +78,9 @@ struct Evidence {
         return TextFormats.fixed(value, digits: abs(value) < 10 ? 1 : 0) + " ms"
     }
 
-    /// "once", "3 times", "never".
+    /// "once", "3 times", "not once".
     static func times(_ count: Int) -> String {
-        count == 0 ? "never" : count == 1 ? "once" : "\(TextFormats.grouped(count)) times"
+        count == 0 ? "not once" : count == 1 ? "once" : "\(TextFormats.grouped(count)) times"
     }
 }
 
@@ -91,7 +91,7 @@ extension Check {
         let runs = evidence.activations(mode: mode)
         let span = TextFormats.fixed(evidence.seconds(runs), digits: 2)
         return Check(
-            "“\(label)” is called in \(mode.spokenName) never", count == 0 && !runs.isEmpty,
+            "“\(label)” is never called in \(mode.spokenName)", count == 0 && !runs.isEmpty,
             seen: runs.isEmpty
                 ? "the loop never ran in \(mode.spokenName), so nothing was shown"
                 : "in \(span) s of \(mode.spokenName) it was called \(Evidence.times(count))")
@@ -106,7 +106,12 @@ extension Check {
 
     static func waited(_ label: String, _ evidence: Evidence) -> Check {
         let spans = evidence.heldBack(label)
-        let total = spans.reduce(0) { $0 + $1.duration }
+        // A source and a descriptor of one connection may wait at the same time, which counts once.
+        var (total, until) = (Int64(0), Int64.min)
+        for span in spans {
+            total += max(0, span.ended - max(span.began, until))
+            until = max(until, span.ended)
+        }
         return Check(
             "meanwhile “\(label)” was ready, and waited", !spans.isEmpty,
             seen: spans.isEmpty

@@ -6,12 +6,15 @@ internal import Synchronization
 ///
 ///     /drip/PIECES/BYTES/MILLISECONDS   so many pieces of so many bytes, with a rest between two
 ///     /redirect                         302 to /drip/1/5/0
+///     /upload                           the number of bytes that the body had
+///     /secret                           5 bytes for user "user" with password "secret", else 401
 ///     anything else                     404
 ///
-/// What is sent to it is read and thrown away. It listens on 127.0.0.1 alone.
+/// It listens on 127.0.0.1 alone.
 final class LabServer: Sendable {
     enum Limits {
         static let headSize = 16 << 10
+        static let bodySize = 1 << 30
         /// Seconds that a client may take to send or to take.
         static let patience = 30
         static let pieces = 100_000
@@ -76,8 +79,9 @@ final class LabServer: Sendable {
         }
         var one: Int32 = 1
         setsockopt(client, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-        guard let target = readHead(client) else { return }
-        let parts = target.split(separator: "/").map(String.init)
+        var reader = ClientReader(descriptor: client)
+        guard let request = reader.head() else { return }
+        let parts = request.target.split(separator: "/").map(String.init)
         switch parts.first {
         case "drip" where parts.count == 4:
             let numbers = parts.dropFirst().map { max(0, Int($0) ?? 0) }
@@ -86,6 +90,18 @@ final class LabServer: Sendable {
                 rest: Double(numbers[2]) / 1000)
         case "redirect":
             _ = send(client, head("302 Found", length: 6, more: "Location: /drip/1/5/0\r\n") + "moved\n")
+        case "upload":
+            let count = String(reader.bodySize(of: request))
+            _ = send(client, head("200 OK", length: count.utf8.count) + count)
+        case "secret":
+            // "user:secret" in Base64 (RFC 7617).
+            if request.fields["authorization"] == "Basic dXNlcjpzZWNyZXQ=" {
+                drip(client, pieces: 1, size: 5, rest: 0)
+            } else {
+                _ = send(
+                    client,
+                    head("401 Unauthorized", length: 0, more: "WWW-Authenticate: Basic realm=\"lab\"\r\n"))
+            }
         default:
             _ = send(client, head("404 Not Found", length: 0))
         }
@@ -103,20 +119,6 @@ final class LabServer: Sendable {
     private func head(_ status: String, length: Int, more: String = "") -> String {
         "HTTP/1.1 \(status)\r\nContent-Length: \(length)\r\nContent-Type: text/plain\r\nConnection: close\r\n"
             + more + "\r\n"
-    }
-
-    /// - Returns: The target of the request; nil if there is none that can be read.
-    private func readHead(_ client: Int32) -> String? {
-        var head: [UInt8] = []
-        var byte: UInt8 = 0
-        while head.count < Limits.headSize, recv(client, &byte, 1, 0) == 1 {
-            head.append(byte)
-            if head.suffix(4) == [13, 10, 13, 10] {
-                let words = String(decoding: head, as: UTF8.self).split(separator: " ")
-                return words.count > 1 ? String(words[1]) : nil
-            }
-        }
-        return nil
     }
 
     private func send(_ client: Int32, _ text: String) -> Bool {

@@ -37,6 +37,40 @@ enum Listings {
                 queue.waitUntilAllOperationsAreFinished()
             }
             """#,
+        "late-challenge": #"""
+            private final class Patient: NSObject, URLConnectionDataDelegate {
+                let stage: Stage
+                var challenge: URLAuthenticationChallenge?, isDone = false
+                init(_ stage: Stage) { self.stage = stage }
+
+                func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
+                    self.challenge = challenge  // and return: the loop is free
+                }
+
+                func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+                    stage.note("status", (response as? HTTPURLResponse)?.statusCode ?? 0)
+                }
+
+                func connectionDidFinishLoading(_ connection: URLConnection) { isDone = true }
+            }
+
+            @Sendable private func lateChallengeCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let beat = Timer.scheduledTimer(withTimeInterval: 0.03, repeats: true) { _ in }
+                beat.label = "beat"
+                let patient = Patient(stage)
+                try URLConnection.labelled("load", stage.url("/secret"), patient).start()
+
+                try stage.run(loop) { patient.challenge != nil }
+                loop.spend(0.3, in: .default)  // somebody types
+                stage.note("answered")
+                let credential = URLCredential(user: "user", password: "secret", persistence: .none)
+                if let challenge = patient.challenge { challenge.sender?.use(credential, for: challenge) }
+
+                try stage.run(loop) { patient.isDone }
+                beat.invalidate()
+            }
+            """#,
         "redirects": #"""
             private final class Redirected: NSObject, URLConnectionDataDelegate, Sendable {
                 let name: String, stage: Stage, isDone = Shared(false)
@@ -201,6 +235,46 @@ enum Listings {
                     load?.start()
                     try? stage.run(RunLoop.current) { reader.isDone }
                 }
+            }
+            """#,
+        "upload-with-progress": #"""
+            private final class Uploader: NSObject, URLConnectionDataDelegate, StreamDelegate {
+                let stage: Stage, piece = [UInt8](repeating: 7, count: 4096)
+                var written = 0, answer = Data(), isDone = false
+                init(_ stage: Stage) { self.stage = stage }
+
+                func stream(_ stream: Foundation.Stream, handle event: Foundation.Stream.Event) {
+                    guard event == .hasSpaceAvailable, let output = stream as? OutputStream else { return }
+                    guard written < 128 * piece.count else { return output.close() }
+                    written += max(0, output.write(piece, maxLength: piece.count))
+                    stage.note("body, written", written)
+                }
+
+                func connection(
+                    _ connection: URLConnection, didSendBodyData bytes: Int, totalBytesWritten: Int,
+                    totalBytesExpectedToWrite: Int
+                ) {
+                    stage.note("body, sent", totalBytesWritten)
+                }
+
+                func connection(_ connection: URLConnection, didReceive data: Data) { answer += data }
+                func connectionDidFinishLoading(_ connection: URLConnection) { isDone = true }
+            }
+
+            @Sendable private func uploadWithProgressCode(_ stage: Stage) throws {
+                let uploader = Uploader(stage)
+                var body: InputStream?, source: OutputStream?
+                Stream.getBoundStreams(withBufferSize: 16384, inputStream: &body, outputStream: &source)
+                source?.delegate = uploader
+                source?.schedule(in: .current, forMode: .default)
+                source?.open()
+
+                var request = URLRequest(url: stage.url("/upload"))
+                request.httpMethod = "POST"
+                request.httpBodyStream = body
+                try URLConnection.labelled("upload", request, uploader).start()
+                try stage.run(.current) { uploader.isDone }
+                stage.note("the server received", Int(String(decoding: uploader.answer, as: UTF8.self)) ?? 0)
             }
             """#,
         "actor-on-a-mode": #"""

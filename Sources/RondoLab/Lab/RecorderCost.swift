@@ -3,7 +3,7 @@ internal import RondoTrace
 
 /// What a recorder costs a run loop, measured on this machine.
 package struct RecorderCost: Sendable {
-    /// Nanoseconds a pass that serves one source, with nobody listening and with a recorder.
+    /// Nanoseconds of processor time a pass that serves one source, with nobody listening and with a recorder.
     package let passWithout: Double
     package let passWith: Double
     /// What a recorder is told of such a pass: the signal, the call-out, and the pass.
@@ -41,9 +41,9 @@ package struct RecorderCost: Sendable {
         again.value = source
         loop.add(source, forMode: mode)
         source.signal()
-        let began = LoopClock.now
+        let began = nanosecondsOfThread()
         loop.spend(Stage.patience, in: mode)
-        let took = LoopClock.now.seconds(since: began) * 1e9
+        let took = Double(nanosecondsOfThread() - began)
         source.invalidate()
         again.value = nil
         return took / Double(passes)

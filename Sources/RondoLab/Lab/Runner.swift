@@ -41,6 +41,8 @@ package enum Runner {
         }
         let recording = recorder.finish()
         watch?.stop()
+        // The last picture shows all of it.
+        watching?(recording)
         if let failure { throw failure }
         return Outcome(
             experiment: experiment, recording: recording, verdict: experiment.verdict(on: recording))

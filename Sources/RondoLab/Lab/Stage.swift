@@ -125,7 +125,10 @@ final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
 extension URLConnection {
     /// Not started yet, with a name for the timeline.
     static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {
-        let request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+        try labelled(label, URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData), delegate)
+    }
+
+    static func labelled(_ label: String, _ request: URLRequest, _ delegate: Any) throws -> URLConnection {
         guard let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
         else { throw StageFailure.noConnection }
         connection.label = label
@@ -142,4 +145,11 @@ extension RunLoop {
 
     /// Keeps `mode` from being empty.
     func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
+}
+
+/// The processor time that the calling thread has had.
+func nanosecondsOfThread() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Int(time.tv_sec) * 1_000_000_000 + Int(time.tv_nsec)
 }

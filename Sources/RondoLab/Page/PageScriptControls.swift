@@ -68,6 +68,7 @@ enum PageScriptControls {
           select(hit, mustShow) {
             this.selected = hit;
             this.details.textContent = '';
+            this.details.classList.toggle('hint', !hit);
             if (hit) {
               const d = this.model.describe(hit.ref);
               this.write(this.details, d);
@@ -187,6 +188,7 @@ enum PageScriptControls {
             this.hint = 'Hover or tap for details. Keys: ← → along a lane, ↑ ↓ between lanes, + − 0 zoom, Shift with ← → moves, ' +
               'H goes to the next span that waits.';
             this.details.textContent = this.hint;
+            this.details.classList.add('hint');
             c.addEventListener('keydown', e => this.key(e));
             c.addEventListener('wheel', e => {
               const along = Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey;

@@ -282,6 +282,10 @@ enum PageScriptDrawing {
             c.textBaseline = 'middle';
             c.textAlign = 'left';
             const from = Math.max(x, this.left) + 4;
+            // A nested pass lies over the one around it, and so do its letters.
+            c.fillStyle = this.colour.paper;
+            if (d.depth[ref] > 1) c.fillRect(from - 1, y + 7, Math.min(44, width - 8), LANE - 14);
+            c.fillStyle = this.colour.ink;
             c.fillText('T S', from, y + LANE / 2);
             if (!(bits & 32)) return;
             const wait = this.waitIn(ref);
@@ -330,7 +334,14 @@ enum PageScriptDrawing {
 
           drawTicks(lane, y) {
             const c = this.context, d = this.model.data;
-            let free = -Infinity;
+            let free = -Infinity, named = null;
+            // A note is written as far as there is room before the next.
+            const write = to => {
+              if (!named || to - named[1] < 26) return;
+              c.textAlign = 'left';
+              c.font = '11px ' + FONT;
+              c.fillText(this.cut(named[0], Math.min(200, to - named[1] - 8)), named[1] + 4, y + LANE / 2);
+            };
             this.each(lane.spans, (ref, x) => {
               const kind = d.kind[ref];
               c.fillStyle = kind === K.stop ? this.colour.held : this.colour.ink;
@@ -339,15 +350,11 @@ enum PageScriptDrawing {
               c.textBaseline = 'middle';
               if (x < free - 6) return c.fillRect(x, y + 5, 1, LANE - 10);
               if (GLYPHS[kind]) { c.fillText(GLYPHS[kind], x, y + LANE / 2); free = x + 12; return; }
-              const name = d.names[d.name[ref]] || '';
+              write(x);
               c.fillRect(x, y + 2, 1.5, LANE - 5);
-              c.textAlign = 'left';
-              if (x > free) {
-                const text = this.cut(name, 180);
-                c.fillText(text, x + 4, y + LANE / 2);
-                free = x + 10 + c.measureText(text).width;
-              }
+              named = [d.names[d.name[ref]] || '', x];
             });
+            write(this.left + this.plot);
           }
 
           drawSelection(selected) {

@@ -98,7 +98,7 @@ enum PageStyle {
         }
         @media print {
           html { background: #fff; } body { max-width: none; padding: 0; font-size: 10pt; }
-          button, .tip, .controls, fieldset output:empty { display: none !important; }
+          button, .tip, .controls, .details.hint, fieldset output:empty { display: none !important; }
           figure.timeline, pre, table, .key li { break-inside: avoid; } h2, h3 { break-after: avoid; }
           .details { min-height: 0; } .details:empty { display: none; }
           a { color: inherit; text-decoration: none; }

@@ -25,11 +25,11 @@ extension Experiment {
             Check(
                 "until it reads, there is one event", before.count == 1 && wrote.count >= 5 && read != nil,
                 seen:
-                    "bytes were written \(Evidence.times(wrote.count)), and \(before.count) events came before the read"
+                    "bytes were written \(Evidence.times(wrote.count)), and before the read hasBytesAvailable came \(Evidence.times(before.count))"
             ),
             Check(
                 "after one byte was read, the next event comes for the rest", after.count == 1,
-                seen: "after the read \(after.count) came"),
+                seen: "after the read it came \(Evidence.times(after.count))"),
         ]
     }
 }

@@ -76,10 +76,3 @@ extension Experiment {
     loop.value?.stop()
 }
 // end
-
-/// The processor time that the calling thread has had.
-private func nanosecondsOfThread() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return Int(time.tv_sec) * 1_000_000_000 + Int(time.tv_nsec)
-}
