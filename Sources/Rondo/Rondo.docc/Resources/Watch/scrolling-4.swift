@@ -1,0 +1,16 @@
+import Rondo
+
+let loop = RunLoop.main
+let began = Date()
+
+let beat = Timer(timeInterval: 0.1, repeats: true) { _ in
+    print("beat", String(format: "%.1f s", Date().timeIntervalSince(began)))
+}
+beat.label = "beat"
+loop.add(beat, forMode: .common)
+
+_ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
+print("somebody scrolls")
+_ = loop.run(in: .tracking, for: 0.5, returnAfterSourceHandled: false)
+print("and has stopped")
+_ = loop.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
