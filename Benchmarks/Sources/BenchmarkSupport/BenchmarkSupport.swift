@@ -17,14 +17,14 @@ import Glibc
 /// User plus system time of this process, in seconds.
 public func cpuSeconds() -> Double {
     var u = rusage()
-    getrusage(0 /* RUSAGE_SELF */, &u)
+    getrusage(0, &u)  // RUSAGE_SELF
     return Double(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + Double(u.ru_utime.tv_usec + u.ru_stime.tv_usec)
         * 1e-6
 }
 
 public func peakRSSKiB() -> Int {
     var u = rusage()
-    getrusage(0 /* RUSAGE_SELF */, &u)
+    getrusage(0, &u)  // RUSAGE_SELF
     return u.ru_maxrss
 }
 
