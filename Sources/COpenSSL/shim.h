@@ -9,8 +9,15 @@
 #include <openssl/pkcs12.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/auxv.h>
 
 _Static_assert(OPENSSL_VERSION_MAJOR == 3, "Rondo is written for OpenSSL 3");
+
+// glibc's header for it is none that Swift imports. Whether the program has more rights than its user, as
+// OpenSSL asks before it heeds a variable of the environment.
+static inline int rondo_is_privileged(void) {
+    return getauxval(AT_SECURE) != 0;
+}
 
 // What follows are macros over SSL_ctrl and its kin, whose casts Swift does not import.
 
@@ -38,11 +45,20 @@ static inline int rondo_SSL_set_retry_verify(SSL *ssl) {
     return SSL_set_retry_verify(ssl);
 }
 
+static inline long rondo_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static inline long rondo_SSL_CTX_sess_set_cache_size(SSL_CTX *context, long size) {
+    return SSL_CTX_sess_set_cache_size(context, size);
+}
+
 static inline int rondo_SSL_CTX_set_dh_auto(SSL_CTX *context, int on) {
     return (int)SSL_CTX_set_dh_auto(context, on);
 }
 
-// SSL_OP_BIT(22) and SSL_OP_BIT(30), a macro with an argument.
+// SSL_OP_BIT(14) and its kin, a macro with an argument.
+static const uint64_t rondo_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
 static const uint64_t rondo_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
 static const uint64_t rondo_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 

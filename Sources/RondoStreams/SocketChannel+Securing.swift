@@ -31,7 +31,7 @@ extension SocketChannel {
         do throws(TLSError) {
             let engine = try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: connected.socket.descriptor,
-                hostName: host, received: received)
+                hostName: host, port: configuration.port, received: received)
             engine.ask(
                 forTrust: onTrust != nil || settings.trustHandler != nil,
                 forIdentity: onIdentityRequest != nil || settings.identityHandler != nil)

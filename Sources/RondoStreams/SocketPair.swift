@@ -329,6 +329,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             case .socketRemoteHostNameKey: host as NSString
             case .socketRemotePortNumberKey: port as NSNumber
             case .tlsSettingsKey: tls.map { $0 as AnyObject }
+            case .tlsInformationKey: channel?.tlsInformation.map { $0 as AnyObject }
             case .socketSecurityLevelKey: (tls?.level ?? .none).rawValue as NSString
             default: nil
             }

@@ -16,7 +16,11 @@ extension Foundation.Stream.PropertyKey {
     /// secured stays so.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
 
-    /// The same as a dictionary of Core Foundation's keys (rule ST-43): Apple's
+    /// What was agreed upon for a socket stream that is secured, a `TLSInformation`; nil before the
+    /// handshake is done. Read only.
+    public static let tlsInformationKey = Self(rawValue: "RondoStreamPropertyTLSInformation")
+
+    /// The same settings as `tlsSettingsKey`, as a dictionary of Core Foundation's keys (rule ST-43): Apple's
     /// `kCFStreamPropertySSLSettings`.
     public static let sslSettingsKey = Self(rawValue: "kCFStreamPropertySSLSettings")
 }

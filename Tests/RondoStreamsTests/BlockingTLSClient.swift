@@ -81,7 +81,8 @@ final class BlockingTLSClient {
         try waitUntilWritable(socket)
         try #require(try socket.finishConnecting())
         engine = try TLSEngine(
-            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host)
+            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
+            port: Int(port))
     }
 
     /// The server's side of a connection that was accepted.

@@ -123,6 +123,8 @@ extension TLSContext {
 
     private func setVerification() throws(TLSError) {
         TLSVerifier.install(on: pointer)
+        TLSKeyLog.install(on: pointer)
+        setSessions()
         if settings.role == .client { TLSEngine.installIdentityCallback(on: pointer) }
         for hash in settings.pinnedKeys where hash.count != 32 {
             throw TLSError(.settings("TLSSettings.pinnedKeys: a hash has 32 bytes, not \(hash.count)"))
@@ -138,6 +140,23 @@ extension TLSContext {
                 }
         }
         SSL_CTX_set_verify(pointer, mode, nil)
+    }
+
+    /// Sessions that a server keeps itself, for clients of TLS 1.2 that cannot keep a ticket. OpenSSL's default
+    /// is 20,480, of several kilobytes each.
+    package static let serverSessionLimit = 1_024
+
+    private func setSessions() {
+        switch settings.role {
+        case .client where settings.resumesSessions:
+            TLSSessionCache.install(on: pointer)
+        case .server where settings.resumesSessions:
+            _ = rondo_SSL_CTX_sess_set_cache_size(pointer, Self.serverSessionLimit)
+        case .client, .server:
+            _ = rondo_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
+            SSL_CTX_set_options(pointer, rondo_SSL_OP_NO_TICKET)
+            SSL_CTX_set_num_tickets(pointer, 0)
+        }
     }
 
     private func setIdentity() throws(TLSError) {

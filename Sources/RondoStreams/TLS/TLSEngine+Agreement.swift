@@ -6,6 +6,9 @@ extension TLSEngine {
     /// "TLSv1.3", once the handshake is done.
     package var version: String { String(cString: SSL_get_version(ssl)) }
 
+    /// Whether a session of an earlier connection was taken up again.
+    package var isResumed: Bool { SSL_session_reused(ssl) == 1 }
+
     /// "TLS_AES_256_GCM_SHA384", once the handshake is done.
     package var cipher: String? {
         SSL_get_current_cipher(ssl).map { String(cString: SSL_CIPHER_get_name($0)) }

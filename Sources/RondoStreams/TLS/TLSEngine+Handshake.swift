@@ -7,6 +7,7 @@ extension TLSEngine {
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
         if asking?.waits ?? false { return .waits }
+        if !hasBegun { begin() }
         OpenSSLErrors.clear()
         var result = SSL_do_handshake(ssl)
         if readsMemory, result <= 0, SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ {
@@ -24,6 +25,15 @@ extension TLSEngine {
             throw fail(.closedDuringHandshake(code))
         case .failed(let reason): throw fail(callbackFailure ?? reason)
         }
+    }
+
+    private func begin() {
+        hasBegun = true
+        // Whoever is asked is asked about each connection.
+        if asking != nil { sessionKey = nil }
+        guard let sessionKey, let session = TLSSessionCache.shared.take(for: sessionKey) else { return }
+        // Counted by OpenSSL from here on. What it does not take is no loss.
+        _ = SSL_set_session(ssl, session.pointer)
     }
 
     private func finishHandshake() throws(TLSError) -> HandshakeResult {

@@ -68,6 +68,7 @@ package final class TLSEngine {
     /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX`
     /// itself.
     let ssl: OpaquePointer
+    var hasBegun = false
     /// What was received before TLS began is not used up yet.
     var readsMemory = false
     /// The bytes of a record that OpenSSL has encrypted and the socket did not take yet.
@@ -81,6 +82,8 @@ package final class TLSEngine {
     var problems: [CertificateProblem] = []
     /// Nil: nobody is asked.
     var asking: Asking?
+    /// Under which a client's sessions are kept; nil: they are not.
+    var sessionKey: TLSSessionCache.Key?
     /// What a callback could not do; it says more than OpenSSL's words for its failure.
     var callbackFailure: TLSError.Reason?
 
@@ -88,9 +91,10 @@ package final class TLSEngine {
     /// `deinit`.
     /// - Parameters:
     ///   - hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides it.
+    ///   - port: With the host, what sessions of earlier connections are found by; 0: none are.
     ///   - received: What the peer has said and somebody has read before it was known to be TLS.
     package init(
-        context: TLSContext, descriptor: Int32, hostName: String, received: [UInt8] = []
+        context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = []
     ) throws(TLSError) {
         let isClient = context.settings.role == .client
         peerName = isClient ? context.settings.serverName ?? hostName : hostName
@@ -113,6 +117,9 @@ package final class TLSEngine {
         if isClient {
             SSL_set_connect_state(ssl)
             try setPeerName(verification: context.settings.verification)
+            if context.settings.resumesSessions, port != 0 {
+                sessionKey = .init(host: peerName, port: port, settings: context.settings)
+            }
         } else {
             SSL_set_accept_state(ssl)
         }

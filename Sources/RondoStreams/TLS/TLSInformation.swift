@@ -1,0 +1,37 @@
+/// What was agreed upon for a secured connection.
+public struct TLSInformation: Hashable, Sendable {
+    /// "TLSv1.3".
+    public let version: String
+    /// "TLS_AES_256_GCM_SHA384".
+    public let cipherSuite: String
+    /// The protocol that was chosen of `TLSSettings.alpn` ("h2"), nil if none was.
+    public let applicationProtocol: String?
+    /// The peer's certificates, its own first; empty if it showed none. Of a resumed connection those of the
+    /// first one.
+    public let peerCertificates: [TLSCertificate]
+    /// What is wrong with them, in spite of which the connection was accepted; empty as a rule.
+    public let problems: [CertificateProblem]
+    /// Whether an earlier session was taken up again, without a new verification.
+    public let isResumed: Bool
+}
+
+extension TLSEngine {
+    /// To be asked once the handshake is done.
+    package var information: TLSInformation {
+        TLSInformation(
+            version: version, cipherSuite: cipher ?? "", applicationProtocol: applicationProtocol,
+            peerCertificates: peerCertificates, problems: problems, isResumed: isResumed)
+    }
+}
+
+extension SocketChannel {
+    /// What TLS has agreed upon; nil before, and without TLS.
+    package var tlsInformation: TLSInformation? {
+        if case .open(_, let engine?) = phase { engine.information } else { nil }
+    }
+
+    /// The protocol that was chosen by ALPN, nil if none was.
+    package var applicationProtocol: String? {
+        if case .open(_, let engine?) = phase { engine.applicationProtocol } else { nil }
+    }
+}

@@ -1,0 +1,31 @@
+// The secrets of connections, for Wireshark and its kin, if the environment variable SSLKEYLOGFILE names a file:
+// the variable and the form of the lines are those of browsers, curl and Python.
+//
+// Whoever can read that file can read the connections. A program that runs with more rights than its user
+// (AT_SECURE) does not heed the variable.
+
+internal import COpenSSL
+internal import Glibc
+internal import RondoCore
+internal import Synchronization
+
+enum TLSKeyLog {
+    /// Opened when the first context is made, and never closed. -1: none.
+    private static let descriptor: Int32 = {
+        guard rondo_is_privileged() == 0, let path = getenv("SSLKEYLOGFILE"), path.pointee != 0 else {
+            return -1
+        }
+        // For the user alone. What cannot be opened is not logged: a debugging aid breaks no connection.
+        return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
+    }()
+
+    static func install(on context: OpaquePointer) {
+        guard descriptor >= 0 else { return }
+        SSL_CTX_set_keylog_callback(context) { _, line in
+            guard let line else { return }
+            // One write a line: with O_APPEND the lines of several threads do not mix.
+            let bytes = Array(UnsafeBufferPointer(start: line, count: strlen(line))) + [CChar(10)]
+            _ = write(TLSKeyLog.descriptor, bytes, bytes.count)
+        }
+    }
+}
