@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -77,6 +78,15 @@ static inline void rondo_ev_poll(struct ev_loop *loop, int may_block) {
 /// loses a name that is given before its `start()` has returned.
 static inline void rondo_name_thread(const char *name) {
     prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
+
+/// accept4 is declared under _GNU_SOURCE only, which Swift's view of glibc is made without.
+int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
+
+/// The descriptor of a connection, non-blocking and closed on exec, or -errno.
+static inline int rondo_accept(int listener) {
+    int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return descriptor < 0 ? -errno : descriptor;
 }
 
 /// libdispatch's entry points for a run loop that drains the main queue; exported, but in no header.

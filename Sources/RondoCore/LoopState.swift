@@ -42,6 +42,8 @@ struct LoopState {
 
     struct Activation {
         let mode: Int
+        /// Whether it ends after one source.
+        let returnsAfterSource: Bool
         var isStopped = false
         var tookWakeUp = false
     }

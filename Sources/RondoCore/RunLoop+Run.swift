@@ -87,13 +87,19 @@ extension RunLoop {
             ?? .finished
     }
 
+    /// Whether the innermost activation ends after one source: what serves several things by one source
+    /// serves one of them then. False where the loop is not running.
+    package var returnsAfterSource: Bool {
+        state.withLock { $0.activations.last?.returnsAfterSource ?? false }
+    }
+
     // MARK: - One activation
 
     /// - Returns: How it ended; nil if it could not even start.
     @discardableResult
     func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
-            beginActivation(index, modeLoop)
+            beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
             return nil
         }
@@ -114,7 +120,7 @@ extension RunLoop {
     }
 
     /// - Returns: False where there is nothing to serve in the mode.
-    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop) -> Bool {
+    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool {
         let now = self.now
         // The question and the beginning are one step: whoever takes the last item away wakes a loop that
         // runs, and is not heard by one that does not run yet.
@@ -126,7 +132,8 @@ extension RunLoop {
                 state.runs += 1
             }
             state.countTime(until: now)
-            state.activations.append(LoopState.Activation(mode: mode))
+            state.activations.append(
+                LoopState.Activation(mode: mode, returnsAfterSource: returnsAfterSource))
             return true
         }
         guard hasBegun else { return false }

@@ -39,17 +39,35 @@ extension RunLoop {
             var signal: UInt64?
             var interest: Interest = []
             var memberships: [Membership] = []
-            /// Loops where it is registered under the common name, whatever modes it has been taken out of
-            /// since.
-            var commonLoops: [RunLoop] = []
             /// The loop that held it last has lost its thread.
             var threadHasEnded = false
-            var error: SystemError?
-            var label: String?
-            var attachment: (any AnyObject & Sendable)?
             var perform: (@Sendable (Source, Interest) -> Void)?
-            var schedule: ModeCallback?
-            var cancel: ModeCallback?
+            fileprivate var box = Box.empty
+
+            /// What most sources have none of; it would be half of their memory.
+            struct Rare {
+                /// Loops where it is registered under the common name, whatever modes it has been taken out
+                /// of since.
+                var commonLoops: [RunLoop] = []
+                var error: SystemError?
+                var label: String?
+                var attachment: (any AnyObject & Sendable)?
+                var schedule: ModeCallback?
+                var cancel: ModeCallback?
+            }
+
+            fileprivate indirect enum Box {
+                case empty
+                case full(Rare)
+            }
+
+            /// To be set only to what is not empty, or the box is for nothing.
+            var rare: Rare {
+                get { if case .full(let rare) = box { rare } else { Rare() } }
+                set { box = .full(newValue) }
+            }
+
+            var hasRare: Bool { if case .full = box { true } else { false } }
         }
 
         private static let signals = Atomic<UInt64>(0)
@@ -74,8 +92,9 @@ extension RunLoop {
         ) {
             self.order = order
             kind = .signalled
-            state = Mutex(
-                State(perform: { _, _ in perform() }, schedule: schedule, cancel: cancel))
+            var state = State(perform: { _, _ in perform() })
+            if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
+            self.state = Mutex(state)
         }
 
         /// A source that is served when `fileDescriptor` is ready.
@@ -90,8 +109,9 @@ extension RunLoop {
         ) {
             order = 0
             kind = .descriptor(fileDescriptor)
-            state = Mutex(
-                State(interest: interest, perform: perform, schedule: schedule, cancel: cancel))
+            var state = State(interest: interest, perform: perform)
+            if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
+            self.state = Mutex(state)
         }
 
         // MARK: State
@@ -100,14 +120,19 @@ extension RunLoop {
 
         /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
         public var label: String? {
-            get { state.withLock { $0.label } }
-            set { state.withLock { $0.label = newValue } }
+            get { state.withLock { $0.rare.label } }
+            set { state.withLock { if newValue != nil || $0.hasRare { $0.rare.label = newValue } } }
         }
 
         /// What the layer above keeps with it, set once: released when it is invalidated or goes.
         package var attachment: (any AnyObject & Sendable)? {
-            get { state.withLock { $0.attachment } }
-            set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
+            get { state.withLock { $0.rare.attachment } }
+            set {
+                state.withLock { state in
+                    guard state.isValid, newValue != nil || state.hasRare else { return }
+                    state.rare.attachment = newValue
+                }
+            }
         }
 
         /// Whether some mode of some loop holds the source.
@@ -117,7 +142,7 @@ extension RunLoop {
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 
         /// Why a descriptor source became invalid by itself: its descriptor was found closed, as a rule.
-        public var error: (any Error)? { state.withLock { $0.error } }
+        public var error: (any Error)? { state.withLock { $0.rare.error } }
 
         /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
         /// empty, but is not watched. Any thread may set it.
@@ -164,6 +189,20 @@ extension RunLoop {
             for loop in state.withLock({ $0.memberships.map(\.loop) }) { loop.wakeUp() }
         }
 
+        /// Takes back a signal that nobody has served.
+        package func withdrawSignal() {
+            state.withLock { state in
+                guard state.signal != nil else { return }
+                state.signal = nil
+                for membership in state.memberships {
+                    membership.loop.state.withLock { loopState in
+                        guard let index = loopState.existingIndex(of: membership.mode) else { return }
+                        loopState.modes[index].signalled.remove(self)
+                    }
+                }
+            }
+        }
+
         private func note(in membership: Membership) {
             membership.loop.state.withLock { loopState in
                 guard let index = loopState.existingIndex(of: membership.mode) else { return }
@@ -184,13 +223,16 @@ extension RunLoop {
             let old = state.withLock { state -> State? in
                 guard state.isValid else { return nil }
                 let old = state
-                state = State(isValid: false, error: error, label: old.label)
+                state = State(isValid: false)
+                if error != nil || old.rare.label != nil {
+                    state.rare = .init(error: error, label: old.rare.label)
+                }
                 for membership in old.memberships { withdraw(from: membership) }
-                for loop in old.commonLoops { loop.state.withLock { _ = $0.commonSources.remove(self) } }
+                for loop in old.rare.commonLoops { loop.state.withLock { _ = $0.commonSources.remove(self) } }
                 return old
             }
             guard let old else { return }
-            for membership in old.memberships { old.cancel?(membership.loop, membership.mode) }
+            for membership in old.memberships { old.rare.cancel?(membership.loop, membership.mode) }
         }
 
         private func withdraw(from membership: Membership) {
@@ -211,7 +253,9 @@ extension RunLoop {
                     loopState.commonSources.insert(self)
                     return loopState.commonModes.map { loopState.modes[$0].name }
                 }
-                if !modes.isEmpty, !state.commonLoops.contains(loop) { state.commonLoops.append(loop) }
+                if !modes.isEmpty, !state.rare.commonLoops.contains(loop) {
+                    state.rare.commonLoops.append(loop)
+                }
                 return modes
             }
         }
@@ -219,7 +263,7 @@ extension RunLoop {
         /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
         func unregister(from loop: RunLoop) -> [Mode] {
             state.withLock { state in
-                state.commonLoops.removeAll { $0 == loop }
+                if state.hasRare { state.rare.commonLoops.removeAll { $0 == loop } }
                 return loop.state.withLock { loopState in
                     guard loopState.commonSources.remove(self) != nil else { return [] }
                     return loopState.commonModes.map { loopState.modes[$0].name }
@@ -233,7 +277,7 @@ extension RunLoop {
             let membership = Membership(loop: loop, mode: mode)
             let schedule = state.withLock { state -> ModeCallback?? in
                 guard state.isValid, !state.memberships.contains(membership) else { return nil }
-                guard !isCommon || state.commonLoops.contains(loop) else { return nil }
+                guard !isCommon || state.rare.commonLoops.contains(loop) else { return nil }
                 let added = loop.state.withLock { loopState -> Bool in
                     guard loopState.isAlive else { return false }
                     let index = loopState.index(of: mode)
@@ -247,7 +291,7 @@ extension RunLoop {
                 state.threadHasEnded = !added
                 guard added else { return nil }
                 state.memberships.append(membership)
-                return .some(state.schedule)
+                return .some(state.rare.schedule)
             }
             if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
         }
@@ -258,11 +302,11 @@ extension RunLoop {
             let membership = Membership(loop: loop, mode: mode)
             let cancel = state.withLock { state -> ModeCallback?? in
                 guard let place = state.memberships.firstIndex(of: membership) else { return nil }
-                guard !isCommon || !state.commonLoops.contains(loop) else { return nil }
+                guard !isCommon || !state.rare.commonLoops.contains(loop) else { return nil }
                 state.memberships.remove(at: place)
                 withdraw(from: membership)
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }
-                return .some(state.cancel)
+                return .some(state.rare.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
         }

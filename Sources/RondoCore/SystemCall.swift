@@ -30,3 +30,8 @@ package func systemCall<Result: FixedWidthInteger>(
         if code != EINTR { throw SystemError("\(name)", code: code) }
     }
 }
+
+/// Takes a connection from a listening socket, non-blocking and not inherited by other programs.
+///
+/// - Returns: The descriptor, or the negative value of `errno`.
+package func acceptConnection(on listener: Int32) -> Int32 { rondo_accept(listener) }
