@@ -3,8 +3,9 @@ internal import RondoCore
 
 // Plaintext in and out.
 extension TLSEngine {
-    /// Whether `read` has bytes that were decrypted already, and for which no socket will turn readable.
-    package var hasPendingPlaintext: Bool { SSL_pending(ssl) > 0 }
+    /// Whether `read` has something for which no socket will turn readable: bytes that were decrypted
+    /// already, or an end that was met behind the last ones.
+    package var hasPendingPlaintext: Bool { SSL_pending(ssl) > 0 || hasMetMore }
 
     /// Whether bytes of an earlier write still wait for the socket; `flush()` when it is writable.
     package var hasUnsentBytes: Bool { unsent != nil }
@@ -17,6 +18,7 @@ extension TLSEngine {
         if let failure { throw failure }
         guard let start = buffer.baseAddress, buffer.count > 0 else { return .bytes(0) }
         OpenSSLErrors.clear()
+        hasMetMore = false
         var filled = 0
         while filled < buffer.count {
             var count = 0
@@ -33,7 +35,10 @@ extension TLSEngine {
                 let error = fail(reason)
                 if filled == 0 { throw error }
             }
-            if filled > 0 { break }
+            if filled > 0 {
+                hasMetMore = outcome != .wantsRead && outcome != .wantsWrite
+                break
+            }
             switch outcome {
             case .wantsRead: return .wantsRead
             case .wantsWrite: return .wantsWrite

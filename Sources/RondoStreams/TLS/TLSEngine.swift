@@ -75,6 +75,8 @@ package final class TLSEngine {
     var unsent: [UInt8]?
     /// The last read has left a part of a record behind, because its buffer was full.
     var hasRestOfRecord = false
+    /// The last read has met the end or a failure behind its bytes; the socket has nothing more to announce.
+    var hasMetMore = false
     var failure: TLSError?
     /// Ends writing only.
     var writeFailure: TLSError?
