@@ -16,6 +16,7 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
         // They are made on first use and stay.
         try RunLoop.loader.waitUntilAsleep()
         makeDispatchTimers()
+        makeFoundationsLoop()
         tidy()
         let turn = Self.turns.withLock { $0.begin() }
         let before = try Leftovers()
@@ -36,6 +37,9 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
             Issue.record("\(test.name) began with \(before), and has left \(try Leftovers())")
         }
     }
+
+    /// Whoever first asks for any of Foundation's loops has it make the main one as well.
+    private func makeFoundationsLoop() { _ = Foundation.RunLoop.main }
 
     /// Which suites run at the same time.
     private struct Turns {
