@@ -8,10 +8,8 @@ internal import RondoCore
 internal import Synchronization
 
 final class BoundPair: StreamBackend, Sendable {
-    fileprivate struct State {
-        var ring: [UInt8]
-        var first = 0
-        var count = 0
+    private struct State {
+        let ring: ByteRing
         var isWriterClosed = false
         var isReaderClosed = false
         /// Whoever waits for bytes, or for space: one thread an end.
@@ -25,7 +23,7 @@ final class BoundPair: StreamBackend, Sendable {
 
     /// - Parameter size: The most bytes that are written and not yet read; at least 1.
     init(size: Int, input: StreamCore, output: StreamCore) {
-        state = Mutex(State(ring: [UInt8](repeating: 0, count: max(1, size))))
+        state = Mutex(State(ring: ByteRing(capacity: max(1, size))))
         self.input = input
         self.output = output
     }
@@ -47,13 +45,13 @@ final class BoundPair: StreamBackend, Sendable {
     // time it is noted, and the other end's news be overwritten by it.
 
     private func settleInput(_ input: inout StreamState) {
-        let (hasBytes, hasEnded) = state.withLock { ($0.count > 0, $0.isWriterClosed) }
+        let (hasBytes, hasEnded) = state.withLock { ($0.ring.unread > 0, $0.isWriterClosed) }
         input.setReady(hasBytes)
         if hasEnded && !hasBytes { input.ended() }
     }
 
     private func settleOutput(_ output: inout StreamState) {
-        let (hasSpace, isBroken) = state.withLock { ($0.count < $0.ring.count, $0.isReaderClosed) }
+        let (hasSpace, isBroken) = state.withLock { ($0.ring.space > 0, $0.isReaderClosed) }
         output.setReady(hasSpace)
         if isBroken { output.failed(.brokenPair) }
     }
@@ -73,54 +71,82 @@ final class BoundPair: StreamBackend, Sendable {
         writer?.signal()
     }
 
-    func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {}
-    func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {}
+    func schedule(in place: StreamCore.Place) {}
+    func remove(from place: StreamCore.Place) {}
 
     // MARK: - Reading
 
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let gate = DispatchSemaphore(value: 0)
+        var gate: DispatchSemaphore?
         while true {
             let (result, writer) = state.withLock { state -> (Int?, DispatchSemaphore?) in
-                let count = state.take(buffer)
+                state.ring.takeBack()
+                let count = state.ring.take(buffer)
                 state.reader = nil
                 if count > 0 { return (count, state.writer) }
                 if state.isWriterClosed { return (0, nil) }
                 if state.isReaderClosed { return (-1, nil) }
                 state.reader = gate
-                return (nil, nil)
+                // A reader that was lent bytes has made room by coming back.
+                return (nil, state.writer)
             }
-            guard let result else {
-                gate.wait()
-                continue
-            }
-            input.update { input in
-                input.used(isReady: false)
-                settleInput(&input)
+            if let result {
+                inputWasUsed()
+                writer?.signal()
+                return result
             }
             output.update { settleOutput(&$0) }
             writer?.signal()
-            return result
+            gate = wait(at: gate)
         }
     }
 
-    var hasBytesAvailable: Bool { state.withLock { $0.count > 0 } }
+    /// Most calls need not wait: the first time round there is no gate yet.
+    private func wait(at gate: DispatchSemaphore?) -> DispatchSemaphore {
+        guard let gate else { return DispatchSemaphore(value: 0) }
+        gate.wait()
+        return gate
+    }
+
+    /// What lies in one piece; its room is the writer's again with the reader's next operation.
+    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+        let (lent, writer) = state.withLock { state in
+            state.ring.takeBack()
+            return (state.ring.lend(), state.writer)
+        }
+        if lent == nil { output.update { settleOutput(&$0) } } else { inputWasUsed() }
+        writer?.signal()
+        return lent
+    }
+
+    private func inputWasUsed() {
+        input.update { input in
+            input.used(isReady: false)
+            settleInput(&input)
+        }
+        output.update { settleOutput(&$0) }
+    }
+
+    var hasBytesAvailable: Bool { state.withLock { $0.ring.unread > 0 } }
 
     // MARK: - Writing
 
-    func write(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let gate = DispatchSemaphore(value: 0)
+    func write(_ bytes: UnsafeRawBufferPointer) -> Int { write([bytes]) }
+
+    func write(_ pieces: [UnsafeRawBufferPointer]) -> Int {
+        var gate: DispatchSemaphore?
         while true {
             let (result, reader) = state.withLock { state -> (Int?, DispatchSemaphore?) in
                 state.writer = nil
                 if state.isReaderClosed || state.isWriterClosed { return (-1, nil) }
-                let count = state.put(bytes)
+                var count = 0
+                for piece in pieces where state.ring.space > 0 { count += state.ring.put(piece) }
                 if count > 0 { return (count, state.reader) }
                 state.writer = gate
                 return (nil, nil)
             }
             guard let result else {
-                gate.wait()
+                gate = wait(at: gate)
                 continue
             }
             output.update { output in
@@ -134,41 +160,13 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     var hasSpaceAvailable: Bool {
-        state.withLock { $0.count < $0.ring.count && !$0.isReaderClosed }
+        state.withLock { $0.ring.space > 0 && !$0.isReaderClosed }
     }
 
     // MARK: - Properties
 
     func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject? { nil }
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool { false }
-}
-
-extension BoundPair.State {
-    fileprivate mutating func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let taken = min(count, buffer.count)
-        let straight = min(taken, ring.count - first)
-        ring.withUnsafeBytes { ring in
-            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: ring[first..<(first + straight)]))
-            UnsafeMutableRawBufferPointer(rebasing: buffer[straight...])
-                .copyMemory(from: UnsafeRawBufferPointer(rebasing: ring[..<(taken - straight)]))
-        }
-        first = (first + taken) % ring.count
-        count -= taken
-        return taken
-    }
-
-    fileprivate mutating func put(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let given = min(ring.count - count, bytes.count)
-        let start = (first + count) % ring.count
-        let straight = min(given, ring.count - start)
-        ring.withUnsafeMutableBytes { ring in
-            UnsafeMutableRawBufferPointer(rebasing: ring[start...])
-                .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<straight]))
-            ring.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[straight..<given]))
-        }
-        count += given
-        return given
-    }
 }
 
 extension NSError {

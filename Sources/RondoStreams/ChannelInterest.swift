@@ -6,10 +6,37 @@ package final class ChannelInterest: Sendable {
     /// Runs its argument, or lets go of it where another thread is inside.
     package typealias Gate = @Sendable (_ body: () -> Void) -> Void
 
+    private struct Wish {
+        let source: RunLoop.Source
+        var interest: RunLoop.Source.Interest
+    }
+
     private struct State {
-        var wanted: [RunLoop.Source: RunLoop.Source.Interest] = [:]
+        /// Of the socket, and while connecting, of the attempts that are under way besides.
+        var first: Wish?
+        var others: [Wish] = []
         var isSuspended = false
         var gate: Gate = { body in body() }
+
+        var all: [Wish] { (first.map { [$0] } ?? []) + others }
+
+        mutating func note(_ wish: Wish) {
+            if first == nil || first?.source === wish.source {
+                first = wish
+            } else if let index = others.firstIndex(where: { $0.source === wish.source }) {
+                others[index] = wish
+            } else {
+                others.append(wish)
+            }
+        }
+
+        mutating func remove(_ source: RunLoop.Source) {
+            if first?.source === source {
+                first = others.popLast()
+            } else {
+                others.removeAll { $0.source === source }
+            }
+        }
     }
 
     private let state = Mutex(State())
@@ -22,30 +49,30 @@ package final class ChannelInterest: Sendable {
     /// Stops watching: somebody was turned away at the gate, and a level-triggered descriptor would bring it
     /// back at once, again and again.
     package func suspend() {
-        let sources = state.withLock { state in
+        let wishes = state.withLock { state in
             state.isSuspended = true
-            return Array(state.wanted.keys)
+            return state.all
         }
-        for source in sources { source.interest = [] }
+        for wish in wishes { wish.source.interest = [] }
     }
 
     func resume() {
-        let wanted = state.withLock { state -> [RunLoop.Source: RunLoop.Source.Interest] in
+        let wishes = state.withLock { state in
             defer { state.isSuspended = false }
-            return state.isSuspended ? state.wanted : [:]
+            return state.isSuspended ? state.all : []
         }
-        for (source, interest) in wanted { source.interest = interest }
+        for wish in wishes { wish.source.interest = wish.interest }
     }
 
     func set(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {
         let applies = state.withLock { state in
-            state.wanted[source] = interest
+            state.note(Wish(source: source, interest: interest))
             return !state.isSuspended
         }
         if applies { source.interest = interest }
     }
 
     func remove(_ source: RunLoop.Source) {
-        _ = state.withLock { $0.wanted.removeValue(forKey: source) }
+        state.withLock { $0.remove(source) }
     }
 }

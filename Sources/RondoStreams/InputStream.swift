@@ -1,3 +1,4 @@
+public import Dispatch
 public import RondoCore
 
 /// Reads bytes from a file, from memory, or from what makes streams itself (a host, a bound pair), and tells
@@ -9,15 +10,22 @@ public import RondoCore
 ///
 /// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
 open class InputStream: Foundation.InputStream, StreamDelegate {
+    private enum Origin {
+        /// Foundation's own.
+        case file
+        case memory(MemoryBytes)
+        case backend(any StreamBackend)
+    }
+
     let core: StreamCore
-    /// Nil: Foundation's own file or memory, which never makes anybody wait.
-    private let backend: (any StreamBackend)?
+    private let origin: Origin
 
     /// A stream that reads a copy of `data`.
     public override init(data: Data) {
         core = StreamCore(.input)
-        backend = nil
+        origin = .memory(MemoryBytes(data))
         super.init(data: data)
+        core.attach(self)
     }
 
     /// A stream that reads a file. Whether it exists is found out by `open()` (rule ST-4).
@@ -26,20 +34,20 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     public override init?(url: URL) {
         guard url.isFileURL else { return nil }
         core = StreamCore(.input)
-        backend = nil
+        origin = .file
         super.init(url: url)
+        core.attach(self)
     }
 
     init(_ core: StreamCore, backend: any StreamBackend) {
         self.core = core
-        self.backend = backend
+        origin = .backend(backend)
+        // Foundation's own stream is made and never used.
         super.init(data: Data())
+        core.attach(self)
     }
 
-    deinit {
-        core.invalidate()
-        backend?.close(.input)
-    }
+    deinit { letGo() }
 
     // MARK: - Delegate
 
@@ -57,15 +65,12 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.
     ///
     /// In several modes, also by `.common`, and in several loops: each event is delivered once (rule ST-18).
-    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard core.schedule(in: aRunLoop, forMode: mode, StreamCore.Way(stream: self)) else { return }
-        backend?.schedule(in: aRunLoop, forMode: mode)
-    }
+    /// It takes the stream off its dispatch queue (rule ST-21).
+    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard core.remove(from: aRunLoop, forMode: mode) else { return }
-        backend?.remove(from: aRunLoop, forMode: mode)
-    }
+    /// Takes back what `schedule(in:forMode:)` said. What is owed then is not lost: the next schedule brings
+    /// it (rule ST-17).
+    open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 
     /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
     /// meant.
@@ -79,6 +84,16 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         remove(from: RunLoop.counterpart(of: aRunLoop), forMode: mode)
     }
 
+    /// The queue on which the delegate is told, in place of run loops; nil, as at first: none.
+    ///
+    /// Setting one takes the stream off all run loops (rule ST-21). The queue has to be serial, or to have
+    /// this stream alone use it one block at a time; the stream is used from there only. The counterpart of
+    /// `CFReadStreamSetDispatchQueue`.
+    public var dispatchQueue: DispatchQueue? {
+        get { core.queue }
+        set { enter(newValue) }
+    }
+
     // MARK: - Opening and closing
 
     /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
@@ -87,21 +102,21 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.input) }
         super.open()
-        if super.streamStatus == .error { return follow() }
-        let isEmpty = !super.hasBytesAvailable
+        if super.streamStatus == .error { return follow(.error, super.streamError) }
+        let isEmpty =
+            if case .memory(let bytes) = origin { bytes.rest == 0 } else { !super.hasBytesAvailable }
         core.opened(isReady: !isEmpty)
         if isEmpty { core.update { $0.ended() } }
     }
 
     /// Ends the flow of bytes and takes the stream out of all loops; it cannot be opened again (rule ST-5).
     open override func close() {
-        guard let places = core.close() else { return }
-        guard let backend else { return super.close() }
-        for place in places { backend.remove(from: place.loop, forMode: place.mode) }
-        backend.close(.input)
+        if leaveAndClose(), backend == nil { super.close() }
     }
 
+    /// What the stream does; `.reading` is never seen, since a read is over when it returns (rule ST-1).
     open override var streamStatus: Status { core.state.status }
+    /// Why the stream is in the state of error; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
     // MARK: - Bytes
@@ -113,36 +128,58 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     open override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
         guard core.state.mayTransfer else { return -1 }
         guard len > 0 else { return 0 }
-        if let backend { return backend.read(UnsafeMutableRawBufferPointer(start: buffer, count: len)) }
-        let count = super.read(buffer, maxLength: len)
-        follow()
-        return count
+        let room = UnsafeMutableRawBufferPointer(start: buffer, count: len)
+        switch origin {
+        case .backend(let backend):
+            return backend.read(room)
+        case .memory(let bytes):
+            let count = bytes.read(room)
+            memoryWasRead(bytes)
+            return count
+        case .file:
+            let count = super.read(buffer, maxLength: len)
+            follow(super.streamStatus, super.streamError)
+            return count
+        }
     }
 
-    /// Refuses, as it may (rule ST-27): Foundation's own gives no bytes on Linux, and sockets lend none.
+    /// Gives the bytes that are at hand where they lie, without a copy; it never waits (rule ST-27).
+    ///
+    /// They count as read, and stay valid until the next operation on the stream.
+    /// - Returns: False where there are none, and for files: read them.
     open override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool {
-        false
+        guard core.state.status == .open else { return false }
+        let found: UnsafeMutableBufferPointer<UInt8>?
+        switch origin {
+        case .backend(let backend):
+            found = backend.lend()
+        case .memory(let bytes):
+            found = bytes.lend()
+            if found != nil { memoryWasRead(bytes) }
+        case .file:
+            found = nil
+        }
+        guard let found else { return false }
+        buffer.pointee = found.baseAddress
+        len.pointee = found.count
+        return true
     }
 
-    /// Whether `read` would answer without waiting; of a file, only trying can tell.
+    private func memoryWasRead(_ bytes: MemoryBytes) {
+        core.update { state in
+            if bytes.rest == 0 { state.ended() } else { state.used(isReady: true) }
+        }
+    }
+
+    /// Whether `read` would answer without waiting; of a file, only trying can tell (rule ST-26).
     open override var hasBytesAvailable: Bool {
         guard core.state.status == .open else { return false }
-        return backend?.hasBytesAvailable ?? super.hasBytesAvailable
-    }
-
-    /// Takes over what has become of Foundation's stream.
-    private func follow() {
-        let status = super.streamStatus
-        // Foundation's own traps on Linux when it is asked for an error that is not there.
-        let error = status == .error ? super.streamError : nil
-        core.update { state in
-            switch status {
-            case .atEnd: state.ended()
-            case .error: state.failed(error as NSError? ?? .unexplained)
-            default: state.used(isReady: true)
-            }
+        switch origin {
+        case .backend(let backend): return backend.hasBytesAvailable
+        case .memory(let bytes): return bytes.rest > 0
+        case .file: return super.hasBytesAvailable
         }
     }
 
@@ -157,5 +194,13 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     open override func setProperty(_ property: AnyObject?, forKey key: PropertyKey) -> Bool {
         if let backend { return backend.setProperty(property, forKey: key) }
         return super.setProperty(property, forKey: key)
+    }
+}
+
+extension InputStream: DrivenStream {
+    var direction: StreamState.Direction { .input }
+
+    var backend: (any StreamBackend)? {
+        if case .backend(let backend) = origin { backend } else { nil }
     }
 }

@@ -1,3 +1,4 @@
+public import Dispatch
 public import RondoCore
 
 /// Writes bytes to a file, to memory, or to what makes streams itself (a host, a bound pair), and tells its
@@ -22,6 +23,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core = StreamCore(.output)
         destination = .foundation
         super.init(toMemory: ())
+        core.attach(self)
     }
 
     /// A stream that fills `buffer`, which must outlive it. When it is full, 0 bytes are taken and that is
@@ -31,6 +33,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         // Foundation's own refuses what does not fit as a whole (reading D11).
         destination = .buffer(rest: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
         super.init(toBuffer: buffer, capacity: capacity)
+        core.attach(self)
     }
 
     /// A stream that writes a file, which `open()` creates, or empties unless `append` is true.
@@ -41,6 +44,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core = StreamCore(.output)
         destination = .foundation
         super.init(url: url, append: shouldAppend)
+        core.attach(self)
     }
 
     init(_ core: StreamCore, backend: any StreamBackend) {
@@ -49,19 +53,13 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than
         // memory.
         super.init(toBuffer: Self.nowhere, capacity: 0)
+        core.attach(self)
     }
 
     /// One byte, never written and never freed, which is what the unchecked promise rests on.
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
-    deinit {
-        core.invalidate()
-        backend?.close(.output)
-    }
-
-    private var backend: (any StreamBackend)? {
-        if case .backend(let backend) = destination { backend } else { nil }
-    }
+    deinit { letGo() }
 
     // MARK: - Delegate
 
@@ -79,15 +77,12 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.
     ///
     /// In several modes, also by `.common`, and in several loops: each event is delivered once (rule ST-18).
-    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard core.schedule(in: aRunLoop, forMode: mode, StreamCore.Way(stream: self)) else { return }
-        backend?.schedule(in: aRunLoop, forMode: mode)
-    }
+    /// It takes the stream off its dispatch queue (rule ST-21).
+    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        guard core.remove(from: aRunLoop, forMode: mode) else { return }
-        backend?.remove(from: aRunLoop, forMode: mode)
-    }
+    /// Takes back what `schedule(in:forMode:)` said. What is owed then is not lost: the next schedule brings
+    /// it (rule ST-17).
+    open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 
     /// For values typed `Stream` and the words `.current` and `.main`: Rondo's loop of the same thread is
     /// meant.
@@ -101,6 +96,16 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         remove(from: RunLoop.counterpart(of: aRunLoop), forMode: mode)
     }
 
+    /// The queue on which the delegate is told, in place of run loops; nil, as at first: none.
+    ///
+    /// Setting one takes the stream off all run loops (rule ST-21). The queue has to be serial, or to have
+    /// this stream alone use it one block at a time; the stream is used from there only. The counterpart of
+    /// `CFWriteStreamSetDispatchQueue`.
+    public var dispatchQueue: DispatchQueue? {
+        get { core.queue }
+        set { enter(newValue) }
+    }
+
     // MARK: - Opening and closing
 
     /// Opens the stream, once. Files and memory are open when this returns; a socket opens in a scheduled
@@ -109,19 +114,20 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.output) }
         super.open()
-        if super.streamStatus == .error { return follow() }
+        if super.streamStatus == .error { return follow(.error, super.streamError) }
         core.opened(isReady: true)
     }
 
     /// Ends the flow of bytes and takes the stream out of all loops; it cannot be opened again (rule ST-5).
+    ///
+    /// Of a connection whose input is open the peer is told that no more will come, and is still read.
     open override func close() {
-        guard let places = core.close() else { return }
-        guard let backend else { return super.close() }
-        for place in places { backend.remove(from: place.loop, forMode: place.mode) }
-        backend.close(.output)
+        if leaveAndClose(), backend == nil { super.close() }
     }
 
+    /// What the stream does; `.writing` is never seen, since a write is over when it returns (rule ST-1).
     open override var streamStatus: Status { core.state.status }
+    /// Why the stream is in the state of error; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
     // MARK: - Bytes
@@ -141,6 +147,26 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         }
     }
 
+    /// Writes the bytes of several pieces, in order, as if they lay behind one another: a head and a body in
+    /// one call of the kernel's and, where they fit, in one segment, without being copied together.
+    ///
+    /// - Returns: As of `write(_:maxLength:)`, with the pieces counted as one.
+    open func write(gathering pieces: [UnsafeRawBufferPointer]) -> Int {
+        guard core.state.mayTransfer else { return -1 }
+        let pieces = pieces.filter { !$0.isEmpty }
+        guard !pieces.isEmpty else { return 0 }
+        if let backend { return backend.write(pieces) }
+        var written = 0
+        for piece in pieces {
+            let start = piece.assumingMemoryBound(to: UInt8.self).baseAddress!
+            let count = write(start, maxLength: piece.count)
+            if count < 0 { return -1 }
+            written += count
+            if count < piece.count { break }
+        }
+        return written
+    }
+
     private func fill(_ rest: UnsafeMutableRawBufferPointer, with bytes: UnsafeRawBufferPointer) -> Int {
         let count = min(rest.count, bytes.count)
         rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
@@ -158,31 +184,17 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
             guard count > 0 else { break }
             written += count
         }
-        follow()
+        follow(super.streamStatus, super.streamError)
         return written == len ? len : -1
     }
 
-    /// Whether `write` would answer without waiting.
+    /// Whether `write` would answer without waiting (rule ST-26).
     open override var hasSpaceAvailable: Bool {
         guard core.state.status == .open else { return false }
         switch destination {
         case .backend(let backend): return backend.hasSpaceAvailable
         case .buffer(let rest): return rest.count > 0
         case .foundation: return super.hasSpaceAvailable
-        }
-    }
-
-    /// Takes over what has become of Foundation's stream.
-    private func follow() {
-        let status = super.streamStatus
-        // Foundation's own traps on Linux when it is asked for an error that is not there.
-        let error = status == .error ? super.streamError : nil
-        core.update { state in
-            switch status {
-            case .atEnd: state.ended()
-            case .error: state.failed(error as NSError? ?? .unexplained)
-            default: state.used(isReady: true)
-            }
         }
     }
 
@@ -199,5 +211,13 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         // Rule ST-31: whether to append is settled by opening.
         if key == .appendToFileKey, core.state.status != .notOpen { return false }
         return super.setProperty(property, forKey: key)
+    }
+}
+
+extension OutputStream: DrivenStream {
+    var direction: StreamState.Direction { .output }
+
+    var backend: (any StreamBackend)? {
+        if case .backend(let backend) = destination { backend } else { nil }
     }
 }

@@ -38,6 +38,13 @@ package final class Socket {
         setNoDelay()
     }
 
+    /// Owns a descriptor that `accept4` has set up, and asks nothing more of the kernel: TCP_NODELAY is set
+    /// with the other options, when the connection is opened.
+    init(accepted descriptor: Int32) {
+        self.descriptor = descriptor
+        flags = nil
+    }
+
     private init(family: Int32, for address: SocketAddress) throws(SocketError) {
         let kind = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
         flags = nil
@@ -156,6 +163,22 @@ extension Socket {
             case .bytes(let count): rest -= count
             case .failed(let code): throw SocketError(code: code, operation: .read, address: nil)
             }
+        }
+    }
+
+    /// The most that `discardArrived()` takes, in bytes.
+    static let discardLimit = 262_144
+
+    /// Throws away what has arrived. A socket that is closed with unread bytes resets the connection, and
+    /// the peer loses what it has not read: over TLS 1.3 a server's session tickets, which nobody asked for,
+    /// would take the client's last bytes with them.
+    func discardArrived() {
+        var piece = [UInt8](repeating: 0, count: 16_384)
+        var total = 0
+        while total < Self.discardLimit,
+            case .bytes(let count) = SocketCalls.receive(descriptor, &piece, piece.count), count > 0
+        {
+            total += count
         }
     }
 

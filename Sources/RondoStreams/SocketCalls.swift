@@ -33,6 +33,11 @@ enum SocketCalls {
         retrying { Glibc.send(descriptor, start, count, Int32(MSG_NOSIGNAL)) }
     }
 
+    static func send(_ descriptor: Int32, _ message: msghdr) -> Outcome {
+        var message = message
+        return retrying { sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) }
+    }
+
     @inline(__always)
     private static func retrying(_ call: () -> Int) -> Outcome {
         while true {

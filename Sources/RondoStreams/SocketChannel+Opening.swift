@@ -33,7 +33,6 @@ extension SocketChannel {
         asker = nil
         turns?.invalidate()
         turns = nil
-        places = []
     }
 
     private func release(_ connected: Connected, _ engine: TLSEngine?) {
@@ -41,6 +40,7 @@ extension SocketChannel {
         interest.remove(connected.source)
         connected.source.invalidate()
         engine?.detach()
+        if engine != nil { connected.socket.discardArrived() }
         dispose(connected.socket)
     }
 
@@ -69,12 +69,10 @@ extension SocketChannel {
         case .starting(let origin):
             start(origin)
         case .resolving:
-            let answer = answer.withLock { answer in
-                defer { answer = nil }
-                return answer
-            }
-            switch answer {
-            case .success(let addresses): connect(to: addresses)
+            switch answer?.take() {
+            case .success(let addresses):
+                answer = nil
+                connect(to: addresses)
             case .failure(let error): fail(.resolve(error))
             case nil: break
             }
@@ -119,12 +117,13 @@ extension SocketChannel {
         }
         let name = Self.withoutBrackets(host)
         if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
-        let way = Way(channel: self)
         let turns = turns
+        let answer = LookUpAnswer()
+        self.answer = answer
         phase = .resolving(
-            Resolver.shared.resolve(host: name, port: number) { answer in
+            configuration.resolver.resolve(host: name, port: number) { found in
                 // On the resolver's thread: left in the box, looked at on a loop.
-                way.channel?.answer.withLock { $0 = answer }
+                answer.put(found)
                 turns?.signalAndWakeUp()
             })
         handler?(.resolving(host: host))

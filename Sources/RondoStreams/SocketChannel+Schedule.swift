@@ -11,23 +11,18 @@ extension SocketChannel {
     /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = Place(loop: loop, mode: mode)
-        guard !places.contains(place), !isClosed else { return }
-        places.append(place)
-        if turns == nil {
-            let way = Way(channel: self)
-            let source = RunLoop.Source { way.enter { $0.turn() } }
-            source.label = label
-            turns = source
-        }
+        let turns = turns ?? ChannelTurns(Way(channel: self))
+        guard !turns.contains(place), !isClosed else { return }
+        self.turns = turns
+        turns.join(place)
         for source in sources { loop.add(source, forMode: mode) }
         for timer in delays + limits { loop.add(timer, forMode: mode) }
         // Opened before it had anywhere to start.
-        if case .starting = phase { turns?.signalAndWakeUp() }
+        if case .starting = phase { turns.signalAndWakeUp() }
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = Place(loop: loop, mode: mode)
-        places.removeAll { $0 == place }
+        turns?.leave(Place(loop: loop, mode: mode))
         for source in sources { loop.remove(source, forMode: mode) }
         for timer in delays + limits { loop.remove(timer, forMode: mode) }
     }
@@ -42,8 +37,10 @@ extension SocketChannel {
         turns?.signalAndWakeUp()
     }
 
+    var places: [Place] { turns?.places ?? [] }
+
     var sources: [RunLoop.Source] {
-        var sources = turns.map { [$0] } ?? []
+        var sources: [RunLoop.Source] = []
         if case .connecting(let connecting) = phase { sources += connecting.attempts.values.map(\.source) }
         if let connected { sources.append(connected.source) }
         if let asker { sources.append(asker) }

@@ -18,18 +18,60 @@ package final class SocketChannel {
         /// Whom the connection is to: what TLS asks for, and what errors name.
         package var host: String
         package var port: Int
-        /// Nil: nothing is secured, unless `secure(_:)` does it later.
-        package var tls: TLSSettings?
-        /// The way there, where it is not the direct one.
-        package var route: ChannelRoute?
         /// How long it may take from `open()` to the event `open`, in seconds; nil: as long as it takes.
         package var openingLimit: Double?
 
         package init(host: String, port: Int, tls: TLSSettings? = nil, route: ChannelRoute? = nil) {
             self.host = host
             self.port = port
-            self.tls = tls
-            self.route = route
+            if tls != nil || route != nil { rest = Rest(tls: tls, route: route) }
+        }
+
+        /// Nil: nothing is secured, unless `secure(_:)` does it later.
+        package var tls: TLSSettings? {
+            get { rest?.tls }
+            set { rest = Rest(tls: newValue, route: route, resolver: resolver) }
+        }
+
+        /// The way there, where it is not the direct one.
+        package var route: ChannelRoute? {
+            get { rest?.route }
+            set { rest = Rest(tls: tls, route: newValue, resolver: resolver) }
+        }
+
+        /// Who looks the host up.
+        package var resolver: Resolver {
+            get { rest?.resolver ?? .shared }
+            set { rest = Rest(tls: tls, route: route, resolver: newValue) }
+        }
+
+        /// What most connections have none of, and would be larger than all the rest.
+        private final class Rest: Sendable {
+            let tls: TLSSettings?
+            let route: ChannelRoute?
+            let resolver: Resolver
+
+            init(tls: TLSSettings?, route: ChannelRoute?, resolver: Resolver = .shared) {
+                self.tls = tls
+                self.route = route
+                self.resolver = resolver
+            }
+        }
+
+        private var rest: Rest?
+    }
+
+    /// From the resolver's thread to a loop's.
+    final class LookUpAnswer: Sendable {
+        private let answer = Mutex<Resolver.Answer?>(nil)
+
+        func put(_ found: Resolver.Answer) { answer.withLock { $0 = found } }
+
+        func take() -> Resolver.Answer? {
+            answer.withLock { answer in
+                defer { answer = nil }
+                return answer
+            }
         }
     }
 
@@ -74,9 +116,9 @@ package final class SocketChannel {
         case connecting(Connecting)
         /// Connected, for as long as the owner is told so.
         case standing(Connected)
-        case negotiating(Connected, Negotiating)
+        indirect case negotiating(Connected, Negotiating)
         /// To be secured in the next pass.
-        case upgrading(Connected, TLSSettings, received: [UInt8])
+        indirect case upgrading(Connected, TLSSettings, received: [UInt8])
         case securing(Connected, TLSEngine)
         case open(Connected, TLSEngine?)
         case closed
@@ -98,10 +140,7 @@ package final class SocketChannel {
         let source: RunLoop.Source
     }
 
-    struct Place: Equatable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-    }
+    typealias Place = StreamCore.Place
 
     /// A way to the channel for callbacks of run loops and of the resolver.
     ///
@@ -144,17 +183,17 @@ package final class SocketChannel {
     }
 
     var phase: Phase
-    var places: [Place] = []
     /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
     /// up; served for whatever comes from elsewhere than a descriptor.
-    var turns: RunLoop.Source?
+    var turns: ChannelTurns?
     /// Calls a handler of the settings, outside the gate.
     var asker: RunLoop.Source?
     /// For the next connection attempt.
     var delays: [Timer] = []
     /// For the end of `openingLimit`.
     var limits: [Timer] = []
-    let answer = Mutex<Resolver.Answer?>(nil)
+    /// What a look-up under way has found.
+    var answer: LookUpAnswer?
     /// The owner has been told that it is open.
     var hasOpened = false
     /// TLS may have to write before it can read on, and the reverse.

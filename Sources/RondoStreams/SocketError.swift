@@ -9,6 +9,8 @@ package struct SocketError: Error, Hashable, Sendable {
         case read
         case write
         case inspect = "look at a socket"
+        case listen
+        case accept = "accept a connection"
     }
 
     /// The value of `errno`, or of `SO_ERROR`.
@@ -33,7 +35,14 @@ package struct SocketError: Error, Hashable, Sendable {
 extension SocketError: CustomStringConvertible {
     /// "could not connect to 127.0.0.1:81: Connection refused (ECONNREFUSED)".
     package var description: String {
-        let target = address.map { operation == .connect ? " to \($0)" : " (\($0))" } ?? ""
+        let target =
+            address.map { address in
+                switch operation {
+                case .connect: " to \(address)"
+                case .listen, .accept: " on \(address)"
+                case .open, .read, .write, .inspect: " (\(address))"
+                }
+            } ?? ""
         return "could not \(operation.rawValue)\(target): \(Self.sentence(of: code))"
     }
 

@@ -22,7 +22,12 @@ extension StreamCore {
         case .atEnd where state.owed.isEmpty:
             return DeliveryObstacle(reason: .invalid, description: "it has met its end, and said so")
         default:
-            let obstacle = RunLoop.obstacle(places: schedule.map { ($0.loop, $0.mode) })
+            if queue != nil {
+                return DeliveryObstacle(
+                    reason: .nothingToDeliver,
+                    description: "it has a dispatch queue, which is told as soon as there is something")
+            }
+            let obstacle = RunLoop.obstacle(places: places.map { ($0.loop, $0.mode) })
             guard obstacle.reason == .nothingToDeliver, state.status == .opening else { return obstacle }
             return DeliveryObstacle(reason: .nothingToDeliver, description: "it is still being opened")
         }

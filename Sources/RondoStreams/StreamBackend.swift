@@ -6,16 +6,23 @@ internal import RondoCore
 protocol StreamBackend: AnyObject {
     func open(_ side: StreamState.Direction)
     func close(_ side: StreamState.Direction)
-    func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode)
-    func remove(from loop: RunLoop, forMode mode: RunLoop.Mode)
+    /// The stream's core has this place already.
+    func schedule(in place: StreamCore.Place)
+    /// The stream's core does not have this place any more.
+    func remove(from place: StreamCore.Place)
     func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject?
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool
 
     /// Reads at least one byte, however long that takes; 0 at the end, -1 on failure.
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int
+    /// Gives all bytes that are at hand in place, as read; they stay until the next call for the input. Nil
+    /// where there are none.
+    func lend() -> UnsafeMutableBufferPointer<UInt8>?
     /// Whether `read` would not wait.
     var hasBytesAvailable: Bool { get }
-    /// Writes at least one byte, however long that takes; -1 on failure.
+    /// Writes at least one byte of the pieces, of which there is one at least and none is empty, however long
+    /// that takes; -1 on failure.
+    func write(_ pieces: [UnsafeRawBufferPointer]) -> Int
     func write(_ bytes: UnsafeRawBufferPointer) -> Int
     /// Whether `write` would not wait.
     var hasSpaceAvailable: Bool { get }

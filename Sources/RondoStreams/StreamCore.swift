@@ -1,10 +1,12 @@
 // What every stream shares: its state, where it is scheduled, and how its delegate is told.
 //
-// A stream has one signalled source of its own, which is in the loops and modes that the client has scheduled
-// it in and nowhere else. Whatever makes a stream ready (a socket in some loop's pass, the other end of a
-// bound pair on another thread, a read) only changes the state and signals that source. The delegate is
-// called from it alone, and so in the right mode, on the right thread and never inside a call of the
-// client's, whatever the bytes came from. A signal is taken by one loop (rule ST-18).
+// A stream is in the loops and modes that the client has scheduled it in and nowhere else. Whatever makes it
+// ready (a socket in some loop's pass, the other end of a bound pair on another thread, a read) only changes
+// the state, and asks the couriers of those modes for a turn. The delegate is called in such a turn alone,
+// and so in the right mode, on the right thread and never inside a call of the client's, whatever the bytes
+// came from. Where a stream is in several places all are asked, and the first to come finds what is owed;
+// for the others nothing is left (rule ST-18). A stream with a dispatch queue has its turns there (rule
+// ST-21).
 //
 // Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked
 // again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
@@ -12,32 +14,46 @@
 internal import RondoCore
 internal import Synchronization
 
-final class StreamCore: Sendable {
+final class StreamCore: CourierClient {
     struct Place: Equatable, Sendable {
         let loop: RunLoop
         let mode: RunLoop.Mode
     }
 
-    /// The way from the source to the stream.
+    /// The way to the stream.
     ///
-    /// `@unchecked Sendable`: only followed in the source's turn, which `deliver` lets one thread at a time
-    /// into; by rule ST-20 that is the thread which uses the stream.
-    struct Way: @unchecked Sendable {
+    /// `@unchecked Sendable`: only followed in a turn, into which `beginDelivery` lets one thread at a time;
+    /// by rule ST-20 that is the thread which uses the stream.
+    private struct Way: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
 
     private struct Guarded {
         var state: StreamState
-        var places: [Place] = []
-        var source: RunLoop.Source?
+        var way = Way()
+        var schedule = StreamSchedule()
         /// The thread that calls the delegate just now, and how deep, because of nested runs.
         var deliverer: (thread: pthread_t, depth: Int)?
+
+        /// Whom to ask for a turn, if there is something to tell.
+        mutating func turnsToAskFor() -> StreamSchedule.Turns {
+            state.owed.isEmpty ? .none : schedule.turnsToAskFor()
+        }
     }
 
     private let guarded: Mutex<Guarded>
+    private let live = LiveObject(.stream)
 
     init(_ direction: StreamState.Direction) {
         guarded = Mutex(Guarded(state: StreamState(direction)))
+    }
+
+    deinit { guarded.withLock { $0.schedule.takeAll() }.leave() }
+
+    /// The stream whose delegate is told. To be called once, before anything else.
+    func attach(_ stream: Foundation.Stream) {
+        let way = Way(stream: stream)
+        guarded.withLock { $0.way = way }
     }
 
     // MARK: - State
@@ -45,104 +61,140 @@ final class StreamCore: Sendable {
     /// Changes the state and sees to it that what it owes then is delivered.
     @discardableResult
     func update<R>(_ body: (inout StreamState) -> R) -> R {
-        let (result, source) = guarded.withLock { guarded in
+        let (result, turns) = guarded.withLock { guarded in
             let result = body(&guarded.state)
-            return (result, guarded.state.owed.isEmpty ? nil : guarded.source)
+            return (result, guarded.turnsToAskFor())
         }
-        source?.signalAndWakeUp()
+        ask(for: turns)
         return result
     }
 
     func opened(isReady: Bool) {
-        let source = guarded.withLock { guarded in
-            guarded.state.opened(isScheduled: !guarded.places.isEmpty, isReady: isReady)
-            return guarded.state.owed.isEmpty ? nil : guarded.source
+        let turns = guarded.withLock { guarded in
+            guarded.state.opened(isScheduled: !guarded.schedule.isEmpty, isReady: isReady)
+            return guarded.turnsToAskFor()
         }
-        source?.signalAndWakeUp()
+        ask(for: turns)
     }
 
     var state: StreamState { guarded.withLock { $0.state } }
 
-    /// Where the client has scheduled the stream.
-    var schedule: [Place] { guarded.withLock { $0.places } }
+    private func ask(for turns: StreamSchedule.Turns) {
+        if case .queue(let queue) = turns { queue.async { [self] in turnHasComeOnQueue() } }
+        turns.ask(for: self)
+    }
 
     // MARK: - Schedule
 
-    /// False: it was there already, or the stream is closed.
-    func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode, _ way: Way) -> Bool {
-        let place = Place(loop: loop, mode: mode)
-        let source = guarded.withLock { guarded -> RunLoop.Source? in
-            guard !guarded.places.contains(place), guarded.state.status != .closed else { return nil }
-            guarded.places.append(place)
-            let source = guarded.source ?? RunLoop.Source { [weak self] in self?.turn(way) }
-            guarded.source = source
-            return source
+    /// Where the client has scheduled the stream.
+    var places: [Place] { guarded.withLock { $0.schedule.places } }
+
+    func isScheduled(in place: Place) -> Bool { guarded.withLock { $0.schedule.contains(place) } }
+
+    /// The queue that has the turns, where no loop has them.
+    var queue: DispatchQueue? { guarded.withLock { $0.schedule.queue } }
+
+    /// Takes the stream off its queue (rule ST-21).
+    ///
+    /// - Returns: False: it was there already, or the stream is closed.
+    func schedule(in place: Place) -> Bool {
+        guard guarded.withLock({ !$0.schedule.contains(place) && $0.state.status != .closed }) else {
+            return false
         }
-        guard let source else { return false }
-        loop.add(source, forMode: mode)
-        if !state.owed.isEmpty { source.signalAndWakeUp() }
+        let courier = StreamCourier.join(place.loop, place.mode)
+        let turns = guarded.withLock { guarded -> StreamSchedule.Turns? in
+            // Another thread may have been quicker.
+            guard !guarded.schedule.contains(place), guarded.state.status != .closed else { return nil }
+            guarded.schedule.insert(courier)
+            return guarded.turnsToAskFor()
+        }
+        guard let turns else {
+            courier.leave()
+            return false
+        }
+        ask(for: turns)
         return true
     }
 
     /// False: it was not there.
-    func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) -> Bool {
-        let place = Place(loop: loop, mode: mode)
-        let source = guarded.withLock { guarded -> RunLoop.Source? in
-            guard let index = guarded.places.firstIndex(of: place) else { return nil }
-            guarded.places.remove(at: index)
-            return guarded.source
-        }
-        guard let source else { return false }
-        loop.remove(source, forMode: mode)
+    func remove(from place: Place) -> Bool {
+        guard let courier = guarded.withLock({ $0.schedule.remove(place) }) else { return false }
+        courier.leave()
         return true
+    }
+
+    /// Takes the stream off all loops, and gives it to a queue or, with nil, off that too (rule ST-21).
+    ///
+    /// - Returns: False: the stream is closed.
+    func setQueue(_ queue: DispatchQueue?) -> Bool {
+        let (isChanged, left, turns) = guarded.withLock {
+            guarded -> (Bool, StreamSchedule.Left, StreamSchedule.Turns) in
+            guard guarded.state.status != .closed else { return (false, .init(), .none) }
+            // Without a queue there is nothing to take off: the loops stay.
+            guard queue != nil || guarded.schedule.queue != nil else { return (true, .init(), .none) }
+            let left = guarded.schedule.takeAll()
+            guarded.schedule.queue = queue
+            return (true, left, guarded.turnsToAskFor())
+        }
+        left.leave()
+        ask(for: turns)
+        return isChanged
     }
 
     /// The client closes: the stream leaves all loops and owes nothing any more (rule ST-5).
     ///
-    /// - Returns: Where it was scheduled, or nil if there was nothing to close.
-    func close() -> [Place]? {
-        let (places, source) = guarded.withLock { guarded -> ([Place]?, RunLoop.Source?) in
-            guard guarded.state.close() else { return (nil, nil) }
-            defer {
-                guarded.places = []
-                guarded.source = nil
-            }
-            return (guarded.places, guarded.source)
+    /// - Returns: False: there was nothing to close.
+    func close() -> Bool {
+        let left = guarded.withLock { guarded -> StreamSchedule.Left? in
+            guarded.state.close() ? guarded.schedule.takeAll() : nil
         }
-        source?.invalidate()
-        return places
+        left?.leave()
+        return left != nil
     }
 
     /// The stream is gone.
     func invalidate() {
-        let source = guarded.withLock { guarded in
-            defer { guarded.source = nil }
-            return guarded.source
-        }
-        source?.invalidate()
+        guarded.withLock { $0.schedule.takeAll() }.leave()
     }
 
     // MARK: - Delivery
 
-    private func turn(_ way: Way) {
+    func turnHasCome(by courier: StreamCourier) -> Bool {
+        // A courier that was left meanwhile has no turns to give.
+        guarded.withLock({ $0.schedule.turnHasCome(by: courier) }) && deliver()
+    }
+
+    private func turnHasComeOnQueue() {
+        let isStillThere = guarded.withLock { guarded in
+            guarded.schedule.turnHasComeOnQueue()
+            return guarded.schedule.queue != nil
+        }
+        if isStillThere { _ = deliver() }
+    }
+
+    /// - Returns: Whether the delegate was called.
+    private func deliver() -> Bool {
         // Kept for the turn: the handler may release it.
-        guard let stream = way.stream, beginDelivery() else { return }
+        guard let stream = guarded.withLock({ $0.way }).stream, beginDelivery() else { return false }
         defer { endDelivery() }
-        let batch = state.owed
-        let places = guarded.withLock { $0.places }
+        var hasTold = false
+        let (batch, version) = guarded.withLock { ($0.state.owed, $0.schedule.version) }
         // Rule ST-11: in ascending order of their bits.
-        for event in [
-            .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
-        ]
-            as [Foundation.Stream.Event] where batch.contains(event)
-        {
+        for event in Self.ascending where batch.contains(event) {
             let isDue = guarded.withLock { guarded in
                 // A handler that has changed the schedule is followed before the next event, not after it.
-                guarded.places == places && guarded.state.take(event)
+                guarded.schedule.version == version && guarded.state.take(event)
             }
-            if isDue { stream.delegate?.stream(stream, handle: event) }
+            guard isDue else { continue }
+            hasTold = true
+            stream.delegate?.stream(stream, handle: event)
         }
+        return hasTold
     }
+
+    private static let ascending: [Foundation.Stream.Event] = [
+        .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
+    ]
 
     /// False: another thread is calling the delegate; it looks again when it is done.
     private func beginDelivery() -> Bool {
@@ -156,11 +208,11 @@ final class StreamCore: Sendable {
     }
 
     private func endDelivery() {
-        let source = guarded.withLock { guarded -> RunLoop.Source? in
+        let turns = guarded.withLock { guarded in
             let depth = (guarded.deliverer?.depth ?? 1) - 1
             guarded.deliverer = depth == 0 ? nil : guarded.deliverer.map { ($0.thread, depth) }
-            return guarded.state.owed.isEmpty ? nil : guarded.source
+            return guarded.turnsToAskFor()
         }
-        source?.signalAndWakeUp()
+        ask(for: turns)
     }
 }

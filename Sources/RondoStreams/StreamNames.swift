@@ -11,6 +11,26 @@ extension Foundation.Stream.PropertyKey {
     /// The port of a socket stream, an NSNumber. Apple's `kCFStreamPropertySocketRemotePortNumber`.
     public static let socketRemotePortNumberKey = Self(rawValue: "kCFStreamPropertySocketRemotePortNumber")
 
+    /// The descriptor of an open socket stream: the bytes of an Int32 in an NSData. It stays the stream's.
+    /// Apple's `kCFStreamPropertySocketNativeHandle`; read only.
+    public static let socketNativeHandleKey = Self(rawValue: "kCFStreamPropertySocketNativeHandle")
+
+    /// Whether closing the streams closes their socket, a Bool as NSNumber: false for a socket that was
+    /// handed in, true for all others (rule ST-40). Apple's `kCFStreamPropertyShouldCloseNativeSocket`.
+    public static let shouldCloseNativeSocketKey = Self(
+        rawValue: "kCFStreamPropertyShouldCloseNativeSocket")
+
+    /// How the socket behaves, a `SocketOptions`; settable at any time, but for the time to connect.
+    public static let socketOptionsKey = Self(rawValue: "RondoStreamPropertySocketOptions")
+
+    /// The proxy on the way to the host, a `StreamProxy`; settable until the first stream of the pair is
+    /// opened. The same as `.socksProxyConfigurationKey`, which has a dictionary and SOCKS alone.
+    public static let proxyKey = Self(rawValue: "RondoStreamPropertyProxy")
+
+    /// What an HTTP proxy has answered that did not let the connection through: the head of its response, in
+    /// an NSData. Read only.
+    public static let proxyResponseKey = Self(rawValue: "kCFStreamPropertyCONNECTResponse")
+
     /// How a socket stream is secured, a `TLSSettings`. Set before the streams are opened it secures the
     /// connection from the start, set later from that point on (STARTTLS, rule ST-42); a connection that is
     /// secured stays so.

@@ -4,8 +4,8 @@ extension Foundation.Stream {
     /// Makes the two streams of a TCP connection to a host; nothing is looked up or connected until one of
     /// them is opened (rule ST-37).
     ///
-    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` was set on either before
-    /// that.
+    /// The connection is secured if `.socketSecurityLevelKey` or `.tlsSettingsKey` was set on either, and
+    /// goes by a proxy if `.proxyKey` or `.socksProxyConfigurationKey` was.
     /// - Parameters:
     ///   - inputStream: Where the input stream is put; nil if it is not wanted.
     ///   - outputStream: The same of the output stream.
@@ -13,10 +13,39 @@ extension Foundation.Stream {
         withName hostname: String, port: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
     ) {
-        let (input, output) = (StreamCore(.input), StreamCore(.output))
-        let pair = SocketPair(host: hostname, port: port, input: input, output: output)
-        inputStream?.pointee = InputStream(input, backend: pair)
-        outputStream?.pointee = OutputStream(output, backend: pair)
+        getStreams(.host(hostname, port: port), inputStream, outputStream)
+    }
+
+    /// Makes the two streams of a connection to a Unix-domain socket; nothing is connected until one of them
+    /// is opened.
+    ///
+    /// - Parameter path: Where the socket stands in the file system, at most 107 bytes; a path that begins
+    ///   with a NUL is a name in Linux's abstract space. A path that cannot be is an error of the opening.
+    public class func getStreamsToUnixSocket(
+        atPath path: String, inputStream: UnsafeMutablePointer<InputStream?>?,
+        outputStream: UnsafeMutablePointer<OutputStream?>?
+    ) {
+        getStreams(.address(.unix(path: path)), inputStream, outputStream)
+    }
+
+    /// Makes the two streams of a socket that is connected already, TCP or Unix.
+    ///
+    /// The descriptor is set non-blocking while the streams are open, and is the caller's again when both are
+    /// closed, unless `.shouldCloseNativeSocketKey` says that it is to be closed with them (rule ST-40).
+    public class func getStreams(
+        onSocket descriptor: Int32, inputStream: UnsafeMutablePointer<InputStream?>?,
+        outputStream: UnsafeMutablePointer<OutputStream?>?
+    ) {
+        getStreams(.descriptor(descriptor), inputStream, outputStream)
+    }
+
+    private class func getStreams(
+        _ target: SocketPair.Target, _ inputStream: UnsafeMutablePointer<InputStream?>?,
+        _ outputStream: UnsafeMutablePointer<OutputStream?>?
+    ) {
+        let pair = SocketPair(target)
+        inputStream?.pointee = InputStream(pair.input, backend: pair)
+        outputStream?.pointee = OutputStream(pair.output, backend: pair)
     }
 
     /// Makes two streams of which one gives what is written to the other.

@@ -1,0 +1,70 @@
+internal import RondoCore
+
+/// What `InputStream` and `OutputStream` have in common, and cannot inherit from one class, since each has
+/// one of Foundation's above it.
+protocol DrivenStream: Foundation.Stream {
+    var core: StreamCore { get }
+    /// Nil: Foundation's own file or memory, which never makes anybody wait.
+    var backend: (any StreamBackend)? { get }
+    var direction: StreamState.Direction { get }
+}
+
+extension DrivenStream {
+    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        let hadQueue = core.queue != nil
+        let place = StreamCore.Place(loop: loop, mode: mode)
+        guard core.schedule(in: place) else { return }
+        backend?.schedule(in: place)
+        if hadQueue { backend?.remove(from: .loader) }
+    }
+
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        let place = StreamCore.Place(loop: loop, mode: mode)
+        if core.remove(from: place) { backend?.remove(from: place) }
+    }
+
+    /// What a socket needs is then done on the loader's thread, and the queue has the events.
+    func enter(_ queue: DispatchQueue?) {
+        let (places, hadQueue) = (core.places, core.queue != nil)
+        guard core.setQueue(queue) else { return }
+        if queue != nil {
+            backend?.schedule(in: .loader)
+            for place in places { backend?.remove(from: place) }
+        } else if hadQueue {
+            backend?.remove(from: .loader)
+        }
+    }
+
+    /// - Returns: Whether there was something to close: the caller closes Foundation's own, where it is that.
+    func leaveAndClose() -> Bool {
+        let places = core.places + (core.queue == nil ? [] : [.loader])
+        guard core.close() else { return false }
+        for place in places { backend?.remove(from: place) }
+        backend?.close(direction)
+        return true
+    }
+
+    /// The stream is gone.
+    func letGo() {
+        core.invalidate()
+        backend?.close(direction)
+    }
+
+    /// Takes over what has become of Foundation's stream.
+    func follow(_ status: Foundation.Stream.Status, _ error: @autoclosure () -> (any Error)?) {
+        // Foundation's own traps on Linux when it is asked for an error that is not there.
+        let error = status == .error ? error() as NSError? ?? .unexplained : nil
+        core.update { state in
+            switch status {
+            case .atEnd: state.ended()
+            case .error: state.failed(error ?? .unexplained)
+            default: state.used(isReady: true)
+            }
+        }
+    }
+}
+
+extension StreamCore.Place {
+    /// Where the sockets of streams with a dispatch queue are driven.
+    static var loader: StreamCore.Place { .init(loop: .loader, mode: .default) }
+}

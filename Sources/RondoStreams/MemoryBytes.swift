@@ -1,0 +1,29 @@
+internal import RondoCore
+
+/// The bytes of a memory input stream, and how far they are read.
+final class MemoryBytes {
+    // NSData and not Data: its bytes stay where they are, and so can be lent.
+    private let data: NSData
+    private var offset = 0
+
+    init(_ data: Data) { self.data = data as NSData }
+
+    var rest: Int { data.length - offset }
+
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(rest, buffer.count)
+        guard count > 0 else { return 0 }
+        buffer.copyMemory(from: UnsafeRawBufferPointer(start: data.bytes + offset, count: count))
+        offset += count
+        return count
+    }
+
+    /// All the rest, as read; nil if nothing is left.
+    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+        guard rest > 0 else { return nil }
+        // Mutable in type alone, as Apple's method has it: the caller reads.
+        let start = UnsafeMutableRawPointer(mutating: data.bytes + offset).assumingMemoryBound(to: UInt8.self)
+        defer { offset = data.length }
+        return UnsafeMutableBufferPointer(start: start, count: rest)
+    }
+}

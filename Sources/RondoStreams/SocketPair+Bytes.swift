@@ -1,0 +1,123 @@
+internal import RondoCore
+
+// Reading and writing, one attempt each; `+Waiting` makes as many as it takes.
+extension SocketPair {
+    // MARK: - Reading
+
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        wait { take(buffer) }
+    }
+
+    /// One attempt to read; nil: wait.
+    private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        lent = nil
+        switch input.state.status {
+        case .open: break
+        case .opening: return nil
+        case .atEnd: return 0
+        default: return -1
+        }
+        var count = ahead?.take(buffer) ?? 0
+        if ahead?.isEmpty ?? false { ahead = nil }
+        // A read-ahead that was not full has emptied the socket.
+        if count == 0 || count == ReadAhead.capacity {
+            count += receive(UnsafeMutableRawBufferPointer(rebasing: buffer.dropFirst(count)))
+        }
+        settleInput()
+        switch inputEnding {
+        case .end where count == 0: return 0
+        case .failed where count == 0: return -1
+        default: break
+        }
+        return wasUsed(count) ? count : nil
+    }
+
+    /// What lies in the read-ahead, which is looked for first.
+    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+        lock.withLock { _ in
+            lent = nil
+            if ahead == nil { lookAhead() }
+            guard let found = ahead else { return nil }
+            lent = found
+            ahead = nil
+            let bytes = found.lend()
+            settleInput()
+            _ = wasUsed(bytes.count)
+            return bytes
+        }
+    }
+
+    private func wasUsed(_ count: Int) -> Bool {
+        if let channel, channel.isOpen { channel.wantsRead = ahead == nil && inputEnding == nil }
+        guard count > 0 else { return false }
+        input.update { $0.used(isReady: ahead != nil) }
+        return true
+    }
+
+    /// Reads from the channel and remembers how it ended.
+    private func receive(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard !buffer.isEmpty, inputEnding == nil, let channel, channel.isOpen else { return 0 }
+        do throws(ChannelError) {
+            switch try channel.read(into: buffer) {
+            case .bytes(let count): return count
+            case .wouldBlock: return 0
+            // A connection lost while something was written looks like an orderly end afterwards.
+            case .end: inputEnding = outputFailure.map { .failed($0) } ?? .end
+            case .truncated: breakDown(.truncated(host: remoteHost))
+            }
+        } catch {
+            breakDown(error.streamError)
+        }
+        return 0
+    }
+
+    func lookAhead() {
+        let found = ReadAhead()
+        found.fill { receive($0) }
+        if !found.isEmpty {
+            ahead = found
+            input.update { $0.setReady(true) }
+        }
+        settleInput()
+    }
+
+    var hasBytesAvailable: Bool {
+        lock.withLock { _ in
+            lent = nil
+            if ahead == nil { lookAhead() }
+            return ahead != nil
+        }
+    }
+
+    // MARK: - Writing
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+        wait { give(bytes.count) { channel throws(ChannelError) in try channel.write(bytes) } }
+    }
+
+    func write(_ pieces: [UnsafeRawBufferPointer]) -> Int {
+        let total = pieces.reduce(0) { $0 + $1.count }
+        return wait { give(total) { channel throws(ChannelError) in try channel.write(gathering: pieces) } }
+    }
+
+    /// One attempt to write; nil: wait.
+    private func give(_ total: Int, _ write: (SocketChannel) throws(ChannelError) -> Int) -> Int? {
+        guard outputFailure == nil, output.state.mayTransfer else { return -1 }
+        guard let channel, channel.isOpen else { return nil }
+        do throws(ChannelError) {
+            let count = try write(channel)
+            output.update { $0.used(isReady: count == total) }
+            if count < total { channel.wantsWrite = true }
+            return count > 0 ? count : nil
+        } catch {
+            // What the peer has sent before is still read; then the input fails, too.
+            let error = error.streamError
+            outputFailure = error
+            output.update { $0.failed(error) }
+            channel.wantsWrite = false
+            return -1
+        }
+    }
+
+    var hasSpaceAvailable: Bool { output.state.isReady }
+}

@@ -1,0 +1,47 @@
+internal import RondoCore
+
+// A read or write that must wait runs the thread's loop in a private mode that holds nothing but the channel
+// (rules ST-24, ST-25). The channel may be served by another thread's loop meanwhile: a source of the
+// waiter's own tells it that something has changed.
+extension SocketPair {
+    /// The mode that a waiting thread runs its loop in.
+    static let waitingMode = RunLoop.Mode("RondoStreamWaiting")
+
+    /// Makes attempts until one answers, and runs the thread's loop in the waiting mode between them.
+    func wait(_ attempt: () -> Int?) -> Int {
+        if let result = lock.withLock({ _ in attempt() }) { return result }
+        let loop = RunLoop.currentLoop()
+        let waiter = RunLoop.Source {}
+        loop.add(waiter, forMode: Self.waitingMode)
+        lock.withLock { _ in waiters.append(waiter) }
+        var wasStopped = false
+        defer {
+            lock.withLock { _ in waiters.removeAll { $0 === waiter } }
+            waiter.invalidate()
+            // Whoever stopped the loop meant what runs outside of this.
+            if wasStopped { loop.stop() }
+        }
+        while true {
+            let result = lock.withLock { _ in
+                let result = attempt()
+                if result == nil { channel.map { waitIn(loop, $0) } }
+                return result
+            }
+            if let result { return result }
+            switch loop.run(in: Self.waitingMode, for: .infinity, returnAfterSourceHandled: true) {
+            case .handledSource, .timedOut: break
+            case .stopped: wasStopped = true
+            // The mode holds the waiter and is run, unless the thread itself is ending.
+            case .finished: return -1
+            }
+        }
+    }
+
+    private func waitIn(_ loop: RunLoop, _ channel: SocketChannel) {
+        guard !waitingLoops.contains(loop) else { return }
+        waitingLoops.append(loop)
+        channel.schedule(in: loop, forMode: Self.waitingMode)
+        // What it had to do before it was in any loop, to begin with opening, it does now.
+        channel.resumeInterest()
+    }
+}

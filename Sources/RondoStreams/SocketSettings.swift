@@ -1,0 +1,28 @@
+internal import RondoCore
+
+/// What a client has set on the streams of a connection (rule ST-39).
+///
+/// Nearly all connections have the same settings, so they share them: a change makes a new object.
+final class SocketSettings: Sendable {
+    struct Value: Sendable {
+        var tls: TLSSettings?
+        var proxy: StreamProxy?
+        var options = SocketOptions()
+        /// Nil: as the kind of connection has it.
+        var closesDescriptor: Bool?
+        /// What a proxy has said that did not let the connection through.
+        var proxyResponse: [UInt8] = []
+    }
+
+    static let standard = SocketSettings(Value())
+
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+
+    func changed(_ change: (inout Value) -> Void) -> SocketSettings {
+        var value = value
+        change(&value)
+        return SocketSettings(value)
+    }
+}

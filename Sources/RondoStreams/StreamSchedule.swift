@@ -1,0 +1,127 @@
+internal import RondoCore
+
+/// Where a stream is told of its events: modes of loops, or a dispatch queue; and where it waits for a turn.
+///
+/// A value; nearly every stream is in one mode of one loop, so that place needs no array.
+struct StreamSchedule {
+    private struct Entry {
+        let courier: StreamCourier
+        /// A turn was asked for and has not come.
+        var isWaiting = false
+
+        func isAt(_ place: StreamCore.Place) -> Bool {
+            courier.loop === place.loop && courier.mode == place.mode
+        }
+    }
+
+    /// Whom to ask for turns.
+    enum Turns {
+        case none
+        case courier(StreamCourier)
+        case couriers([StreamCourier])
+        case queue(DispatchQueue)
+
+        /// To be called without a lock. A queue is the stream's own affair.
+        func ask(for client: any CourierClient) {
+            switch self {
+            case .none, .queue: break
+            case .courier(let courier): courier.post(client)
+            case .couriers(let couriers): for courier in couriers { courier.post(client) }
+            }
+        }
+    }
+
+    /// Couriers that were left by the schedule, and have to be told so without a lock.
+    struct Left {
+        fileprivate var first: StreamCourier?
+        fileprivate var others: [StreamCourier] = []
+
+        func leave() {
+            first?.leave()
+            for courier in others { courier.leave() }
+        }
+    }
+
+    private var first: Entry?
+    private var others: [Entry] = []
+    private var isWaitingOnQueue = false
+    /// Changes with the schedule.
+    private(set) var version: UInt32 = 0
+    /// Set when there are no places.
+    var queue: DispatchQueue? {
+        didSet {
+            isWaitingOnQueue = false
+            version &+= 1
+        }
+    }
+
+    var isEmpty: Bool { first == nil && queue == nil }
+
+    var places: [StreamCore.Place] {
+        entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
+    }
+
+    private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
+
+    func contains(_ place: StreamCore.Place) -> Bool {
+        first?.isAt(place) ?? false || others.contains { $0.isAt(place) }
+    }
+
+    mutating func insert(_ courier: StreamCourier) {
+        queue = nil
+        if first == nil { first = Entry(courier: courier) } else { others.append(Entry(courier: courier)) }
+    }
+
+    /// - Returns: The courier to be left; nil: there was no such place.
+    mutating func remove(_ place: StreamCore.Place) -> StreamCourier? {
+        if let entry = first, entry.isAt(place) {
+            first = others.popLast()
+            version &+= 1
+            return entry.courier
+        }
+        guard let index = others.firstIndex(where: { $0.isAt(place) }) else { return nil }
+        version &+= 1
+        return others.remove(at: index).courier
+    }
+
+    mutating func takeAll() -> Left {
+        defer {
+            first = nil
+            others = []
+            queue = nil
+        }
+        return Left(first: first?.courier, others: others.map(\.courier))
+    }
+
+    // MARK: Turns
+
+    /// Everybody who has not been asked yet.
+    mutating func turnsToAskFor() -> Turns {
+        if let queue {
+            defer { isWaitingOnQueue = true }
+            return isWaitingOnQueue ? .none : .queue(queue)
+        }
+        guard !others.isEmpty else {
+            guard let entry = first, !entry.isWaiting else { return .none }
+            first?.isWaiting = true
+            return .courier(entry.courier)
+        }
+        let asked = entries.filter { !$0.isWaiting }.map(\.courier)
+        first?.isWaiting = true
+        for index in others.indices { others[index].isWaiting = true }
+        return asked.isEmpty ? .none : .couriers(asked)
+    }
+
+    /// - Returns: False: the courier's place is not in the schedule.
+    mutating func turnHasCome(by courier: StreamCourier) -> Bool {
+        if first?.courier === courier {
+            first?.isWaiting = false
+            return true
+        }
+        guard let index = others.firstIndex(where: { $0.courier === courier }) else { return false }
+        others[index].isWaiting = false
+        return true
+    }
+
+    mutating func turnHasComeOnQueue() { isWaitingOnQueue = false }
+}
