@@ -1,0 +1,271 @@
+// Accepts connections on a run loop and hands out stream pairs.
+//
+// A descriptor source in the listener's modes accepts, a few connections a turn so that other sources have
+// theirs, and hands each to the program there. When descriptors run out, the connection stays in the kernel's
+// queue and the descriptor would be ready again at once, for ever: so the source watches nothing for a while
+// (`pauseSeconds`), and a timer in the same modes makes it look again.
+//
+// Threads: the listener belongs to the thread of its loop, as streams do; nothing is locked.
+
+public import RondoCore
+
+/// Accepts TCP or Unix-domain connections on a run loop, in the modes it is scheduled in, and makes a pair of
+/// streams of each.
+///
+/// It listens from its `init` on: peers can connect, and wait in the kernel's queue until the loop runs in a
+/// scheduled mode. Each connection is handed to `onConnection`; its streams are neither opened nor scheduled.
+/// (Apple has no such class in public; `NetService` hands out its connections in the same way.)
+///
+/// For connections on several threads, make several listeners on one port (`Configuration.sharesPort`), one
+/// for each thread's loop.
+/// - Note: Not Sendable. It is used on the thread of its loop only.
+public final class StreamListener {
+    public struct Configuration: Sendable {
+        /// Connections that the kernel holds until they are accepted; no more than its own limit
+        /// (`net.core.somaxconn`, mostly 4,096). What comes beyond waits, or is refused, at the peer.
+        public var backlog = 4_096
+        /// Whether a port may be taken whose former connections are not quite over (`SO_REUSEADDR`).
+        public var reusesAddress = true
+        /// Whether other listeners of this user may have the same port, if they say so as well; the kernel
+        /// spreads connections over them (`SO_REUSEPORT`).
+        public var sharesPort = false
+        /// Whether a listener on an IPv6 address accepts IPv4 as well, where the address is "::".
+        public var acceptsIPv4 = true
+        /// Whether the file of a Unix socket behind which nobody listens any more is replaced. One in use,
+        /// and a file that is no socket, is never touched.
+        public var replacesStaleSocket = true
+        /// The permissions of a Unix socket's file, such as 0o600; nil: what the process's mask leaves.
+        public var permissions: UInt32?
+        /// What connections are secured with, this side being the server; nil: nothing.
+        public var tls: TLSSettings?
+        /// How the sockets of connections behave. The time to connect is that of TLS's handshake.
+        public var socketOptions = SocketOptions()
+
+        public init() {}
+    }
+
+    /// A connection that was accepted.
+    public struct Connection {
+        public let input: InputStream
+        public let output: OutputStream
+        /// The peer's address, such as "192.0.2.7"; empty for a Unix socket's, which has no name as a rule.
+        public let remoteHost: String
+        /// The peer's port; 0 for a Unix socket.
+        public let remotePort: Int
+    }
+
+    /// Seconds for which nothing is accepted after descriptors or memory have run out.
+    public static let pauseSeconds: TimeInterval = 0.1
+    /// Connections that are accepted in one turn at most; the others have the next.
+    public static let connectionsPerTurn = 16
+
+    /// Called for each connection, on the loop's thread, in a scheduled mode. A connection whose streams are
+    /// dropped is closed. Where nobody is called, connections are closed as they come.
+    public var onConnection: ((sending Connection) -> Void)?
+    /// Called when accepting pauses because descriptors or memory have run out, and when the listener has
+    /// failed and closed itself: look at `isListening`. On the loop's thread.
+    public var onTrouble: ((any Error) -> Void)?
+
+    private let configuration: Configuration
+    private let socket: ListeningSocket
+    private let settings: SocketSettings
+    private var source: RunLoop.Source?
+    private var pause: Timer?
+    private var loop: RunLoop?
+    private var modes: [RunLoop.Mode] = []
+
+    // MARK: - Making
+
+    /// Listens on a TCP port.
+    ///
+    /// - Parameters:
+    ///   - port: 0 to 65,535; 0 takes a free one, which the property `port` names.
+    ///   - host: The address of this machine to listen on, in numbers ("127.0.0.1", "::1") or "localhost",
+    ///     which stands for 127.0.0.1. Nil: all addresses, of IPv6 and, unless the configuration says no, of
+    ///     IPv4.
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE`, `EACCES`,
+    ///   `EADDRNOTAVAIL` and so on; `EINVAL` for what is no port or no address.
+    public convenience init(
+        port: Int, host: String? = nil, configuration: Configuration = Configuration()
+    ) throws {
+        guard let number = UInt16(exactly: port) else {
+            throw Self.error(EINVAL, "\(port) is no port; ports are numbers from 0 to 65535")
+        }
+        let addresses: [SocketAddress]
+        switch host {
+        // A machine may be without IPv6.
+        case nil: addresses = [.ipv6(high: 0, low: 0, port: number, scope: 0), .ipv4(0, port: number)]
+        case "localhost": addresses = [.loopback(port: number)]
+        case let host?:
+            let name = SocketChannel.withoutBrackets(host)
+            guard let address = Resolver.numeric(host: name, port: number) else {
+                throw Self.error(
+                    EINVAL,
+                    "“\(host)” is no address to listen on: give one in numbers, or “localhost”")
+            }
+            addresses = [address]
+        }
+        try self.init(on: addresses, configuration)
+    }
+
+    /// Listens on a Unix-domain socket, whose file it makes, and removes when it is closed.
+    ///
+    /// - Parameter path: At most 107 bytes; one that begins with a NUL is a name in Linux's abstract space,
+    ///   and makes no file.
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where somebody listens
+    ///   there or a file is in the way, `ENOENT`, `EACCES`, `ENAMETOOLONG` and so on.
+    public convenience init(unixPath path: String, configuration: Configuration = Configuration()) throws {
+        try self.init(on: [.unix(path: path)], configuration)
+    }
+
+    /// On the first address of a family that this machine has.
+    private init(on addresses: [SocketAddress], _ configuration: Configuration) throws {
+        self.configuration = configuration
+        settings =
+            SocketSettings.standard.changed {
+                $0.tls = configuration.tls
+                $0.options = configuration.socketOptions
+            }
+        var found: ListeningSocket?
+        for (index, address) in addresses.enumerated() where found == nil {
+            do throws(SocketError) {
+                found = try ListeningSocket(address, configuration)
+            } catch {
+                let isMissing = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
+                guard isMissing, index < addresses.count - 1 else {
+                    throw Self.error(error.code, error.description)
+                }
+            }
+        }
+        guard let found else { throw Self.error(EINVAL, "there is no address to listen on") }
+        socket = found
+        makeSource()
+    }
+
+    private static func error(_ code: Int32, _ description: String) -> any Error {
+        NSError.posix(code, description)
+    }
+
+    private func makeSource() {
+        let way = Way(listener: self)
+        let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: .read) { _, _ in
+            way.listener?.accept()
+        }
+        source.label = "listener on \(socket.address)"
+        self.source = source
+    }
+
+    /// From callbacks of the loop to the listener.
+    ///
+    /// `@unchecked Sendable`: followed on the loop's thread only, which is where the listener is used.
+    private struct Way: @unchecked Sendable {
+        weak var listener: StreamListener?
+    }
+
+    deinit { close() }
+
+    // MARK: - What it is
+
+    /// The port that it listens on; 0 for a Unix socket.
+    public var port: Int { Int(socket.address.port ?? 0) }
+
+    /// Where it listens: "127.0.0.1:8080", "[::]:8080", "unix:/run/app.sock".
+    public var address: String { socket.address.description }
+
+    /// False once it was closed, or has failed.
+    public var isListening: Bool { socket.descriptor >= 0 }
+
+    /// Whether it waits for descriptors or memory to become free.
+    public var isPaused: Bool { pause != nil }
+
+    // MARK: - Schedule
+
+    /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; also in several modes, or
+    /// `.common`. All have to be modes of one loop: another one traps.
+    public func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        guard let source else { return }
+        precondition(
+            loop == nil || loop === aRunLoop,
+            "A StreamListener accepts on one run loop. For connections on several threads make several "
+                + "listeners whose configuration says sharesPort.")
+        guard !modes.contains(mode) else { return }
+        loop = aRunLoop
+        modes.append(mode)
+        aRunLoop.add(source, forMode: mode)
+        if let pause { aRunLoop.add(pause, forMode: mode) }
+    }
+
+    /// Takes back what `schedule(in:forMode:)` said: peers wait meanwhile.
+    public func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        guard let source, let index = modes.firstIndex(of: mode), loop === aRunLoop else { return }
+        modes.remove(at: index)
+        aRunLoop.remove(source, forMode: mode)
+        if let pause { aRunLoop.remove(pause, forMode: mode) }
+        if modes.isEmpty { loop = nil }
+    }
+
+    /// Ends listening: peers are refused from now on, those that wait to be accepted are cut off, and a Unix
+    /// socket's file is removed. Connections that were handed out stay.
+    public func close() {
+        pause?.invalidate()
+        pause = nil
+        // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
+        source?.invalidate()
+        source = nil
+        loop = nil
+        modes = []
+        socket.close()
+    }
+
+    // MARK: - Accepting
+
+    private func accept() {
+        // A callback may close the listener, or release it.
+        for _ in 0..<Self.connectionsPerTurn where isListening {
+            switch socket.accept() {
+            case .connection(let accepted): hand(accepted)
+            case .none: return
+            case .lost: break
+            case .exhausted(let code): return startPause(code)
+            case .failed(let code):
+                let error = Self.error(
+                    code, SocketError(code: code, operation: .accept, address: socket.address).description)
+                close()
+                onTrouble?(error)
+                return
+            }
+        }
+    }
+
+    private func hand(_ accepted: Socket) {
+        guard let onConnection else { return }
+        let address = accepted.peerAddress
+        let pair = SocketPair(.socket(accepted))
+        pair.settings = settings
+        onConnection(
+            Connection(
+                input: InputStream(pair.input, backend: pair),
+                output: OutputStream(pair.output, backend: pair),
+                remoteHost: address.map { $0.port == nil ? "" : $0.host } ?? "",
+                remotePort: Int(address?.port ?? 0)))
+    }
+
+    private func startPause(_ code: Int32) {
+        source?.interest = []
+        let way = Way(listener: self)
+        let timer = Timer(timeInterval: Self.pauseSeconds, repeats: false) { _ in way.listener?.endPause() }
+        pause = timer
+        for mode in modes { loop?.add(timer, forMode: mode) }
+        onTrouble?(
+            Self.error(code, SocketError(code: code, operation: .accept, address: socket.address).description)
+        )
+    }
+
+    private func endPause() {
+        pause = nil
+        source?.interest = .read
+    }
+}
+
+@available(*, unavailable)
+extension StreamListener: Sendable {}
