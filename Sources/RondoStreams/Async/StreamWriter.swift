@@ -1,0 +1,174 @@
+public import RondoCore
+internal import Synchronization
+
+/// Writes to an output stream from tasks; each write waits until the stream has taken all of it.
+///
+/// The stream is driven by a run loop in one mode, like every stream: while the loop does not run in that
+/// mode, nothing is written. A write returns when the stream has taken its bytes: the kernel's buffer, or
+/// that of a bound pair, has them then. So a task that writes in a loop goes as fast as the peer reads.
+///
+/// ```swift
+/// let writer = StreamWriter(output, in: thread.runLoop, forMode: .default)
+/// try await writer.write(Array("hello\n".utf8))
+/// await writer.close()
+/// ```
+public final class StreamWriter: Sendable {
+    private typealias Waiter = CheckedContinuation<Void, any Error>
+
+    private struct Job {
+        let id: UInt64
+        var bytes: ArraySlice<UInt8>
+        /// Closes the stream.
+        let isLast: Bool
+        let continuation: Waiter
+    }
+
+    private struct State {
+        var jobs: [Job] = []
+        var nextID: UInt64 = 0
+        var driver: StreamDriver<OutputStream>?
+    }
+
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - stream: Opened already or not; its delegate and schedule are the writer's from now on.
+    ///   - mode: `.common` stands for every common mode.
+    public init(_ stream: sending OutputStream, in loop: RunLoop, forMode mode: RunLoop.Mode = .default) {
+        let driver = StreamDriver(
+            stream, loop, mode, serve: { [weak self] in self?.serve($0) },
+            abandon: { [weak self] in self?.failAll(NSError.loopHasEnded) })
+        state.withLock { $0.driver = driver }
+    }
+
+    /// Writes all of `bytes`, behind what was given before, and returns when the stream has taken them.
+    ///
+    /// A task that is cancelled while it waits stops waiting; a part may have been written then, so that
+    /// whatever is said next would not be understood: close.
+    /// - Throws: The stream's error; `CancellationError`; `ENOSPC` in `NSPOSIXErrorDomain` where a fixed
+    ///   buffer is full; `ESRCH` if the thread of the loop has ended.
+    public func write(_ bytes: [UInt8]) async throws { try await add(bytes[...], isLast: false) }
+
+    /// Writes a part of an array, in the same way.
+    public func write(_ bytes: ArraySlice<UInt8>) async throws { try await add(bytes, isLast: false) }
+
+    /// Writes data, in the same way.
+    public func write(_ data: Data) async throws { try await add(Array(data)[...], isLast: false) }
+
+    /// Closes the stream when what was given before is written; a peer that is still read learns that no more
+    /// will come. Also done when the writer is dropped.
+    public func close() async {
+        // A stream that has failed is closed all the same.
+        try? await add([], isLast: true)
+    }
+
+    private func add(_ bytes: ArraySlice<UInt8>, isLast: Bool) async throws {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let driver = state.withLock { state in
+                    state.jobs.append(Job(id: id, bytes: bytes, isLast: isLast, continuation: continuation))
+                    return state.driver
+                }
+                if Task.isCancelled { cancel(id) }
+                driver?.wake()
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    private func cancel(_ id: UInt64) {
+        let job = state.withLock { state in
+            // Closing is not given up: it waits for nobody but the writes before it.
+            state.jobs.firstIndex { $0.id == id && !$0.isLast }.map { state.jobs.remove(at: $0) }
+        }
+        job?.continuation.resume(throwing: CancellationError())
+    }
+
+    /// On the loop's thread.
+    private func serve(_ stream: OutputStream) {
+        while let job = state.withLock({ $0.jobs.first }) {
+            switch attempt(job, stream) {
+            case .wait: return
+            case .wrote(let count):
+                let done = state.withLock { state -> Job? in
+                    guard let first = state.jobs.first, first.id == job.id else { return nil }
+                    state.jobs[0].bytes = first.bytes.dropFirst(count)
+                    return state.jobs[0].bytes.isEmpty ? state.jobs.removeFirst() : nil
+                }
+                done?.continuation.resume()
+            case .failed(let error):
+                failAll(error)
+            }
+        }
+    }
+
+    private enum Outcome {
+        case wait
+        case wrote(Int)
+        case failed(any Error)
+    }
+
+    private func attempt(_ job: Job, _ stream: OutputStream) -> Outcome {
+        switch stream.streamStatus {
+        case .open: break
+        case .opening, .notOpen: return .wait
+        case .error:
+            stream.close()
+            return .failed(stream.streamError ?? NSError.unexplained)
+        case .closed: return job.isLast ? .wrote(0) : .failed(NSError.posix(EPIPE))
+        default: return .failed(NSError.posix(ENOSPC))
+        }
+        if job.isLast {
+            stream.close()
+            return .wrote(0)
+        }
+        guard !job.bytes.isEmpty else { return .wrote(0) }
+        guard stream.hasSpaceAvailable else {
+            // A fixed buffer that is full stays so.
+            return stream.backend == nil ? .failed(NSError.posix(ENOSPC)) : .wait
+        }
+        let count = job.bytes.withUnsafeBufferPointer { buffer in
+            buffer.baseAddress.map { stream.write($0, maxLength: buffer.count) } ?? 0
+        }
+        if count > 0 { return .wrote(count) }
+        return .failed(count == 0 ? NSError.posix(ENOSPC) : stream.streamError ?? NSError.unexplained)
+    }
+
+    private func failAll(_ error: any Error) {
+        let jobs = state.withLock { state in
+            defer { state.jobs = [] }
+            return state.jobs
+        }
+        for job in jobs { job.continuation.resume(throwing: error) }
+    }
+}
+
+/// Both directions of a connection, for tasks.
+///
+/// The two streams of a pair are handed over together, since the compiler cannot know that they may part.
+public struct AsyncStreamPair: Sendable {
+    public let chunks: StreamChunks
+    public let writer: StreamWriter
+
+    /// - Parameters:
+    ///   - streams: Those of a connection or of a bound pair; opened already or not.
+    ///   - mode: `.common` stands for every common mode.
+    public init(
+        _ streams: sending (input: InputStream, output: OutputStream), in loop: RunLoop,
+        forMode mode: RunLoop.Mode = .default
+    ) {
+        // Each is used by its driver alone from here on, and what they share has a lock (SocketPair,
+        // BoundPair).
+        nonisolated(unsafe) let (input, output) = streams
+        chunks = StreamChunks(input, in: loop, forMode: mode)
+        writer = StreamWriter(output, in: loop, forMode: mode)
+        // Or a writer that is done before the first chunk was asked for would have closed the only stream
+        // that was open, and the connection with it.
+        chunks.open()
+    }
+}
