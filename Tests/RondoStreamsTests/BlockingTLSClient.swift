@@ -28,14 +28,15 @@ final class TestListener: Sendable {
     let descriptor: Int32
     let address: SocketAddress
 
-    init() throws {
+    /// - Parameter backlog: How many connections wait; 0 is one, and who comes then is not answered.
+    init(backlog: Int32 = 8) throws {
         let descriptor = socket(AF_INET, closeOnExec, 0)
         self.descriptor = descriptor
         let bound = SocketAddress.loopback(port: 0).withSockaddr { bytes in
             let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
             return bind(descriptor, address, socklen_t(bytes.count))
         }
-        guard bound == 0, listen(descriptor, 8) == 0 else { throw PeerIsSilent() }
+        guard bound == 0, listen(descriptor, backlog) == 0 else { throw PeerIsSilent() }
         var storage = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         withUnsafeMutablePointer(to: &storage) {

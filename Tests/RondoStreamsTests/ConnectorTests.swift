@@ -1,7 +1,8 @@
 import RondoStreams
+import RondoTestSupport
 import Testing
 
-@Suite struct ConnectorTests {
+@Suite(.leavesNothing) struct ConnectorTests {
     static let delay = Connector.attemptDelay
 
     static func four(_ number: UInt32) -> SocketAddress { .ipv4(number, port: 80) }

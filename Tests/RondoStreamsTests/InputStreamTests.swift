@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// What every kind of input stream does, one suite over all of them.
-@Suite(.timeLimit(.minutes(1))) struct InputStreamContractTests {
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct InputStreamContractTests {
     private static let content = pattern(300)
 
     @Test(arguments: InputKind.allCases)
@@ -269,7 +269,7 @@ import Testing
 }
 
 /// What only one kind does.
-@Suite(.timeLimit(.minutes(1))) struct InputStreamTests {
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct InputStreamTests {
     private func events(_ make: @escaping @Sendable () -> InputStream) throws -> Findings {
         try onStreamThread { loop in
             let stream = make()
@@ -306,19 +306,6 @@ import Testing
         stream.close()
         #expect(stream.streamStatus == .error)
         #expect(stream.streamError != nil)
-    }
-
-    @Test func `ST-27 lending the buffer is refused and loses nothing`() {
-        let (bound, output) = boundStreams(10)
-        output.open()
-        _ = output.writeAll([1, 2, 3])
-        for stream in [InputStream(data: Data([1, 2, 3])), bound] {
-            stream.open()
-            var start: UnsafeMutablePointer<UInt8>?
-            var count = 0
-            #expect(!stream.getBuffer(&start, length: &count))
-            #expect(stream.bytes().1 == [1, 2, 3])
-        }
     }
 
     @Test func `ST-32 the offset of a file can be read and set`() throws {

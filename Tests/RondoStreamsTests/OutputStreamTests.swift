@@ -6,7 +6,7 @@ import Testing
 
 /// Every kind of stream that takes bytes.
 enum OutputKind: String, CaseIterable, Sendable {
-    case memory, buffer, file, bound, socket
+    case memory, buffer, file, bound, socket, secured, unix, adopted, accepted
 
     /// A stream with room for `count` bytes, and what gives the bytes that it was given, once it is closed.
     func make(_ count: Int) throws -> (OutputStream, written: () -> [UInt8]) {
@@ -42,49 +42,87 @@ enum OutputKind: String, CaseIterable, Sendable {
         case .socket:
             let server = try SinkServer()
             return (streamsToHost(server.port).1, { server.received() })
+        case .secured:
+            return try Self.secured()
+        case .unix:
+            let sink = Sink()
+            let server = try UnixServer { sink.take($0) }
+            return (streamsToUnixSocket(server.path).1, { withExtendedLifetime(server) { sink.received() } })
+        case .adopted:
+            let (ours, theirs) = try PlainSocket.pair()
+            let sink = Sink()
+            PlainSocket.serve(theirs) { sink.take($0) }
+            return (ownedStreamsOnSocket(ours).1, { sink.received() })
+        case .accepted:
+            let sink = Sink()
+            return (try acceptedStreams { sink.take($0) }.output, { sink.received() })
         }
+    }
+
+    private static func secured() throws -> (OutputStream, written: () -> [UInt8]) {
+        let path = temporaryPath()
+        let (server, port) = try PythonServer.start(.save, path)
+        let output = streamsToHost(port, host: "localhost").1
+        _ = output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+        return (
+            output,
+            {
+                defer {
+                    server.terminate()
+                    unlink(path)
+                }
+                guard (try? server.line(after: "SAVED")) != nil else { return [] }
+                return Array((try? Data(contentsOf: URL(fileURLWithPath: path))) ?? Data())
+            }
+        )
+    }
+}
+
+/// What was received on a connection, to its end.
+final class Sink: Sendable {
+    private let bytes = Mutex<[UInt8]>([])
+    private let done = DispatchSemaphore(value: 0)
+
+    func take(_ peer: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(peer, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            bytes.withLock { $0 += buffer.prefix(count) }
+        }
+        done.signal()
+    }
+
+    func received() -> [UInt8] {
+        guard done.wait(timeout: .now() + 30) == .success else { return [] }
+        return bytes.withLock { $0 }
     }
 }
 
 /// Takes one connection and reads it to its end.
 final class SinkServer {
     private let listener: TestListener
-    private let bytes = Box()
+    private let sink = Sink()
     var port: UInt16 { listener.port }
-
-    private final class Box: Sendable {
-        let bytes = Mutex<[UInt8]>([])
-        let done = DispatchSemaphore(value: 0)
-    }
 
     init() throws {
         let listener = try TestListener()
-        let box = bytes
         self.listener = listener
         // The thread keeps the listener, or it might accept on a number that is another's by then.
-        Thread.detachNewThread {
+        Thread.detachNewThread { [sink] in
             let peer = listener.accept()
-            var buffer = [UInt8](repeating: 0, count: 65_536)
-            while true {
-                let count = recv(peer, &buffer, buffer.count, 0)
-                guard count > 0 else { break }
-                box.bytes.withLock { $0 += buffer.prefix(count) }
-            }
+            sink.take(peer)
             if peer >= 0 { close(peer) }
-            box.done.signal()
         }
     }
 
     deinit { shutdown(listener.descriptor, Int32(SHUT_RDWR)) }
 
-    func received() -> [UInt8] {
-        guard bytes.done.wait(timeout: .now() + 30) == .success else { return [] }
-        return bytes.bytes.withLock { $0 }
-    }
+    func received() -> [UInt8] { sink.received() }
 }
 
 /// What every kind of output stream does.
-@Suite(.timeLimit(.minutes(1))) struct OutputStreamContractTests {
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct OutputStreamContractTests {
     @Test(arguments: OutputKind.allCases)
     func `ST-10 ST-14 one event a write delivers everything`(kind: OutputKind) throws {
         let findings = try onStreamThread { loop in
@@ -187,7 +225,7 @@ final class SinkServer {
 }
 
 /// What only one kind does.
-@Suite(.timeLimit(.minutes(1))) struct OutputStreamTests {
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct OutputStreamTests {
     @Test func `ST-23 D11 a full buffer takes a part and then ends`() throws {
         let findings = try onStreamThread { loop in
             let (stream, written) = try OutputKind.buffer.make(5)

@@ -24,6 +24,8 @@ enum PythonServer {
         case sink
         /// Sends a file's content, then close_notify, and waits for the client's end.
         case content
+        /// Writes what it receives to a file, to the end, and says so.
+        case save
         /// Says nothing until told, then sends a line; told again, closes.
         case told
     }
@@ -122,6 +124,10 @@ enum PythonServer {
                 count += len(data)
                 digest.update(data)
             print("RECEIVED", count, digest.hexdigest(), flush=True)
+        elif mode == "save":
+            with open(argument, "wb") as file:
+                while data := tls.recv(65536): file.write(data)
+            print("SAVED", flush=True)
         elif mode == "told":
             sys.stdin.readline()
             tls.sendall(b"told\\n")

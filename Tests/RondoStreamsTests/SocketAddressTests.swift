@@ -1,8 +1,9 @@
 import RondoCore
 import RondoStreams
+import RondoTestSupport
 import Testing
 
-@Suite struct SocketAddressTests {
+@Suite(.leavesNothing) struct SocketAddressTests {
     static let literals = [
         ("127.0.0.1", "127.0.0.1:80"), ("0.0.0.0", "0.0.0.0:80"), ("255.255.255.255", "255.255.255.255:80"),
         ("::1", "[::1]:80"), ("::", "[::]:80"), ("2001:db8::ff", "[2001:db8::ff]:80"),

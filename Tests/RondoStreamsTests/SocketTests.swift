@@ -1,8 +1,9 @@
 import RondoCore
 import RondoStreams
+import RondoTestSupport
 import Testing
 
-@Suite struct SocketTests {
+@Suite(.leavesNothing) struct SocketTests {
     /// A connected pair: ours, and a plain descriptor for the other end.
     private func pair() throws -> (Socket, Int32) {
         var ends: [Int32] = [-1, -1]

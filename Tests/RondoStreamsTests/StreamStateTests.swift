@@ -1,9 +1,10 @@
 import RondoCore
+import RondoTestSupport
 import Testing
 
 @testable import RondoStreams
 
-@Suite struct StreamStateTests {
+@Suite(.leavesNothing) struct StreamStateTests {
     private func open(_ direction: StreamState.Direction, isReady: Bool) -> StreamState {
         var state = StreamState(direction)
         check(state.open())

@@ -108,6 +108,42 @@ func streamsToHost(_ port: UInt16, host: String = "127.0.0.1") -> (InputStream, 
     return (input!, output!)
 }
 
+func streamsToUnixSocket(_ path: String) -> (InputStream, OutputStream) {
+    var input: InputStream?
+    var output: OutputStream?
+    Foundation.Stream.getStreamsToUnixSocket(atPath: path, inputStream: &input, outputStream: &output)
+    return (input!, output!)
+}
+
+func streamsOnSocket(_ descriptor: Int32) -> (InputStream, OutputStream) {
+    var input: InputStream?
+    var output: OutputStream?
+    Foundation.Stream.getStreams(onSocket: descriptor, inputStream: &input, outputStream: &output)
+    return (input!, output!)
+}
+
+/// Streams that close the socket with them.
+func ownedStreamsOnSocket(_ descriptor: Int32) -> (InputStream, OutputStream) {
+    let (input, output) = streamsOnSocket(descriptor)
+    _ = input.setProperty(true as NSNumber, forKey: .shouldCloseNativeSocketKey)
+    return (input, output)
+}
+
+/// The streams of a connection that a listener of ours has accepted on this thread's loop; `serve` is its
+/// other end, on a thread of its own.
+func acceptedStreams(_ serve: @escaping @Sendable (Int32) -> Void) throws -> StreamListener.Connection {
+    let listener = try StreamListener(port: 0, host: "localhost")
+    var connection: StreamListener.Connection?
+    listener.onConnection = { connection = $0 }
+    let mode = RunLoop.Mode("accepting")
+    let loop = RunLoop.currentLoop()
+    listener.schedule(in: loop, forMode: mode)
+    PlainSocket.serve(try PlainSocket.connected(to: listener.port), serve)
+    try loop.run(inMode: mode) { connection != nil }
+    listener.close()
+    return connection!
+}
+
 func boundStreams(_ size: Int) -> (InputStream, OutputStream) {
     var input: InputStream?
     var output: OutputStream?
@@ -117,9 +153,9 @@ func boundStreams(_ size: Int) -> (InputStream, OutputStream) {
 
 /// Every kind of stream that gives bytes and then ends.
 enum InputKind: String, CaseIterable, Sendable {
-    case memory, file, bound, socket, secured
+    case memory, file, bound, socket, secured, unix, adopted, accepted
 
-    /// A stream that will give `bytes`, not opened; what it needs to live; and whether it opens in `open()`.
+    /// A stream that will give `bytes`, not opened, and what it needs to live. On the thread of a loop.
     func make(_ bytes: [UInt8]) throws -> (InputStream, keep: AnyObject?) {
         switch self {
         case .memory:
@@ -138,19 +174,32 @@ enum InputKind: String, CaseIterable, Sendable {
             let server = try ContentServer(bytes)
             return (streamsToHost(server.port).0, server)
         case .secured:
-            let path = temporaryPath()
-            try Data(bytes).write(to: URL(fileURLWithPath: path))
-            let (server, port) = try PythonServer.start(.content, path)
-            let input = streamsToHost(port, host: "localhost").0
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
-            return (
-                input,
-                Deferred { [server] in
-                    unlink(path)
-                    server.terminate()
-                }
-            )
+            return try Self.secured(bytes)
+        case .unix:
+            let server = try UnixServer { PlainSocket.send(bytes, on: $0) }
+            return (streamsToUnixSocket(server.path).0, server)
+        case .adopted:
+            let (ours, theirs) = try PlainSocket.pair()
+            PlainSocket.serve(theirs) { PlainSocket.send(bytes, on: $0) }
+            return (ownedStreamsOnSocket(ours).0, nil)
+        case .accepted:
+            return (try acceptedStreams { PlainSocket.send(bytes, on: $0) }.input, nil)
         }
+    }
+
+    private static func secured(_ bytes: [UInt8]) throws -> (InputStream, keep: AnyObject?) {
+        let path = temporaryPath()
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        let (server, port) = try PythonServer.start(.content, path)
+        let input = streamsToHost(port, host: "localhost").0
+        _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+        return (
+            input,
+            Deferred { [server] in
+                unlink(path)
+                server.terminate()
+            }
+        )
     }
 
     var opensAtOnce: Bool { self == .memory || self == .file || self == .bound }

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-@Suite struct TLSContextTests {
+@Suite(.leavesNothing) struct TLSContextTests {
     private func reason(_ change: (inout TLSSettings) -> Void) throws -> String {
         let error = try #require(throws: TLSError.self) { try TLSContext(.test(change)) }
         guard case .settings(let words) = error.reason else { throw error }

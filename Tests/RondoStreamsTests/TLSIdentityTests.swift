@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-@Suite struct TLSIdentityTests {
+@Suite(.leavesNothing) struct TLSIdentityTests {
     private let certificates = TestCertificates.shared
 
     private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }

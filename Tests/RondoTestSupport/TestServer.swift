@@ -213,6 +213,19 @@ package final class TestPeer: Sendable {
         }
     }
 
+    /// Reads so many bytes.
+    package func read(count: Int) throws -> [UInt8] {
+        while true {
+            let bytes = unread.withLock { unread -> [UInt8]? in
+                guard unread.count >= count else { return nil }
+                defer { unread.removeFirst(count) }
+                return Array(unread[..<count])
+            }
+            if let bytes { return bytes }
+            try readMore()
+        }
+    }
+
     /// Passes bytes on in both directions, between the client and a port of this machine, until either ends.
     package func relay(to port: UInt16) throws {
         let other = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -95,6 +95,13 @@ package final class TestServerProcess {
         _ = close(output)
     }
 
+    /// Whether the program has ended by itself; it is looked at and left as it is.
+    package var hasEnded: Bool {
+        var information = siginfo_t()
+        return !ended && waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0
+            && information.si_signo == SIGCHLD
+    }
+
     private func closeInput() {
         if input >= 0 { _ = close(input) }
         input = -1

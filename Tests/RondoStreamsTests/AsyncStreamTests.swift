@@ -1,0 +1,226 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Streams for tasks. Each test has a loop of its own, on a thread that runs until the test ends.
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct AsyncStreamTests {
+    private func withLoop(
+        mode: RunLoop.Mode = .default, _ body: (RunLoop) async throws -> Void
+    ) async throws {
+        let thread = RunLoopThread(name: "async", mode: mode)
+        let loop = thread.start()
+        defer { thread.stop() }
+        try await body(loop)
+    }
+
+    private func all(_ chunks: StreamChunks) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for try await chunk in chunks {
+            #expect(!chunk.isEmpty)
+            bytes += chunk
+        }
+        return bytes
+    }
+
+    @Test(arguments: [0, 1, 300, 200_000])
+    func `chunks of every kind are the whole content`(count: Int) async throws {
+        let content = pattern(count)
+        try await withLoop { loop in
+            for kind in [InputKind.memory, .file, .bound, .socket, .secured, .unix, .adopted] {
+                let (stream, keep) = try kind.make(content)
+                nonisolated(unsafe) let handed = stream
+                #expect(try await all(StreamChunks(handed, in: loop)) == content, "\(kind)")
+                withExtendedLifetime(keep) {}
+            }
+        }
+    }
+
+    @Test func `a chunk is no longer than asked for`() async throws {
+        try await withLoop { loop in
+            var lengths: [Int] = []
+            for try await chunk in StreamChunks(
+                InputStream(data: Data(pattern(10))), in: loop, maximumLength: 4)
+            {
+                lengths.append(chunk.count)
+            }
+            #expect(lengths == [4, 4, 2])
+        }
+    }
+
+    @Test func `writes wait until all is taken, and arrive in order`() async throws {
+        try await withLoop { loop in
+            let sink = Sink()
+            let server = try UnixServer { sink.take($0) }
+            nonisolated(unsafe) let output = streamsToUnixSocket(server.path).1
+            let writer = StreamWriter(output, in: loop)
+            for index in 0..<50 { try await writer.write([UInt8](repeating: UInt8(index), count: 20_000)) }
+            try await writer.write([])
+            try await writer.write(Data([1, 2]))
+            try await writer.write([9, 3, 9][1...1])
+            await writer.close()
+            await writer.close()
+            var expected = (0..<50).flatMap { [UInt8](repeating: UInt8($0), count: 20_000) }
+            expected += [1, 2, 3]
+            #expect(sink.received() == expected)
+            await #expect(throws: NSError.self) { try await writer.write([1]) }
+        }
+    }
+
+    @Test func `both directions of one connection`() async throws {
+        let (server, port) = try PythonServer.start(.plainEcho)
+        defer { server.terminate() }
+        try await withLoop { loop in
+            nonisolated(unsafe) let streams = streamsToHost(port)
+            let pair = AsyncStreamPair((input: streams.0, output: streams.1), in: loop)
+            let content = pattern(1_000_000)
+            async let sent: Void = {
+                try await pair.writer.write(content)
+                await pair.writer.close()
+            }()
+            // The end comes because the other side was told that no more will come.
+            #expect(try await all(pair.chunks) == content)
+            try await sent
+        }
+    }
+
+    @Test func `a reader that takes its time holds the writer back`() async throws {
+        try await withLoop { loop in
+            nonisolated(unsafe) let (input, output) = boundStreams(10)
+            let chunks = StreamChunks(input, in: loop)
+            let writer = StreamWriter(output, in: loop)
+            let written = Mutex(0)
+            let writing = Task {
+                for _ in 0..<10 {
+                    try await writer.write(pattern(10))
+                    written.withLock { $0 += 1 }
+                }
+                await writer.close()
+            }
+            var iterator = chunks.makeAsyncIterator()
+            var counts: [Int] = []
+            var received = 0
+            while let chunk = try await iterator.next() {
+                received += chunk.count
+                // What is written and not read is never more than the pair holds.
+                counts.append(written.withLock { $0 } * 10 - received)
+            }
+            try await writing.value
+            #expect(received == 100)
+            #expect(counts.allSatisfy { $0 <= 10 })
+        }
+    }
+
+    @Test func `nothing is read in another mode`() async throws {
+        let mode = RunLoop.Mode("its own")
+        try await withLoop(mode: mode) { loop in
+            nonisolated(unsafe) let stream = InputStream(data: Data([1]))
+            let chunks = StreamChunks(stream, in: loop, forMode: .default)
+            let reading = Task { try await all(chunks) }
+            // The loop runs in its mode, and serves what comes behind.
+            await withCheckedContinuation { done in loop.perform(inModes: [mode]) { done.resume() } }
+            reading.cancel()
+            await #expect(throws: CancellationError.self) { try await reading.value }
+        }
+    }
+
+    @Test func `a cancelled task stops waiting and no byte is lost`() async throws {
+        try await withLoop { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            defer { close(theirs) }
+            nonisolated(unsafe) let input = ownedStreamsOnSocket(ours).0
+            let chunks = StreamChunks(input, in: loop)
+            for _ in 0..<20 {
+                let waiting = Task { () -> [UInt8]? in
+                    var iterator = chunks.makeAsyncIterator()
+                    return try await iterator.next()
+                }
+                await Task.yield()
+                waiting.cancel()
+                await #expect(throws: CancellationError.self) { try await waiting.value }
+            }
+            PlainSocket.send([1, 2, 3], on: theirs)
+            var iterator = chunks.makeAsyncIterator()
+            var received: [UInt8] = []
+            while received.count < 3, let chunk = try await iterator.next() { received += chunk }
+            #expect(received == [1, 2, 3])
+        }
+    }
+
+    @Test func `a cancelled write is given up and closing is not`() async throws {
+        try await withLoop { loop in
+            nonisolated(unsafe) let (input, output) = boundStreams(4)
+            input.open()
+            let writer = StreamWriter(output, in: loop)
+            try await writer.write([1, 2, 3, 4])
+            let waiting = Task { try await writer.write([5]) }
+            await Task.yield()
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await waiting.value }
+            let closing = Task { await writer.close() }
+            closing.cancel()
+            await closing.value
+            #expect(input.allBytes() == (0, [1, 2, 3, 4]))
+        }
+    }
+
+    @Test func `the stream's error is thrown to all who wait, and again`() async throws {
+        let refused = try RefusedPort()
+        try await withLoop { loop in
+            nonisolated(unsafe) let streams = streamsToHost(refused.port)
+            let pair = AsyncStreamPair((input: streams.0, output: streams.1), in: loop)
+            for _ in 0..<2 {
+                let error = await #expect(throws: NSError.self) { try await all(pair.chunks) }
+                #expect(error?.code == Int(ECONNREFUSED))
+                await #expect(throws: NSError.self) { try await pair.writer.write([1]) }
+            }
+            await pair.writer.close()
+        }
+    }
+
+    @Test func `a fixed buffer that is full is an error`() async throws {
+        try await withLoop { loop in
+            let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: 3)
+            defer { memory.deallocate() }
+            nonisolated(unsafe) let output = OutputStream(toBuffer: memory, capacity: 3)
+            let writer = StreamWriter(output, in: loop)
+            let error = await #expect(throws: NSError.self) { try await writer.write([1, 2, 3, 4]) }
+            #expect(error?.code == Int(ENOSPC))
+            await writer.close()
+        }
+    }
+
+    @Test func `a loop whose thread ends keeps nobody waiting`() async throws {
+        let thread = RunLoopThread(name: "ending")
+        let loop = thread.start()
+        nonisolated(unsafe) let (input, output) = boundStreams(4)
+        let chunks = StreamChunks(input, in: loop)
+        let writer = StreamWriter(output, in: loop)
+        try await writer.write([1, 2, 3, 4])
+        let writing = Task { try await writer.write([5]) }
+        var iterator = chunks.makeAsyncIterator()
+        _ = try await iterator.next()
+        try await writing.value
+        _ = try await iterator.next()
+        let reading = Task { try await all(chunks) }
+        await Task.yield()
+        thread.stop()
+        let error = await #expect(throws: NSError.self) { try await reading.value }
+        #expect(error?.code == Int(ESRCH))
+        await #expect(throws: NSError.self) { try await writer.write([6]) }
+    }
+
+    @Test func `a sequence that is dropped closes its stream`() async throws {
+        try await withLoop { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            defer { close(theirs) }
+            do {
+                nonisolated(unsafe) let (input, output) = ownedStreamsOnSocket(ours)
+                let pair = AsyncStreamPair((input: input, output: output), in: loop)
+                try await pair.writer.write([7])
+            }
+            #expect(PlainSocket.receiveAll(theirs) == [7])
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import RondoCore
+import RondoTestSupport
+
+/// Real proxies, as Debian has them.
+enum ProxyServer {
+    /// Debian's dante-server, microsocks, tinyproxy and squid.
+    static func microsocks(_ user: String? = nil, _ password: String? = nil) throws -> Running {
+        try started { port in
+            ["microsocks", "-i", "127.0.0.1", "-p", "\(port)"]
+                + (user.map { ["-u", $0, "-P", password ?? ""] } ?? [])
+        }
+    }
+
+    static func dante() throws -> Running {
+        let path = temporaryPath()
+        return try started(removing: [path]) { port in
+            // Without privileges to drop to, it stays what the tests are.
+            try """
+            logoutput: stderr
+            internal: 127.0.0.1 port = \(port)
+            external: lo
+            clientmethod: none
+            socksmethod: none
+            user.privileged: \(NSUserName())
+            user.unprivileged: \(NSUserName())
+            client pass { from: 0.0.0.0/0 to: 0.0.0.0/0 }
+            socks pass { from: 0.0.0.0/0 to: 0.0.0.0/0 }
+
+            """.write(toFile: path, atomically: false, encoding: .utf8)
+            return ["danted", "-f", path, "-p", path + ".pid"]
+        }
+    }
+
+    static func tinyproxy(_ options: String = "") throws -> Running {
+        let path = temporaryPath()
+        return try started(removing: [path]) { port in
+            try "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 50\n\(options)\n"
+                .write(toFile: path, atomically: false, encoding: .utf8)
+            return ["tinyproxy", "-d", "-c", path]
+        }
+    }
+
+    static func squid() throws -> Running {
+        let path = temporaryPath()
+        return try started(removing: [path, path + ".pid"]) { port in
+            try """
+            http_port 127.0.0.1:\(port)
+            http_access allow all
+            pid_filename \(path).pid
+            access_log none
+            cache_log /dev/null
+            cache deny all
+            netdb_filename none
+            shutdown_lifetime 0 seconds
+            coredump_dir /tmp
+
+            """.write(toFile: path, atomically: false, encoding: .utf8)
+            return ["squid", "-N", "-f", path]
+        }
+    }
+
+    final class Running {
+        let port: UInt16
+        private let process: TestServerProcess
+        private let files: [String]
+
+        fileprivate init(_ process: TestServerProcess, _ port: UInt16, _ files: [String]) {
+            self.process = process
+            self.port = port
+            self.files = files
+        }
+
+        func terminate() {
+            process.terminate()
+            for file in files { unlink(file) }
+        }
+    }
+
+    /// None of them takes port 0: a free one is looked for, and another if somebody was quicker.
+    private static func started(
+        removing files: [String] = [], _ command: (UInt16) throws -> [String]
+    ) throws -> Running {
+        for _ in 0..<20 {
+            let port = try TestListener().port
+            let process = try TestServerProcess(
+                ["env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"] + command(port))
+            if try answers(port, process) { return Running(process, port, files) }
+            process.terminate()
+        }
+        throw PeerIsSilent()
+    }
+
+    /// Whether it listens before it ends.
+    private static func answers(_ port: UInt16, _ process: TestServerProcess) throws -> Bool {
+        let limit = LoopClock.now.advanced(bySeconds: 30)
+        while LoopClock.now < limit {
+            if let descriptor = try? PlainSocket.connected(to: Int(port)) {
+                close(descriptor)
+                return true
+            }
+            if process.hasEnded { return false }
+            sched_yield()
+        }
+        return false
+    }
+}

@@ -1,0 +1,169 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Streams through real proxies, to real servers.
+@Suite(.timeLimit(.minutes(2)), .leavesNothing) struct ProxyStreamTests {
+    enum Kind: String, CaseIterable, Sendable {
+        case microsocks, microsocksWithPassword, dante, dante4, tinyproxy, tinyproxyWithPassword, squid
+
+        func start() throws -> (ProxyServer.Running, StreamProxy) {
+            let server: ProxyServer.Running =
+                switch self {
+                case .microsocks: try ProxyServer.microsocks()
+                case .microsocksWithPassword: try ProxyServer.microsocks("me", "secret")
+                case .dante, .dante4: try ProxyServer.dante()
+                case .tinyproxy: try ProxyServer.tinyproxy()
+                case .tinyproxyWithPassword: try ProxyServer.tinyproxy("BasicAuth me secret")
+                case .squid: try ProxyServer.squid()
+                }
+            var proxy = StreamProxy(kind, host: "127.0.0.1", port: Int(server.port))
+            if self == .microsocksWithPassword || self == .tinyproxyWithPassword {
+                proxy.userName = "me"
+                proxy.password = "secret"
+            }
+            return (server, proxy)
+        }
+
+        private var kind: StreamProxy.Kind {
+            switch self {
+            case .microsocks, .microsocksWithPassword, .dante: .socks5
+            case .dante4: .socks4
+            case .tinyproxy, .tinyproxyWithPassword, .squid: .httpConnect
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases, [false, true])
+    func `ST-45 bytes there and back through a real proxy`(kind: Kind, isSecured: Bool) throws {
+        let (server, proxy) = try kind.start()
+        defer { server.terminate() }
+        let content = pattern(300_000)
+        // Dante's version 4 is without the names of 4a, which no proxy of Debian's has.
+        for host in kind == .dante4 ? ["127.0.0.1"] : ["localhost", "127.0.0.1"] {
+            let (echo, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
+            defer { echo.terminate() }
+            let findings = try onStreamThread { loop in
+                let (input, output) = streamsToHost(port, host: host)
+                #expect(input.setProperty(proxy as AnyObject, forKey: .proxyKey))
+                if isSecured {
+                    #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+                }
+                var received: [UInt8] = []
+                var rest = content[...]
+                let notes = StreamNotes { _, event in
+                    switch event {
+                    case .hasBytesAvailable: received += input.bytes().1
+                    case .hasSpaceAvailable where !rest.isEmpty:
+                        let count = rest.withUnsafeBufferPointer {
+                            output.write($0.baseAddress!, maxLength: $0.count)
+                        }
+                        rest = rest.dropFirst(max(0, count))
+                    default: break
+                    }
+                }
+                for stream in [input, output] as [Foundation.Stream] {
+                    stream.delegate = notes
+                    stream.scheduleInRondo(loop, forMode: .default)
+                    stream.open()
+                }
+                try loop.run { received.count >= content.count || notes.events.contains("error") }
+                return [
+                    "\(received == content)", input.streamError.map { "\($0.localizedDescription)" } ?? "",
+                ]
+            }
+            #expect(findings == ["true", ""])
+        }
+    }
+
+    /// What is said when it does not work.
+    private func failure(_ proxy: StreamProxy, host: String = "127.0.0.1", port: Int) throws -> (
+        NSError?, Data?
+    ) {
+        nonisolated(unsafe) var found: (NSError?, Data?)
+        _ = try onStreamThread { loop in
+            let (input, output) = streamsToHost(UInt16(port), host: host)
+            #expect(output.setProperty(proxy as AnyObject, forKey: .proxyKey))
+            input.open()
+            output.open()
+            #expect(input.bytes().0 == -1)
+            #expect(output.streamStatus == .error)
+            found = (input.streamError as NSError?, output.property(forKey: .proxyResponseKey) as? Data)
+            return []
+        }
+        return found
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `ST-45 ST-38 a host that refuses behind a proxy`(kind: Kind) throws {
+        let (server, proxy) = try kind.start()
+        defer { server.terminate() }
+        let refused = try RefusedPort()
+        let (error, _) = try failure(proxy, port: Int(refused.port))
+        #expect(error?.localizedDescription.contains("\(refused.port)") == true)
+        #expect(error?.localizedDescription.contains("\(server.port)") == true)
+    }
+
+    @Test(arguments: [Kind.microsocksWithPassword, .tinyproxyWithPassword])
+    func `ST-45 a password that is wrong, and one that is missing`(kind: Kind) throws {
+        let (server, proxy) = try kind.start()
+        defer { server.terminate() }
+        let listener = try TestListener()
+        for password in ["wrong", nil] {
+            var proxy = proxy
+            proxy.password = password
+            if password == nil { proxy.userName = nil }
+            let (error, response) = try failure(proxy, port: Int(listener.port))
+            #expect(error?.localizedDescription.contains("user name and password") == true)
+            guard proxy.kind == .httpConnect else { continue }
+            let text = String(decoding: response ?? Data(), as: UTF8.self)
+            #expect(text.hasPrefix("HTTP/1."))
+            if password == nil { #expect(text.contains("Proxy-Authenticate: Basic")) }
+        }
+        #expect(!listener.hasConnection)
+    }
+
+    @Test func `ST-45 SOCKS 4a has the proxy look the name up`() throws {
+        let (echo, port) = try PythonServer.start(.plainEcho)
+        defer { echo.terminate() }
+        let asked = Mutex<[UInt8]>([])
+        let server = try TestServer { peer in
+            let request = try peer.read(count: 9 + 14)
+            asked.withLock { $0 = request }
+            try peer.send([0, 90, 0, 0, 0, 0, 0, 0])
+            try peer.relay(to: port)
+        }
+        defer { server.stop() }
+        let proxy = StreamProxy(.socks4, host: "127.0.0.1", port: Int(server.port))
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "wherever.test")
+            _ = input.setProperty(proxy as AnyObject, forKey: .proxyKey)
+            input.open()
+            output.open()
+            #expect(output.writeAll([1, 2, 3]))
+            return ["\(input.bytes().1)"]
+        }
+        #expect(findings == ["[1, 2, 3]"])
+        let name = Array("wherever.test".utf8) + [0]
+        #expect(asked.withLock { $0 } == [4, 1, UInt8(port >> 8), UInt8(port & 255), 0, 0, 0, 1, 0] + name)
+    }
+
+    @Test func `a proxy that is not there`() throws {
+        let refused = try RefusedPort()
+        let proxy = StreamProxy(.socks5, host: "127.0.0.1", port: Int(refused.port))
+        let (error, _) = try failure(proxy, host: "example.com", port: 80)
+        #expect(error?.domain == NSPOSIXErrorDomain && error?.code == Int(ECONNREFUSED))
+    }
+
+    @Test func `a proxy is only for hosts, and chosen before the opening`() throws {
+        let proxy = StreamProxy(.socks5, host: "127.0.0.1", port: 1) as AnyObject
+        let (unix, _) = streamsToUnixSocket("/nonexistent")
+        #expect(!unix.setProperty(proxy, forKey: .proxyKey))
+        let listener = try TestListener()
+        let (input, output) = streamsToHost(listener.port)
+        input.open()
+        #expect(!output.setProperty(proxy, forKey: .proxyKey))
+    }
+}

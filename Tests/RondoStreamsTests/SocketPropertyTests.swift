@@ -1,0 +1,230 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+/// What can be asked and set on streams, and streams on sockets that exist already.
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct SocketPropertyTests {
+    private func option(_ descriptor: Int32, _ level: Int32, _ name: Int32) -> Int {
+        var value: Int32 = -1
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(descriptor, level, name, &value, &size)
+        return Int(value)
+    }
+
+    private func handle(_ stream: Foundation.Stream) -> Int32? {
+        (stream.property(forKey: .socketNativeHandleKey) as? Data)?
+            .withUnsafeBytes { $0.loadUnaligned(as: Int32.self) }
+    }
+
+    @Test func `ST-39 ST-33 the native handle, name and port are those of both streams`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            var findings = ["\(handle(input) == nil)"]
+            input.open()
+            output.open()
+            _ = output.writeAll([1])
+            let found = handle(input)
+            findings.append("\(found != nil && found == handle(output))")
+            findings.append("\(fcntl(found!, F_GETFD) >= 0)")
+            findings.append("\(input.property(forKey: .shouldCloseNativeSocketKey) as? Bool ?? false)")
+            for key in [.socketNativeHandleKey, .socketRemoteHostNameKey] as [Foundation.Stream.PropertyKey] {
+                findings.append("\(input.setProperty("x" as NSString, forKey: key))")
+            }
+            return findings
+        }
+        #expect(findings == ["true", "true", "true", "true", "false", "false"])
+    }
+
+    @Test func `ST-39 options of the socket are set before and after it is opened`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            var options = SocketOptions()
+            options.sendsAtOnce = false
+            options.keepAlive = .init(idle: 17, interval: 0, probes: 1_000)
+            #expect(input.setProperty(options as AnyObject, forKey: .socketOptionsKey))
+            #expect(output.property(forKey: .socketOptionsKey) as? SocketOptions == options)
+            output.open()
+            _ = output.writeAll([1])
+            let tcp = Int32(IPPROTO_TCP)
+            let descriptor = handle(output)!
+            var findings = ["\(option(descriptor, tcp, TCP_NODELAY))"]
+            for name in [TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT] {
+                findings.append("\(option(descriptor, tcp, name))")
+            }
+            findings.append("\(option(descriptor, SOL_SOCKET, SO_KEEPALIVE))")
+            #expect(output.setProperty(SocketOptions() as AnyObject, forKey: .socketOptionsKey))
+            findings.append("\(option(descriptor, tcp, TCP_NODELAY) != 0)")
+            findings.append("\(option(descriptor, SOL_SOCKET, SO_KEEPALIVE))")
+            // How long to wait is settled by opening.
+            options.connectTimeout = 1
+            findings.append("\(output.setProperty(options as AnyObject, forKey: .socketOptionsKey))")
+            return findings
+        }
+        #expect(findings == ["0", "17", "1", "127", "1", "true", "0", "false"])
+    }
+
+    @Test func `a connection that does not come in time is an error`() throws {
+        // It listens, and its queue is full: who comes next is not answered.
+        let listener = try TestListener(backlog: 0)
+        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let (input, output) = streamsToHost(port)
+            var options = SocketOptions()
+            options.connectTimeout = 0.05
+            _ = input.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            try loop.run { !notes.events.isEmpty }
+            let error = input.streamError as NSError?
+            // Polling waits no longer than that either.
+            let (other, _) = streamsToHost(port)
+            _ = other.setProperty(options as AnyObject, forKey: .socketOptionsKey)
+            other.open()
+            withExtendedLifetime(output) {}
+            return notes.events + ["\(error?.code == Int(ETIMEDOUT))", "\(other.bytes().0)"]
+        }
+        #expect(findings == ["error", "true", "-1"])
+        for descriptor in filling { close(descriptor) }
+    }
+
+    // MARK: - Sockets that exist already
+
+    @Test func `ST-40 a socket that was handed in stays open`() throws {
+        let findings = try onStreamThread { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            defer {
+                close(ours)
+                close(theirs)
+            }
+            let flags = fcntl(ours, F_GETFL)
+            let (input, output) = streamsOnSocket(ours)
+            var findings = ["\(input.property(forKey: .shouldCloseNativeSocketKey) as? Bool ?? true)"]
+            findings.append("\(handle(input) == ours)")
+            input.open()
+            output.open()
+            #expect(output.writeAll([1, 2, 3]))
+            PlainSocket.send([4], on: theirs)
+            findings.append("\(input.bytes().1)")
+            input.close()
+            output.close()
+            // As it was, and usable.
+            findings.append("\(fcntl(ours, F_GETFL) == flags)")
+            PlainSocket.send([5], on: ours)
+            var bytes = [UInt8](repeating: 0, count: 10)
+            findings.append("\(recv(theirs, &bytes, 10, 0))")
+            return findings
+        }
+        #expect(findings == ["false", "true", "[4]", "true", "4"])
+    }
+
+    @Test(arguments: ["closed", "dropped", "never opened"])
+    func `ST-40 a socket that is to be closed with its streams is`(ending: String) throws {
+        let findings = try onStreamThread { loop in
+            let (ours, theirs) = try PlainSocket.pair()
+            do {
+                let (input, output) = streamsOnSocket(ours)
+                #expect(output.setProperty(true as NSNumber, forKey: .shouldCloseNativeSocketKey))
+                #expect(input.property(forKey: .shouldCloseNativeSocketKey) as? Bool == true)
+                if ending != "never opened" {
+                    input.open()
+                    output.open()
+                    #expect(output.writeAll([1]))
+                }
+                if ending == "closed" {
+                    input.close()
+                    output.close()
+                }
+            }
+            let received = PlainSocket.receiveAll(theirs)
+            close(theirs)
+            return ["\(received.count)"]
+        }
+        #expect(findings == [ending == "never opened" ? "0" : "1"])
+    }
+
+    @Test func `ST-40 what is no connected socket is an error of the opening`() throws {
+        let findings = try onStreamThread { loop in
+            var findings: Findings = []
+            let unconnected = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(unconnected) }
+            for descriptor in [-1, unconnected] {
+                let (input, _) = streamsOnSocket(descriptor)
+                input.open()
+                findings.append("\(input.bytes().0) \(input.streamStatus == .error)")
+            }
+            return findings
+        }
+        #expect(findings == ["-1 true", "-1 true"])
+    }
+
+    // MARK: - Unix-domain sockets
+
+    @Test func `a Unix socket that is not there is an error that names it`() throws {
+        let path = temporaryPath()
+        let findings = try onStreamThread { loop in
+            let (input, output) = streamsToUnixSocket(path)
+            let notes = [StreamNotes(), StreamNotes()]
+            for (stream, note) in zip([input, output] as [Foundation.Stream], notes) {
+                stream.delegate = note
+                stream.scheduleInRondo(loop, forMode: .default)
+                stream.open()
+            }
+            try loop.run { notes.allSatisfy { !$0.events.isEmpty } }
+            let error = input.streamError as NSError?
+            return notes.flatMap(\.events) + [
+                "\(error?.code == Int(ENOENT))", "\(error?.localizedDescription.contains(path) ?? false)",
+                "\(input.property(forKey: .socketRemoteHostNameKey) as? String == path)",
+            ]
+        }
+        #expect(findings == ["error", "error", "true", "true", "true"])
+    }
+
+    // MARK: - Gathering
+
+    @Test func `what is gathered arrives as if it lay in one piece`() throws {
+        let pieces = [pattern(3), [], pattern(70_000), pattern(1)] + (0..<100).map { pattern($0) }
+        let whole = pieces.flatMap { $0 }
+        for kind in OutputKind.allCases where kind != .buffer {
+            let findings = try onStreamThread { loop in
+                let (stream, written) = try kind.make(whole.count)
+                stream.open()
+                var sent = 0
+                while sent < whole.count {
+                    let count = stream.writeGathered(pieces, from: sent)
+                    if count <= 0 { break }
+                    sent += count
+                }
+                stream.close()
+                return ["\(sent)", "\(written() == whole)"]
+            }
+            #expect(findings == ["\(whole.count)", "true"], "\(kind)")
+        }
+        let (buffer, written) = try OutputKind.buffer.make(5)
+        buffer.open()
+        #expect(buffer.writeGathered([[1, 2, 3], [4, 5, 6]], from: 0) == 5)
+        #expect(written() == [1, 2, 3, 4, 5])
+        #expect(OutputStream(toMemory: ()).write(gathering: []) == -1)
+    }
+}
+
+extension OutputStream {
+    /// What of the pieces lies behind `offset`.
+    fileprivate func writeGathered(_ pieces: [[UInt8]], from offset: Int) -> Int {
+        var skipped = offset
+        var buffers: [UnsafeMutableRawBufferPointer] = []
+        defer { for buffer in buffers { buffer.deallocate() } }
+        for piece in pieces {
+            let rest = piece.dropFirst(skipped)
+            skipped -= piece.count - rest.count
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: rest.count, alignment: 1)
+            buffer.copyBytes(from: rest)
+            buffers.append(buffer)
+        }
+        return write(gathering: buffers.map { UnsafeRawBufferPointer($0) })
+    }
+}

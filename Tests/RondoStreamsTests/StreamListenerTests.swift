@@ -1,0 +1,407 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct StreamListenerTests {
+    /// Accepts connections in the default mode and sends back what comes, until the peer's end.
+    private final class EchoServer {
+        let listener: StreamListener
+        private(set) var accepted = 0
+        private(set) var remotePorts: [Int] = []
+        private var open: [ObjectIdentifier: (StreamListener.Connection, StreamNotes)] = [:]
+        private(set) var ended = 0
+
+        init(_ listener: StreamListener, _ loop: RunLoop, _ mode: RunLoop.Mode = .default) {
+            self.listener = listener
+            listener.onConnection = { [unowned self] in take($0, loop, mode) }
+            listener.schedule(in: loop, forMode: mode)
+        }
+
+        private func take(_ connection: StreamListener.Connection, _ loop: RunLoop, _ mode: RunLoop.Mode) {
+            accepted += 1
+            remotePorts.append(connection.remotePort)
+            let key = ObjectIdentifier(connection.input)
+            let notes = StreamNotes { [unowned self] stream, event in
+                switch event {
+                case .hasBytesAvailable where stream === connection.input:
+                    _ = connection.output.writeAll(connection.input.bytes().1)
+                case .endEncountered, .errorOccurred:
+                    guard open.removeValue(forKey: key) != nil else { return }
+                    ended += 1
+                    connection.input.close()
+                    connection.output.close()
+                default: break
+                }
+            }
+            open[key] = (connection, notes)
+            for stream in [connection.input, connection.output] as [Foundation.Stream] {
+                stream.delegate = notes
+                stream.scheduleInRondo(loop, forMode: mode)
+                stream.open()
+            }
+        }
+    }
+
+    /// Says something on a plain socket, ends, and answers what came back.
+    private func talk(_ descriptor: Int32, _ bytes: [UInt8]) -> [UInt8] {
+        PlainSocket.send(bytes, on: descriptor)
+        shutdown(descriptor, Int32(SHUT_WR))
+        return PlainSocket.receiveAll(descriptor)
+    }
+
+    /// Clients on threads of their own; what each got back is counted when it is right.
+    private func startClients(_ count: Int, to port: Int) -> Tally {
+        let tally = Tally()
+        for index in 0..<count {
+            let bytes = pattern(1_000 + index)
+            Thread.detachNewThread { [self] in
+                guard let descriptor = try? PlainSocket.connected(to: port) else { return tally.add(false) }
+                tally.add(talk(descriptor, bytes) == bytes)
+                close(descriptor)
+            }
+        }
+        return tally
+    }
+
+    private final class Tally: Sendable {
+        private let state = Mutex((done: 0, right: 0))
+        func add(_ isRight: Bool) {
+            state.withLock {
+                $0.done += 1
+                if isRight { $0.right += 1 }
+            }
+        }
+        var done: Int { state.withLock { $0.done } }
+        var right: Int { state.withLock { $0.right } }
+    }
+
+    @Test(arguments: [nil, "127.0.0.1", "localhost"] as [String?])
+    func `connections become stream pairs on the loop`(host: String?) throws {
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try StreamListener(port: 0, host: host), loop)
+            #expect(server.listener.port > 0)
+            let tally = startClients(20, to: server.listener.port)
+            try loop.run { server.ended == 20 }
+            try waitFor("the clients") { tally.done == 20 ? () : nil }
+            let peers = Set(server.remotePorts)
+            return ["\(tally.right)", "\(server.accepted)", "\(peers.count)", "\(peers.contains(0))"]
+        }
+        #expect(findings == ["20", "20", "20", "false"])
+    }
+
+    @Test func `a real client is served`() throws {
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop)
+            let client = try TestServerProcess([
+                "sh", "-c", "echo hello | socat -t 30 - TCP:127.0.0.1:\(server.listener.port)",
+            ])
+            // It ends when it has what it sent.
+            try loop.run { server.ended == 1 }
+            return [try client.line(after: "")]
+        }
+        #expect(findings == ["hello"])
+    }
+
+    @Test func `nobody is accepted in another mode`() throws {
+        let findings = try onStreamThread { loop in
+            let mode = RunLoop.Mode("its own")
+            let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop, mode)
+            let peer = try PlainSocket.connected(to: server.listener.port)
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let before = server.accepted
+            try loop.run(inMode: mode) { server.accepted == 1 }
+            server.listener.remove(from: loop, forMode: mode)
+            server.listener.schedule(in: loop, forMode: .common)
+            let other = try PlainSocket.connected(to: server.listener.port)
+            try loop.run(inMode: .tracking) { server.accepted == 2 }
+            close(peer)
+            close(other)
+            return ["\(before)"]
+        }
+        #expect(findings == ["0"])
+    }
+
+    @Test func `several listeners share one port`() throws {
+        var configuration = StreamListener.Configuration()
+        configuration.sharesPort = true
+        let findings = try onStreamThread { [configuration] loop in
+            let first = try StreamListener(port: 0, host: "127.0.0.1", configuration: configuration)
+            let port = first.port
+            let others = try (0..<3).map { _ in
+                try StreamListener(port: port, host: "127.0.0.1", configuration: configuration)
+            }
+            let servers = ([first] + others).map { EchoServer($0, loop) }
+            let tally = startClients(64, to: port)
+            try loop.run { servers.reduce(0) { $0 + $1.ended } == 64 }
+            try waitFor("the clients") { tally.done == 64 ? () : nil }
+            // Without the option it is taken.
+            #expect(throws: NSError.self) { try StreamListener(port: port, host: "127.0.0.1") }
+            return ["\(tally.right)", "\(servers.count { $0.accepted > 0 } > 1)"]
+        }
+        #expect(findings == ["64", "true"])
+    }
+
+    @Test func `what cannot be listened on is an error with a sentence`() throws {
+        let taken = try StreamListener(port: 0, host: "127.0.0.1")
+        let failure = #expect(throws: NSError.self) {
+            try StreamListener(port: taken.port, host: "127.0.0.1")
+        }
+        #expect(failure?.code == Int(EADDRINUSE))
+        #expect(failure?.localizedDescription.contains("127.0.0.1:\(taken.port)") == true)
+        for (port, host) in [(70_000, nil), (-1, nil), (0, "example.com")] as [(Int, String?)] {
+            #expect(throws: NSError.self) { try StreamListener(port: port, host: host) }
+        }
+        #expect(throws: NSError.self) { try StreamListener(port: 0, host: "192.0.2.1") }
+        #expect(throws: NSError.self) { try StreamListener(unixPath: "/nonexistent/socket") }
+        #expect(throws: NSError.self) { try StreamListener(unixPath: String(repeating: "x", count: 200)) }
+    }
+
+    @Test func `after closing nobody is accepted and the handler is not called`() throws {
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop)
+            let port = server.listener.port
+            let peer = try PlainSocket.connected(to: port)
+            server.listener.close()
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let refused = (try? PlainSocket.connected(to: port)) == nil
+            close(peer)
+            return ["\(server.accepted)", "\(refused)", "\(server.listener.isListening)"]
+        }
+        #expect(findings == ["0", "true", "false"])
+    }
+
+    @Test func `a handler may close and release its listener`() throws {
+        let findings = try onStreamThread { loop in
+            var listener: StreamListener? = try StreamListener(port: 0, host: "127.0.0.1")
+            let port = listener!.port
+            let peers = try (0..<5).map { _ in try PlainSocket.connected(to: port) }
+            var accepted = 0
+            listener?.onConnection = { _ in
+                accepted += 1
+                listener?.close()
+                listener = nil
+            }
+            listener?.schedule(in: loop, forMode: .default)
+            try loop.run { listener == nil }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            for peer in peers { close(peer) }
+            return ["\(accepted)"]
+        }
+        #expect(findings == ["1"])
+    }
+
+    @Test func `connections that nobody takes are closed`() throws {
+        let findings = try onStreamThread { loop in
+            let listener = try StreamListener(port: 0, host: "127.0.0.1")
+            listener.schedule(in: loop, forMode: .default)
+            let peer = try PlainSocket.connected(to: listener.port)
+            loop.pass()
+            defer { close(peer) }
+            return ["\(PlainSocket.receiveAll(peer))"]
+        }
+        #expect(findings == ["[]"])
+    }
+
+    /// In a process of its own, whose limit of descriptors it lowers.
+    @Test func `it pauses while descriptors have run out and goes on then`() async {
+        await #expect(processExitsWith: .success) {
+            let findings = try onStreamThread { loop in
+                let listener = try StreamListener(port: 0, host: "127.0.0.1")
+                var streams: [StreamListener.Connection] = []
+                var troubles: [Int] = []
+                var accepted = 0
+                listener.onConnection = {
+                    accepted += 1
+                    streams.append($0)
+                }
+                listener.onTrouble = { troubles.append(($0 as NSError).code) }
+                listener.schedule(in: loop, forMode: .default)
+                let peers = try (0..<8).map { _ in try PlainSocket.connected(to: listener.port) }
+                loop.pass()
+                let before = accepted
+                let waiting = try PlainSocket.connected(to: listener.port)
+                // As many as are open now.
+                var limit = rlimit()
+                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                let usual = limit
+                let next = dup(0)
+                close(next)
+                limit.rlim_cur = rlim_t(next)
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                try loop.run { listener.isPaused }
+                // Nothing turns while it waits: the passes of a quarter of a second are few.
+                let passes = EventLog()
+                passes.observe(.beforeTimers, of: loop, in: .default)
+                _ = loop.run(in: .default, for: 0.25, returnAfterSourceHandled: false)
+                let whilePaused = accepted
+                limit = usual
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                try loop.run { accepted == before + 1 }
+                for peer in peers + [waiting] { close(peer) }
+                return [
+                    "\(before)", "\(whilePaused)", "\(Set(troubles))", "\(passes.entries.count < 30)",
+                    "\(listener.isListening)",
+                ]
+            }
+            let expected = ["8", "8", "[\(EMFILE)]", "true", "true"]
+            precondition(findings == expected, "\(findings)")
+        }
+    }
+
+    // MARK: - TLS
+
+    private func secured(timeout: TimeInterval? = nil) throws -> StreamListener {
+        var configuration = StreamListener.Configuration()
+        configuration.tls = try TLSServerTests.settings()
+        configuration.socketOptions.connectTimeout = timeout
+        return try StreamListener(port: 0, host: "localhost", configuration: configuration)
+    }
+
+    @Test func `connections are secured, this side being the server`() throws {
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try secured(), loop)
+            let port = UInt16(server.listener.port)
+            let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            let notes = StreamNotes()
+            input.delegate = notes
+            output.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { notes.events.contains("space") || notes.events.contains("error") }
+            #expect(output.writeAll([1, 2, 3]))
+            try loop.run { notes.events.contains("bytes") }
+            let bytes = input.bytes().1
+            input.close()
+            output.close()
+            try loop.run { server.ended == 1 }
+            // A stranger's client, which says something, and ends when it has read it again.
+            let client = try TestServerProcess([
+                "python3", "-c",
+                """
+                import socket, ssl
+                context = ssl.create_default_context(cafile="\(TestCertificates.shared.authorityPath)")
+                plain = socket.create_connection(("127.0.0.1", \(port)))
+                with context.wrap_socket(plain, server_hostname="localhost") as tls:
+                    tls.sendall(b"hello")
+                    print("GOT", tls.recv(100).decode(), tls.version(), flush=True)
+                    tls.unwrap()
+                """,
+            ])
+            try loop.run { server.ended == 2 }
+            let said = try client.line(after: "GOT ")
+            return ["\(bytes)", said]
+        }
+        #expect(findings == ["[1, 2, 3]", "hello TLSv1.3"])
+    }
+
+    @Test func `a peer that never finishes its handshake is given up`() throws {
+        let findings = try onStreamThread { loop in
+            let listener = try secured(timeout: 0.05)
+            var open: [StreamListener.Connection] = []
+            let notes = StreamNotes()
+            listener.onConnection = { connection in
+                connection.input.delegate = notes
+                connection.input.schedule(in: loop, forMode: .default)
+                connection.input.open()
+                open.append(connection)
+            }
+            listener.schedule(in: loop, forMode: .default)
+            let peer = try PlainSocket.connected(to: listener.port)
+            try loop.run { !notes.events.isEmpty }
+            let error = open[0].input.streamError as NSError?
+            let rest = PlainSocket.receiveAll(peer)
+            close(peer)
+            return notes.events + ["\(error?.code == Int(ETIMEDOUT))", "\(rest)"]
+        }
+        #expect(findings == ["error", "true", "[]"])
+    }
+
+    // MARK: - Unix-domain sockets
+
+    @Test func `a Unix socket is made and removed`() throws {
+        let path = temporaryPath()
+        let findings = try onStreamThread { loop in
+            var configuration = StreamListener.Configuration()
+            configuration.permissions = 0o600
+            let server = EchoServer(try StreamListener(unixPath: path, configuration: configuration), loop)
+            var status = stat()
+            lstat(path, &status)
+            let tally = Tally()
+            Thread.detachNewThread { [self] in
+                guard let descriptor = try? PlainSocket.connected(toPath: path) else {
+                    return tally.add(false)
+                }
+                tally.add(talk(descriptor, [1, 2, 3]) == [1, 2, 3])
+                close(descriptor)
+            }
+            try loop.run { server.ended == 1 }
+            try waitFor("the client") { tally.done == 1 ? () : nil }
+            server.listener.close()
+            return [
+                "\(tally.right)", "\(status.st_mode & 0o777 == 0o600)", "\(server.remotePorts)",
+                "\(access(path, F_OK) == 0)", "\(server.listener.port)",
+            ]
+        }
+        #expect(findings == ["1", "true", "[0]", "false", "0"])
+    }
+
+    @Test func `a file left over is replaced and one in use is not`() throws {
+        let path = temporaryPath()
+        // Left over: bound, and closed without being removed.
+        close(try PlainSocket.listening(atPath: path))
+        let first = try StreamListener(unixPath: path)
+        #expect(throws: NSError.self) { try StreamListener(unixPath: path) }
+        #expect(first.isListening && access(path, F_OK) == 0)
+        // Not ours any more: it stays when the first is closed.
+        unlink(path)
+        let second = try StreamListener(unixPath: path)
+        first.close()
+        #expect(access(path, F_OK) == 0)
+        second.close()
+        #expect(access(path, F_OK) != 0)
+        // What is no socket is never replaced.
+        try Data([1]).write(to: URL(fileURLWithPath: path))
+        #expect(throws: NSError.self) { try StreamListener(unixPath: path) }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([1]))
+        unlink(path)
+        close(try PlainSocket.listening(atPath: path))
+        var configuration = StreamListener.Configuration()
+        configuration.replacesStaleSocket = false
+        let failure = #expect(throws: NSError.self) {
+            try StreamListener(unixPath: path, configuration: configuration)
+        }
+        #expect(failure?.code == Int(EADDRINUSE))
+        unlink(path)
+    }
+
+    @Test func `a name in the abstract space`() throws {
+        let name = "\0rondo-\(UUID().uuidString)"
+        let findings = try onStreamThread { loop in
+            let server = EchoServer(try StreamListener(unixPath: name), loop)
+            let (input, output) = streamsToUnixSocket(name)
+            let notes = StreamNotes()
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            try loop.run { output.streamStatus == .open }
+            _ = output.writeAll([1, 2])
+            try loop.run { notes.events.contains("bytes") }
+            let bytes = input.bytes().1
+            input.close()
+            output.close()
+            try loop.run { server.ended == 1 }
+            return ["\(bytes)"]
+        }
+        #expect(findings == ["[1, 2]"])
+    }
+}
