@@ -25,3 +25,163 @@ public func CFStreamCreatePairWithSocketToHost(
     readStream?.pointee = input.map { .passRetained($0) }
     writeStream?.pointee = output.map { .passRetained($0) }
 }
+
+/// A native socket: a file descriptor.
+public typealias CFSocketNativeHandle = Int32
+
+/// `Stream.getStreams(onSocket:inputStream:outputStream:)`; the socket stays open at close (rule ST-40).
+public func CFStreamCreatePairWithSocket(
+    _ allocator: CFAllocator?, _ sock: CFSocketNativeHandle,
+    _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
+    _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
+) {
+    var input: InputStream?
+    var output: OutputStream?
+    Stream.getStreams(onSocket: sock, inputStream: &input, outputStream: &output)
+    readStream?.pointee = input.map { .passRetained($0) }
+    writeStream?.pointee = output.map { .passRetained($0) }
+}
+
+// MARK: - Dispatch queues
+
+/// `InputStream.dispatchQueue` (rule ST-21); nil takes the stream off its queue.
+public func CFReadStreamSetDispatchQueue(_ stream: CFReadStream!, _ q: DispatchQueue!) {
+    stream.dispatchQueue = q
+}
+
+/// `OutputStream.dispatchQueue` (rule ST-21); nil takes the stream off its queue.
+public func CFWriteStreamSetDispatchQueue(_ stream: CFWriteStream!, _ q: DispatchQueue!) {
+    stream.dispatchQueue = q
+}
+
+public func CFReadStreamCopyDispatchQueue(_ stream: CFReadStream!) -> DispatchQueue! { stream.dispatchQueue }
+
+public func CFWriteStreamCopyDispatchQueue(_ stream: CFWriteStream!) -> DispatchQueue! {
+    stream.dispatchQueue
+}
+
+// MARK: - Schedules
+
+public func CFReadStreamScheduleWithRunLoop(
+    _ stream: CFReadStream!, _ runLoop: CFRunLoop!, _ runLoopMode: CFRunLoopMode!
+) {
+    stream.schedule(in: runLoop, forMode: runLoopMode)
+}
+
+public func CFReadStreamUnscheduleFromRunLoop(
+    _ stream: CFReadStream!, _ runLoop: CFRunLoop!, _ runLoopMode: CFRunLoopMode!
+) {
+    stream.remove(from: runLoop, forMode: runLoopMode)
+}
+
+public func CFWriteStreamScheduleWithRunLoop(
+    _ stream: CFWriteStream!, _ runLoop: CFRunLoop!, _ runLoopMode: CFRunLoopMode!
+) {
+    stream.schedule(in: runLoop, forMode: runLoopMode)
+}
+
+public func CFWriteStreamUnscheduleFromRunLoop(
+    _ stream: CFWriteStream!, _ runLoop: CFRunLoop!, _ runLoopMode: CFRunLoopMode!
+) {
+    stream.remove(from: runLoop, forMode: runLoopMode)
+}
+
+// MARK: - Polling
+
+/// Opens the stream; false if it was open, or has failed at once.
+@discardableResult
+public func CFReadStreamOpen(_ stream: CFReadStream!) -> Bool {
+    guard stream.streamStatus == .notOpen else { return false }
+    stream.open()
+    return stream.streamStatus != .error
+}
+
+public func CFReadStreamClose(_ stream: CFReadStream!) { stream.close() }
+
+public func CFReadStreamGetStatus(_ stream: CFReadStream!) -> Stream.Status { stream.streamStatus }
+
+public func CFReadStreamHasBytesAvailable(_ stream: CFReadStream!) -> Bool { stream.hasBytesAvailable }
+
+@discardableResult
+public func CFReadStreamRead(
+    _ stream: CFReadStream!, _ buffer: UnsafeMutablePointer<UInt8>!, _ bufferLength: CFIndex
+) -> CFIndex {
+    stream.read(buffer, maxLength: bufferLength)
+}
+
+/// Opens the stream; false if it was open, or has failed at once.
+@discardableResult
+public func CFWriteStreamOpen(_ stream: CFWriteStream!) -> Bool {
+    guard stream.streamStatus == .notOpen else { return false }
+    stream.open()
+    return stream.streamStatus != .error
+}
+
+public func CFWriteStreamClose(_ stream: CFWriteStream!) { stream.close() }
+
+public func CFWriteStreamGetStatus(_ stream: CFWriteStream!) -> Stream.Status { stream.streamStatus }
+
+public func CFWriteStreamCanAcceptBytes(_ stream: CFWriteStream!) -> Bool { stream.hasSpaceAvailable }
+
+@discardableResult
+public func CFWriteStreamWrite(
+    _ stream: CFWriteStream!, _ buffer: UnsafePointer<UInt8>!, _ bufferLength: CFIndex
+) -> CFIndex {
+    stream.write(buffer, maxLength: bufferLength)
+}
+
+// MARK: - Properties
+
+public func CFReadStreamCopyProperty(_ stream: CFReadStream!, _ propertyName: String!) -> AnyObject? {
+    stream.property(forKey: Stream.PropertyKey(rawValue: propertyName))
+}
+
+@discardableResult
+public func CFReadStreamSetProperty(
+    _ stream: CFReadStream!, _ propertyName: String!, _ propertyValue: AnyObject!
+) -> Bool {
+    stream.setProperty(propertyValue, forKey: Stream.PropertyKey(rawValue: propertyName))
+}
+
+public func CFWriteStreamCopyProperty(_ stream: CFWriteStream!, _ propertyName: String!) -> AnyObject? {
+    stream.property(forKey: Stream.PropertyKey(rawValue: propertyName))
+}
+
+@discardableResult
+public func CFWriteStreamSetProperty(
+    _ stream: CFWriteStream!, _ propertyName: String!, _ propertyValue: AnyObject!
+) -> Bool {
+    stream.setProperty(propertyValue, forKey: Stream.PropertyKey(rawValue: propertyName))
+}
+
+/// See `Stream.PropertyKey.appendToFileKey`.
+public let kCFStreamPropertyAppendToFile = Stream.PropertyKey.appendToFileKey.rawValue
+/// See `Stream.PropertyKey.fileCurrentOffsetKey`.
+public let kCFStreamPropertyFileCurrentOffset = Stream.PropertyKey.fileCurrentOffsetKey.rawValue
+/// See `Stream.PropertyKey.dataWrittenToMemoryStreamKey`.
+public let kCFStreamPropertyDataWritten = Stream.PropertyKey.dataWrittenToMemoryStreamKey.rawValue
+/// See `Stream.PropertyKey.socketNativeHandleKey`.
+public let kCFStreamPropertySocketNativeHandle = Stream.PropertyKey.socketNativeHandleKey.rawValue
+/// See `Stream.PropertyKey.socketRemoteHostNameKey`.
+public let kCFStreamPropertySocketRemoteHostName = Stream.PropertyKey.socketRemoteHostNameKey.rawValue
+/// See `Stream.PropertyKey.socketRemotePortNumberKey`.
+public let kCFStreamPropertySocketRemotePortNumber = Stream.PropertyKey.socketRemotePortNumberKey.rawValue
+/// See `Stream.PropertyKey.shouldCloseNativeSocketKey`.
+public let kCFStreamPropertyShouldCloseNativeSocket = Stream.PropertyKey.shouldCloseNativeSocketKey.rawValue
+
+// The dictionary of a SOCKS proxy (rule ST-45), and its keys.
+
+/// See `Stream.PropertyKey.socksProxyConfigurationKey`.
+public let kCFStreamPropertySOCKSProxy = Stream.PropertyKey.socksProxyConfigurationKey.rawValue
+/// A String.
+public let kCFStreamPropertySOCKSProxyHost = StreamSOCKSProxyConfiguration.hostKey.rawValue
+/// A number.
+public let kCFStreamPropertySOCKSProxyPort = StreamSOCKSProxyConfiguration.portKey.rawValue
+/// One of the two versions below; 5 by default.
+public let kCFStreamPropertySOCKSVersion = StreamSOCKSProxyConfiguration.versionKey.rawValue
+/// A String; nobody by default.
+public let kCFStreamPropertySOCKSUser = StreamSOCKSProxyConfiguration.userKey.rawValue
+/// A String.
+public let kCFStreamPropertySOCKSPassword = StreamSOCKSProxyConfiguration.passwordKey.rawValue
+public let kCFStreamSocketSOCKSVersion4 = StreamSOCKSProxyVersion.version4.rawValue
+public let kCFStreamSocketSOCKSVersion5 = StreamSOCKSProxyVersion.version5.rawValue
