@@ -47,9 +47,10 @@ enum DelegateCall {
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
+    case metrics(URLConnection.Metrics)
     case finish
     case finishDownload(DownloadFile)
-    case fail(URLError)
+    case fail(any Error)
 
     /// What a delegate says to a call; on its way from the delegate queue to the loop.
     ///
@@ -80,7 +81,7 @@ enum DelegateCall {
         switch self {
         case .finish, .finishDownload, .fail: true
         case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
-            .response, .data, .willCache, .wrote, .resumed:
+            .response, .data, .willCache, .wrote, .resumed, .metrics:
             false
         }
     }
@@ -89,7 +90,8 @@ enum DelegateCall {
     var isQuestion: Bool {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
-        case .didCancel, .sent, .response, .data, .wrote, .resumed, .finish, .finishDownload, .fail: false
+        case .didCancel, .sent, .response, .data, .wrote, .resumed, .metrics, .finish, .finishDownload, .fail:
+            false
         }
     }
 
@@ -160,6 +162,7 @@ enum DelegateCall {
         case .resumed(let total, let expected):
             delegate.download?.connectionDidResumeDownloading(
                 connection, totalBytesWritten: total, expectedTotalBytes: expected)
+        case .metrics(let metrics): delegate.base?.connection(connection, didCollect: metrics)
         case .finish: delegate.data?.connectionDidFinishLoading(connection)
         case .finishDownload(let file):
             delegate.download?.connectionDidFinishDownloading(connection, destinationURL: file.url)

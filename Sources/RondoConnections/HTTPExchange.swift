@@ -47,7 +47,11 @@ final class HTTPExchange {
     private var receiveFailure: ChannelError?
     /// The end came without TLS's close_notify: somebody in between could have made it.
     private var endIsForgeable = false
-    private var bodyReceived: Int64 = 0
+    private(set) var bodyReceived: Int64 = 0
+    /// For the metrics.
+    private(set) var times = ExchangeTimes()
+    /// Of the final response, once it is there.
+    private(set) var status: Int?
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     private(set) var isPaused = false
@@ -67,6 +71,9 @@ final class HTTPExchange {
         if isWaitingForGoAhead { return true }
         return link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
     }
+
+    var headBytesSent: Int { sender?.headSent ?? 0 }
+    var bodyBytesSent: Int { sender?.bodySent ?? 0 }
 
     private var isSent: Bool { sender?.isSent ?? false }
 
@@ -135,10 +142,21 @@ final class HTTPExchange {
 
     private func handle(_ event: SocketChannel.Event) {
         switch event {
-        case .resolving(let host): onEvent(.diagnostic(.resolving(host: host)))
-        case .connecting(let address): onEvent(.diagnostic(.connecting(address: address.description)))
-        case .connected(let address): onEvent(.diagnostic(.connected(address: address.description)))
+        case .resolving(let host):
+            times.lookUpStart = LoopClock.now
+            onEvent(.diagnostic(.resolving(host: host)))
+        case .connecting(let address):
+            if times.connectStart == nil {
+                times.connectStart = LoopClock.now
+                if times.lookUpStart != nil { times.lookUpEnd = times.connectStart }
+            }
+            onEvent(.diagnostic(.connecting(address: address.description)))
+        case .connected(let address):
+            times.connectEnd = LoopClock.now
+            onEvent(.diagnostic(.connected(address: address.description)))
         case .secured(let version, let cipher, let subject):
+            times.secureEnd = LoopClock.now
+            times.tls = (version, cipher)
             onEvent(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
         case .open: didOpen()
         case .readable: receive()
@@ -149,6 +167,7 @@ final class HTTPExchange {
 
     private func didOpen() {
         phase = .open
+        times.requestStart = LoopClock.now
         onEvent(.diagnostic(.requestHead(sender?.headText ?? "")))
         guard case .open = phase else { return }
         link.channel.wantsRead = true
@@ -181,7 +200,8 @@ final class HTTPExchange {
         case .broken(let error):
             // The server may have answered before it closed: what it said is worth more than our error.
             sendFailure = error
-        case .sent, nil: break
+        case .sent, nil:
+            if times.requestEnd == nil { times.requestEnd = LoopClock.now }
         }
         link.channel.wantsWrite = false
     }
@@ -213,6 +233,8 @@ final class HTTPExchange {
                 switch try link.channel.read(into: room) {
                 case .bytes(let count):
                     filled += count
+                    times.bytesReceived += Int64(count)
+                    if times.responseStart == nil { times.responseStart = LoopClock.now }
                     if !link.channel.hasBufferedBytes && count < room.count { break fill }
                 case .wouldBlock:
                     break fill
@@ -254,6 +276,7 @@ final class HTTPExchange {
                     goAhead()
                 }
             case .response(let head, let bodyLength):
+                status = head.status
                 onEvent(.diagnostic(.responseHead(Self.text(of: head))))
                 guard case .open = phase else { return }
                 onEvent(.head(head, bodyLength: bodyLength))
@@ -272,6 +295,7 @@ final class HTTPExchange {
                 return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
             case .end, .paused, .closed, .switchedProtocol:
                 let isWhole = if case .end = event { true } else { false }
+                times.responseEnd = LoopClock.now
                 abandon()
                 return onEvent(
                     isWhole ? .end : .failed(.http(.peer(.closedBeforeResponse))))

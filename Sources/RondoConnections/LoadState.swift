@@ -19,15 +19,21 @@ struct LoadState {
     /// `NSURLErrorHTTPTooManyRedirects`).
     static let maximumRedirects = 16
 
+    /// What has been answered: by a server, or by a protocol of the program.
+    enum Reply: Equatable {
+        case http(ResponseHead, bodyLength: Int64?)
+        case other(URLResponse)
+    }
+
     private enum Phase {
         case created
         /// The delegate was shown the canonical request; nothing has been sent.
         case askingAboutCanonical
         case exchanging
         /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
-        case askingAboutRedirect(ResponseHead, bodyLength: Int64?)
+        case askingAboutRedirect(Reply)
         /// The server, or a proxy, wants to know who asks; its own response stands ready, should nobody say.
-        case challenged(ResponseHead, bodyLength: Int64?)
+        case challenged(Reply)
         case receiving
         case ended
     }
@@ -35,12 +41,12 @@ struct LoadState {
     enum Action: Equatable {
         case nothing
         /// Ask the delegate whether `request` may be sent.
-        case ask(URLRequest, redirect: ResponseHead?)
+        case ask(URLRequest, redirect: Reply?)
         /// Send `request`; what is left of an exchange before it is of no interest.
         case send(URLRequest)
         /// Find out who asks, and say `authenticated()` or `notAuthenticated()`.
-        case authenticate(ResponseHead, bodyLength: Int64?)
-        case deliver(ResponseHead, bodyLength: Int64?)
+        case authenticate(ResponseHead)
+        case deliver(Reply)
         /// The body's bytes are the delegate's from here on, or nobody's.
         case finish
         case fail(LoadFailure)
@@ -48,13 +54,29 @@ struct LoadState {
 
     private var phase = Phase.created
     private var redirects = 0
+    /// Redirects that were followed.
+    private(set) var redirectCount = 0
     private(set) var request: URLRequest
+    /// The request that the exchange under way, or the last one, is for.
+    private(set) var lastSent: URLRequest
 
     init(_ request: URLRequest) {
         self.request = request
+        lastSent = request
     }
 
+    /// The request is on its way.
+    mutating func noteSending() { lastSent = request }
+
     var isEnded: Bool { if case .ended = phase { true } else { false } }
+
+    /// The delegate was asked about a request, and has not answered yet.
+    var isAsking: Bool {
+        switch phase {
+        case .askingAboutCanonical, .askingAboutRedirect: true
+        case .created, .exchanging, .challenged, .receiving, .ended: false
+        }
+    }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
@@ -65,7 +87,7 @@ struct LoadState {
     mutating func begin() -> Action {
         guard case .created = phase else { return .nothing }
         guard let canonical = CanonicalRequest.of(request) else { return fail(.unsupportedURL) }
-        guard canonical.url != request.url else {
+        guard canonical != request else {
             phase = .exchanging
             return .send(request)
         }
@@ -79,11 +101,12 @@ struct LoadState {
         case .askingAboutCanonical:
             guard let answer else { return fail(.canonicalRequestRefused) }
             return go(to: answer)
-        case .askingAboutRedirect(let head, let bodyLength):
+        case .askingAboutRedirect(let reply):
             guard let answer else {
                 phase = .receiving
-                return .deliver(head, bodyLength: bodyLength)
+                return .deliver(reply)
             }
+            redirectCount += 1
             return go(to: answer)
         case .created, .exchanging, .challenged, .receiving, .ended:
             return .nothing
@@ -99,9 +122,9 @@ struct LoadState {
 
     /// There is no credential: the response to the challenge is the result (rule UC-48).
     mutating func notAuthenticated() -> Action {
-        guard case .challenged(let head, let bodyLength) = phase else { return .nothing }
+        guard case .challenged(let reply) = phase else { return .nothing }
         phase = .receiving
-        return .deliver(head, bodyLength: bodyLength)
+        return .deliver(reply)
     }
 
     private mutating func go(to answer: URLRequest) -> Action {
@@ -124,8 +147,8 @@ struct LoadState {
             return .send(request)
         }
         if Self.isChallenge(head) {
-            phase = .challenged(head, bodyLength: bodyLength)
-            return .authenticate(head, bodyLength: bodyLength)
+            phase = .challenged(.http(head, bodyLength: bodyLength))
+            return .authenticate(head)
         }
         let decision = Redirect.follow(
             status: head.status, location: head.fields.values(for: "Location").first,
@@ -133,20 +156,41 @@ struct LoadState {
         switch decision {
         case .notARedirect:
             phase = .receiving
-            return .deliver(head, bodyLength: bodyLength)
+            return .deliver(.http(head, bodyLength: bodyLength))
         case .missingLocation:
             return fail(.redirectWithoutLocation(status: head.status))
         case .unsupported(let target):
             return fail(.unsupportedRedirect(target))
         case .to(let target, let method, let keepsBody, let sameOrigin):
-            guard redirects < Self.maximumRedirects else {
-                return fail(.tooManyRedirects(Self.maximumRedirects))
-            }
-            redirects += 1
-            phase = .askingAboutRedirect(head, bodyLength: bodyLength)
             let next = RedirectedRequest.from(
                 request, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
-            return .ask(next, redirect: head)
+            return redirect(to: next, by: .http(head, bodyLength: bodyLength))
+        }
+    }
+
+    private mutating func redirect(to next: URLRequest, by reply: Reply) -> Action {
+        guard redirects < Self.maximumRedirects else {
+            return fail(.tooManyRedirects(Self.maximumRedirects))
+        }
+        redirects += 1
+        phase = .askingAboutRedirect(reply)
+        return .ask(next, redirect: reply)
+    }
+
+    /// A protocol of the program says that the request goes elsewhere.
+    mutating func redirected(to next: URLRequest, by response: URLResponse) -> Action {
+        guard case .exchanging = phase else { return .nothing }
+        return redirect(to: next, by: .other(response))
+    }
+
+    /// A response that is not HTTP's, or that a protocol of the program has made; there may be several.
+    mutating func received(_ response: URLResponse) -> Action {
+        switch phase {
+        case .exchanging, .receiving:
+            phase = .receiving
+            return .deliver(.other(response))
+        case .created, .askingAboutCanonical, .askingAboutRedirect, .challenged, .ended:
+            return .nothing
         }
     }
 

@@ -66,6 +66,7 @@ extension Loader {
 
     /// What the delegate's method has made of the challenge.
     func answeredChallenge(_ answer: DelegateCall.ChallengeAnswer) {
+        if answeredProtocolChallenge(answer) { return }
         switch answer {
         case .taken: break
         case .takenByOlderMethod: openChallenge?.isForOlderMethod = true

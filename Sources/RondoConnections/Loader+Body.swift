@@ -15,6 +15,8 @@ extension Loader {
 
     /// Sends `request` as soon as its body can be sent.
     func send(_ request: URLRequest, mayReuse: Bool) {
+        if let type = ProtocolRegistry.accepting(request) { return startProtocol(type, for: request) }
+        if let url = request.url, LocalContent.canLoad(url) { return startLocal(url) }
         guard let stream = request.httpBodyStream else {
             closeBody()
             return exchange(request, body: nil, mayReuse: mayReuse)

@@ -105,7 +105,7 @@ extension Loader {
         }
     }
 
-    private func receivedBody(_ data: Data) {
+    func receivedBody(_ data: Data) {
         guard let file else {
             deliver(.data(data))
             return
@@ -124,11 +124,11 @@ extension Loader {
     /// The file that a download delegate gets (rule UC-67).
     ///
     /// - Returns: False if there is none, and the load has failed.
-    func openFile(expecting length: Int64?) -> Bool {
+    func openFile(expecting length: Int64) -> Bool {
         do throws(SystemError) {
             file = try DownloadFile()
             fileLength = 0
-            expectedFileLength = max(0, length ?? 0)
+            expectedFileLength = max(0, length)
             return true
         } catch {
             let sentence = "A file could not be created in \(NSTemporaryDirectory())"
@@ -139,12 +139,14 @@ extension Loader {
 
     /// Keeps the connection to the server if it can serve another request, or closes it.
     func disposeOfExchange() {
+        disposeOfOthers()
         isWaitingForBody = false
         stopGoAheadTimer()
         guard let exchange else { return }
         self.exchange = nil
         shared.withLock { $0.channel = nil }
         exchange.discardRest()
+        noteTransfer(exchange)
         let channel = exchange.link.channel
         // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
         channel.gate = { _ in }

@@ -63,6 +63,10 @@ final class Loader: @unchecked Sendable {
     var connection: URLConnection?
     var state: LoadState
     var exchange: HTTPExchange?
+    /// In place of an exchange: a protocol of the program, or a file.
+    var bridge: ProtocolBridge?
+    var openProtocolChallenge: URLAuthenticationChallenge?
+    var local: LocalContent?
     /// Calls have gone by a delegate queue.
     var hasQueuedCalls = false
     /// The delegate's answer, once it was asked (rule UC-43).
@@ -92,6 +96,10 @@ final class Loader: @unchecked Sendable {
     var file: DownloadFile?
     var fileLength: Int64 = 0
     var expectedFileLength: Int64 = 0
+
+    // For the metrics.
+    var transfers: [URLConnection.Transfer] = []
+    var startedAt = LoopInstant(nanoseconds: 0)
 
     // Time.
     var idleTimer: PlaceTimer?
@@ -218,6 +226,8 @@ final class Loader: @unchecked Sendable {
             isWaitingForBody = false
             exchange?.bodyIsReady()
         }
+        if bridge != nil { takeMessages(isHeldBack: isHeldBack) }
+        if local != nil { readLocal(isHeldBack: isHeldBack) }
         if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
     }
 
@@ -232,6 +242,7 @@ final class Loader: @unchecked Sendable {
         if usesCredentialStorage == nil {
             guard !hasAskedForStorage else { return }
             hasAskedForStorage = true
+            startedAt = LoopClock.now
             // Its answer begins.
             deliver(.shouldUseCredentialStorage)
             return
@@ -245,24 +256,22 @@ final class Loader: @unchecked Sendable {
             break
         case .ask(let request, let redirect):
             exchange?.pause()
-            let response = redirect.flatMap { head in
-                state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
-            }
-            deliver(.willSend(request, redirectResponse: response))
+            deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
         case .send(let request):
             connection?.setCurrentRequest(request)
             disposeOfExchange()
+            state.noteSending()
             keepCredentialsWithinOrigin(of: request)
             retries = 0
             send(request, mayReuse: true)
-        case .authenticate(let head, _):
+        case .authenticate(let head):
             authenticate(head)
-        case .deliver(let head, let bodyLength):
-            guard let url = state.request.url,
-                let response = LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-            else { return perform(state.failed(.unusableResponse(status: head.status))) }
+        case .deliver(let reply):
+            guard let response = response(reply) else {
+                return perform(state.failed(.unusableResponse(reply)))
+            }
             if writesFile {
-                guard openFile(expecting: bodyLength) else { return }
+                guard openFile(expecting: response.expectedContentLength) else { return }
             }
             deliver(.response(response))
             if state.deliversBody { exchange?.resume() }
@@ -270,7 +279,16 @@ final class Loader: @unchecked Sendable {
             finish()
         case .fail(let failure):
             file = nil
-            end(.fail(URLErrors.error(failure, url: state.request.url)))
+            end(.fail(URLErrors.anyError(failure, url: state.request.url)))
+        }
+    }
+
+    /// Nil where Foundation makes none.
+    private func response(_ reply: LoadState.Reply) -> URLResponse? {
+        switch reply {
+        case .http(let head, let bodyLength):
+            state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: bodyLength) }
+        case .other(let response): response
         }
     }
 
@@ -299,6 +317,7 @@ final class Loader: @unchecked Sendable {
         disposeOfExchange()
         stopTimers()
         closeBody()
+        if connection?.delegate?.base != nil { deliver(.metrics(metrics)) }
         if !deliver(call) { leave() }
     }
 }

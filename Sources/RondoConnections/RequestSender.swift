@@ -33,7 +33,7 @@ final class RequestSender {
     private let body: OutgoingBody
     private let framing: RequestBodyFraming
     private var head: [UInt8] = []
-    private var headSent = 0
+    private(set) var headSent = 0
     /// Bytes of the body that the channel has taken, framing not counted.
     private(set) var bodySent = 0
     private(set) var isWaitingForGoAhead: Bool

@@ -2,10 +2,13 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The form of a request in which it is sent (rule UC-29): scheme and host in lower case, and a path.
+/// The form of a request in which it is sent (rule UC-29): of http and https, scheme and host in lower case, and
+/// a path; of a protocol of the program, what that makes of it.
 enum CanonicalRequest {
-    /// - Returns: Nil for what is not an http or https URL with a host.
+    /// - Returns: Nil for what nobody can load.
     static func of(_ request: URLRequest) -> URLRequest? {
+        if let type = ProtocolRegistry.accepting(request) { return type.canonicalRequest(for: request) }
+        if let url = request.url, LocalContent.canLoad(url) { return request }
         guard let url = request.url, let scheme = url.scheme, let host = url.host, !host.isEmpty else {
             return nil
         }

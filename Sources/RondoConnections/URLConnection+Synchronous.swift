@@ -71,7 +71,7 @@ extension URLConnection {
 
 extension RunLoop.Mode {
     /// The one private mode of synchronous requests; a mode lives as long as its loop, so there is one name.
-    fileprivate static let synchronousRequest = RunLoop.Mode("RondoSynchronousRequest")
+    static let synchronousRequest = RunLoop.Mode("RondoSynchronousRequest")
 }
 
 /// A delegate that keeps everything until the end.

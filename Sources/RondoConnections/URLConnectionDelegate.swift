@@ -40,6 +40,9 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
     /// A challenge that `connection(_:didReceive:)` got was cancelled; the failure follows.
     func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge)
 
+    /// Where the time went; once, right before the last call.
+    func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics)
+
     // MARK: The spellings of 2015
 
     @available(*, deprecated, message: "Declare the error as `any Error`.")
@@ -91,6 +94,8 @@ extension URLConnectionDelegate {
     public func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge) {
         OldSpellings.calls.didCancel(self, connection, challenge)
     }
+
+    public func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {}
 
     // MARK: The spellings of 2015
 

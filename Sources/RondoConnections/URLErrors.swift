@@ -15,7 +15,12 @@ enum LoadFailure: Error, Equatable {
     case canonicalRequestRefused
     case unsupportedURL
     /// Foundation makes no response of this status.
-    case unusableResponse(status: Int)
+    case unusableResponse(LoadState.Reply)
+    case invalidDataURL
+    /// A protocol of the program ended without a response.
+    case noResponse
+    /// What a protocol of the program says; handed on as it is.
+    case program(NSError)
     /// The task that waited was cancelled.
     case cancelled
     /// The challenge was answered by cancelling it.
@@ -36,6 +41,12 @@ enum URLErrors {
     /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59
     /// wants.
     private static let failingURLStringKey = "NSErrorFailingURLStringKey"
+
+    /// What the delegate gets: a `URLError`, unless a protocol of the program has an error of its own.
+    static func anyError(_ failure: LoadFailure, url: URL?) -> any Error {
+        guard case .program(let cause) = failure else { return error(failure, url: url) }
+        return (cause as any Error) as? URLError ?? cause
+    }
 
     static func error(_ failure: LoadFailure, url: URL?) -> URLError {
         let (code, sentence, cause) = explain(failure, host: url?.host ?? "the server")
@@ -88,12 +99,23 @@ enum URLErrors {
             )
         case .canonicalRequestRefused:
             return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
-        case .unusableResponse(let status):
+        case .unusableResponse(let reply):
+            let status = if case .http(let head, _) = reply { head.status } else { 0 }
             return (
                 .badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil
             )
         case .unsupportedURL:
-            return (.unsupportedURL, "Only http and https URLs with a host can be loaded.", nil)
+            return (
+                .unsupportedURL,
+                "Only http and https URLs with a host, files and data URLs can be loaded, and what a registered "
+                    + "URLProtocol accepts.", nil
+            )
+        case .invalidDataURL:
+            return (.badURL, "The data URL holds no comma, or no base64.", nil)
+        case .noResponse:
+            return (.badServerResponse, "The protocol that loads from \(host) ended without a response.", nil)
+        case .program(let error):
+            return (.unknown, error.localizedDescription, error)
         case .cancelled:
             return (.cancelled, "The load from \(host) was cancelled.", nil)
         case .authenticationCancelled:

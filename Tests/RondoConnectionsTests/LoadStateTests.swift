@@ -68,7 +68,7 @@ struct LoadStateTests {
         switch phase {
         case .askingAboutCanonical: #expect(refusing.answered(nil) == .fail(.canonicalRequestRefused))
         case .askingAboutRedirect:
-            #expect(refusing.answered(nil) == .deliver(Self.redirect("/y"), bodyLength: 3))
+            #expect(refusing.answered(nil) == .deliver(.http(Self.redirect("/y"), bodyLength: 3)))
             #expect(refusing.deliversBody)
         default: #expect(refusing.answered(nil) == .nothing)
         }
@@ -80,7 +80,7 @@ struct LoadStateTests {
     @Test(arguments: Phase.allCases) func `a head counts only while one is awaited`(phase: Phase) {
         var state = Self.state(in: phase)
         let action = state.received(Self.ok, bodyLength: nil)
-        #expect(action == (phase == .exchanging ? .deliver(Self.ok, bodyLength: nil) : .nothing))
+        #expect(action == (phase == .exchanging ? .deliver(.http(Self.ok, bodyLength: nil)) : .nothing))
         #expect(state.deliversBody == (phase == .exchanging || phase == .receiving))
     }
 
@@ -149,7 +149,7 @@ struct LoadStateTests {
                 Issue.record("\(status) was not asked about")
                 continue
             }
-            #expect(redirect == head)
+            #expect(redirect == .http(head, bodyLength: 0))
             #expect(request.url == url("https://b.example/"))
             #expect(request.httpMethod == method)
             #expect((request.httpBody != nil) == keepsBody)

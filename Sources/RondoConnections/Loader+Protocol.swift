@@ -1,0 +1,102 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+// Loads that no server of ours answers: by a URLProtocol of the program, by a file, by the URL itself. What
+// they say is delivered in turns, as what comes from a socket is.
+
+extension Loader {
+    // MARK: - URLProtocol
+
+    /// Rule UC-66. A synchronous request's own mode serves nobody's timers but ours, so that its protocol runs
+    /// on the loader.
+    func startProtocol(_ type: URLProtocol.Type, for request: URLRequest) {
+        let isSynchronous = places.contains { $0.mode == .synchronousRequest }
+        let bridge = ProtocolBridge(type, request: request, on: isSynchronous ? RunLoop.loader : nil) {
+            [weak self] in self?.wakeUp()
+        }
+        self.bridge = bridge
+        bridge.start()
+    }
+
+    /// What the protocol has said, as far as the delegate takes it.
+    func takeMessages(isHeldBack: Bool) {
+        var mayTake: Bool { !state.isAsking && !isHeldBack && calls.mayRead && openProtocolChallenge == nil }
+        while mayTake, let bridge, let message = bridge.next() {
+            take(message)
+            progressedAt = now
+        }
+    }
+
+    private func take(_ message: ProtocolBridge.Message) {
+        switch message {
+        case .redirect(let request, let response):
+            perform(state.redirected(to: request, by: response))
+        case .response(let response, _):
+            perform(state.received(response))
+        case .data(let data):
+            if state.deliversBody { receivedBody(data) }
+        case .finish:
+            bridge?.stop()
+            bridge = nil
+            perform(state.deliversBody ? state.bodyEnded() : state.failed(.noResponse))
+        case .fail(let error):
+            perform(state.failed(.program(error as NSError)))
+        case .challenge(let challenge):
+            openProtocolChallenge = challenge
+            deliver(.challenge(challenge, silent: nil, isTrust: false))
+        case .cancelledChallenge(let challenge):
+            deliver(.didCancel(challenge))
+        }
+    }
+
+    /// The delegate has seen the challenge of a protocol, which hears the answer itself; where nobody answers
+    /// it goes on without a credential.
+    ///
+    /// - Returns: False if the challenge is none of a protocol.
+    func answeredProtocolChallenge(_ answer: DelegateCall.ChallengeAnswer) -> Bool {
+        guard let challenge = openProtocolChallenge else { return false }
+        openProtocolChallenge = nil
+        switch answer {
+        case .taken, .takenByOlderMethod: break
+        case .useSilently, .performDefaultHandling:
+            challenge.sender?.continueWithoutCredential(for: challenge)
+        }
+        wakeUp()
+        return true
+    }
+
+    // MARK: - Files, and URLs that are their own content
+
+    func startLocal(_ url: URL) {
+        do throws(LoadFailure) {
+            let local = try LocalContent(url)
+            self.local = local
+            perform(state.received(local.response))
+            wakeUp()
+        } catch {
+            perform(state.failed(error))
+        }
+    }
+
+    /// A piece of it in a turn: others of the loop want theirs.
+    func readLocal(isHeldBack: Bool) {
+        guard let local, state.deliversBody, !isHeldBack, calls.mayRead else { return }
+        do throws(LoadFailure) {
+            guard let data = try local.next() else { return perform(state.bodyEnded()) }
+            receivedBody(data)
+            progressedAt = now
+            wakeUp()
+        } catch {
+            perform(state.failed(error))
+        }
+    }
+
+    func disposeOfOthers() {
+        openProtocolChallenge = nil
+        bridge?.stop()
+        bridge = nil
+        local?.close()
+        local = nil
+    }
+}

@@ -1,0 +1,175 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What `file:` and `data:` URLs hold: a response, and the bytes after it a piece at a time.
+///
+/// Used inside the gate of its load.
+final class LocalContent {
+    let response: URLResponse
+    private var descriptor: Int32 = -1
+    private var rest = Data()
+
+    /// Bytes that are read of a file at once.
+    private static let pieceSize = 128 * 1024
+
+    static func canLoad(_ url: URL) -> Bool {
+        switch url.scheme?.lowercased() {
+        case "file", "data": true
+        default: false
+        }
+    }
+
+    init(_ url: URL) throws(LoadFailure) {
+        if url.scheme?.lowercased() == "data" {
+            guard let content = DataURL(url.absoluteString) else { throw .invalidDataURL }
+            rest = content.data
+            response = LocalResponse(
+                url: url, mimeType: content.mimeType, expectedContentLength: content.data.count,
+                textEncodingName: content.charset)
+        } else {
+            let (opened, length) = try Self.open(url)
+            descriptor = opened
+            response = LocalResponse(
+                url: url, mimeType: MediaType.of(pathExtension: url.pathExtension),
+                expectedContentLength: length, textEncodingName: nil)
+        }
+    }
+
+    deinit { close() }
+
+    private static func open(_ url: URL) throws(LoadFailure) -> (descriptor: Int32, length: Int) {
+        let path = url.path
+        let fail = { (code: URLError.Code, sentence: String, cause: SystemError) -> LoadFailure in
+            .file(code, sentence: "The file \(path) \(sentence)", cause)
+        }
+        // A pipe would be waited for.
+        let descriptor: Int32
+        do throws(SystemError) {
+            descriptor = try systemCall("open") { Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        } catch {
+            switch error.code {
+            case ENOENT, ENOTDIR: throw fail(.fileDoesNotExist, "does not exist", error)
+            case EACCES, EPERM: throw fail(.noPermissionsToReadFile, "may not be read", error)
+            default: throw fail(.cannotOpenFile, "could not be opened", error)
+            }
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            let error = SystemError("fstat", code: errno)
+            _ = Foundation.close(descriptor)
+            throw fail(.cannotOpenFile, "could not be opened", error)
+        }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG:
+            return (descriptor, Int(status.st_size))
+        case S_IFDIR:
+            _ = Foundation.close(descriptor)
+            throw fail(.fileIsDirectory, "is a directory", SystemError("open", code: EISDIR))
+        default:
+            _ = Foundation.close(descriptor)
+            throw fail(.cannotOpenFile, "is no regular file", SystemError("open", code: EINVAL))
+        }
+    }
+
+    /// The next bytes; nil at the end.
+    func next() throws(LoadFailure) -> Data? {
+        guard descriptor >= 0 else {
+            defer { rest = Data() }
+            return rest.isEmpty ? nil : rest
+        }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceSize, alignment: 16)
+        do throws(SystemError) {
+            let count = try systemCall("read") { read(descriptor, memory.baseAddress, memory.count) }
+            guard count > 0, let base = memory.baseAddress else {
+                memory.deallocate()
+                return nil
+            }
+            // Owned by the data from here on, which frees it.
+            return Data(
+                bytesNoCopy: base, count: count, deallocator: .custom { base, _ in base.deallocate() })
+        } catch {
+            memory.deallocate()
+            throw .file(.cannotOpenFile, sentence: "The file could not be read", error)
+        }
+    }
+
+    func close() {
+        if descriptor >= 0 { _ = Foundation.close(descriptor) }
+        descriptor = -1
+        rest = Data()
+    }
+}
+
+/// Foundation's response with the file name mended, as `LoadedResponse` is.
+final class LocalResponse: URLResponse, @unchecked Sendable {
+    // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    override var suggestedFilename: String? {
+        SuggestedFilename.from(contentDisposition: nil, url: url?.isFileURL ?? false ? url : nil)
+    }
+}
+
+/// A `data:` URL taken apart (RFC 2397).
+struct DataURL: Equatable {
+    let mimeType: String
+    let charset: String?
+    let data: Data
+
+    /// Nil where there is no comma, or the base64 is none.
+    init?(_ text: String) {
+        let body = text.dropFirst("data:".count)
+        guard text.lowercased().hasPrefix("data:"), let comma = body.firstIndex(of: ",") else { return nil }
+        var type = String(body[..<comma]).removingPercentEncoding ?? ""
+        var content = body[body.index(after: comma)...]
+        if let hash = content.firstIndex(of: "#") { content = content[..<hash] }
+        let isBase64 = type.lowercased().hasSuffix(";base64")
+        if isBase64 { type.removeLast(";base64".count) }
+        let bytes = Self.percentDecoded(content.utf8)
+        if isBase64 {
+            var text = String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)
+            // Whoever leaves the padding out means it.
+            while text.utf8.count % 4 != 0 { text += "=" }
+            guard let decoded = Data(base64Encoded: text) else { return nil }
+            data = decoded
+        } else {
+            data = Data(bytes)
+        }
+        let name = type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        let given = FieldParameters.of(type)["charset"]
+        mimeType = name.isEmpty ? "text/plain" : name
+        charset = given ?? (name.isEmpty ? "US-ASCII" : nil)
+    }
+
+    private static func percentDecoded(_ text: Substring.UTF8View) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = Array(text)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), rest.count >= 2,
+                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return bytes
+    }
+}
+
+/// The media type that a file's name suggests.
+enum MediaType {
+    private static let byExtension = [
+        "html": "text/html", "htm": "text/html", "txt": "text/plain", "md": "text/markdown",
+        "css": "text/css", "csv": "text/csv", "js": "text/javascript", "json": "application/json",
+        "xml": "application/xml", "pdf": "application/pdf", "zip": "application/zip",
+        "gz": "application/gzip", "tar": "application/x-tar", "png": "image/png", "jpg": "image/jpeg",
+        "jpeg": "image/jpeg", "gif": "image/gif", "svg": "image/svg+xml", "webp": "image/webp",
+        "mp3": "audio/mpeg", "ogg": "audio/ogg", "wav": "audio/wav", "mp4": "video/mp4",
+        "webm": "video/webm", "wasm": "application/wasm",
+    ]
+
+    static func of(pathExtension: String) -> String {
+        byExtension[pathExtension.lowercased()] ?? "application/octet-stream"
+    }
+}

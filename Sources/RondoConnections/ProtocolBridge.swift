@@ -1,0 +1,139 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+/// One request that a `URLProtocol` of the program loads; its messages wait for the loop (rule UC-66).
+///
+/// `@unchecked Sendable`: `instance` is made once, and started and stopped by one thread at a time; the
+/// messages are behind the lock.
+final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
+    /// `@unchecked Sendable`: handed over once, by the lock.
+    enum Message: @unchecked Sendable {
+        case redirect(URLRequest, URLResponse)
+        case response(URLResponse, URLCache.StoragePolicy)
+        case data(Data)
+        case finish
+        case fail(any Error)
+        case challenge(URLAuthenticationChallenge)
+        case cancelledChallenge(URLAuthenticationChallenge)
+    }
+
+    /// Bytes that a protocol may hand over before they are taken; nothing can hold it back.
+    static let maximumWaitingBytes = 1 << 30
+
+    private struct State {
+        var messages: [Message] = []
+        var bytes = 0
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+    private let onMessage: @Sendable () -> Void
+    private var instance: URLProtocol?
+    /// Where it runs; nil: on the schedule's loop, by whoever calls.
+    private let loop: RunLoop?
+
+    /// - Parameter loop: Where it is to run, if that is not where the load is served.
+    init(
+        _ type: URLProtocol.Type, request: URLRequest, on loop: RunLoop?,
+        onMessage: @escaping @Sendable () -> Void
+    ) {
+        self.onMessage = onMessage
+        self.loop = loop
+        super.init()
+        instance = type.init(request: request, cachedResponse: nil, client: self)
+    }
+
+    func start() {
+        guard let loop else {
+            instance?.startLoading()
+            return
+        }
+        loop.perform { [self] in if !isOver { instance?.startLoading() } }
+    }
+
+    /// Stops it; its messages are ignored from here on.
+    func stop() {
+        let wasOver = state.withLock { state in
+            defer {
+                state.isOver = true
+                state.messages = []
+            }
+            return state.isOver
+        }
+        if wasOver { return }
+        guard let loop else {
+            instance?.stopLoading()
+            instance = nil
+            return
+        }
+        loop.perform { [self] in
+            instance?.stopLoading()
+            instance = nil
+        }
+    }
+
+    private var isOver: Bool { state.withLock { $0.isOver } }
+
+    /// The next message; nil if none waits.
+    func next() -> Message? {
+        state.withLock { state in
+            guard !state.messages.isEmpty else { return nil }
+            let message = state.messages.removeFirst()
+            if case .data(let data) = message { state.bytes -= data.count }
+            return message
+        }
+    }
+
+    private func add(_ message: Message) {
+        let isTaken = state.withLock { state in
+            guard !state.isOver else { return false }
+            if case .data(let data) = message {
+                state.bytes += data.count
+                if state.bytes > Self.maximumWaitingBytes {
+                    state.isOver = true
+                    state.messages = [
+                        .fail(URLErrors.error(.collectedTooMuch(Self.maximumWaitingBytes), url: nil))
+                    ]
+                    return true
+                }
+            }
+            state.messages.append(message)
+            return true
+        }
+        if isTaken { onMessage() }
+    }
+
+    // MARK: - URLProtocolClient, from any thread
+
+    func urlProtocol(
+        _ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse
+    ) {
+        add(.redirect(request, redirectResponse))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse) {
+        add(.response(cachedResponse.response, .notAllowed))
+        if !cachedResponse.data.isEmpty { add(.data(cachedResponse.data)) }
+        add(.finish)
+    }
+
+    func urlProtocol(
+        _ protocol: URLProtocol, didReceive response: URLResponse,
+        cacheStoragePolicy policy: URLCache.StoragePolicy
+    ) {
+        add(.response(response, policy))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didLoad data: Data) { add(.data(data)) }
+    func urlProtocolDidFinishLoading(_ protocol: URLProtocol) { add(.finish) }
+    func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error) { add(.fail(error)) }
+
+    func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
+        add(.challenge(challenge))
+    }
+
+    func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge) {
+        add(.cancelledChallenge(challenge))
+    }
+}
