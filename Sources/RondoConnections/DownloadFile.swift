@@ -37,6 +37,16 @@ final class DownloadFile: Sendable {
         }
     }
 
+    /// A file that is there in part: what is behind `offset` is written anew.
+    init(continuing path: String, at offset: Int64) throws(SystemError) {
+        isTemporary = false
+        let opened = try systemCall("open") { open(path, O_WRONLY | O_CLOEXEC) }
+        descriptor = Mutex(opened)
+        self.path = path
+        _ = try systemCall("ftruncate") { ftruncate(opened, off_t(offset)) }
+        _ = try systemCall("lseek") { lseek(opened, off_t(offset), SEEK_SET) }
+    }
+
     /// A file in the temporary directory, that is gone with this object.
     init() throws(SystemError) {
         isTemporary = true

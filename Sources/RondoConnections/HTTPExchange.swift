@@ -8,6 +8,8 @@ internal import RondoStreams
 final class HTTPExchange {
     enum Event {
         case diagnostic(URLConnection.Diagnostic)
+        /// Something has come of which there is nothing else to say.
+        case progress
         /// Bytes of the request's body went out: now, so far, in all.
         case sent(Int, total: Int, expected: Int)
         /// The body's stream has nothing to send yet: `bodyIsReady()` is wanted when it has.
@@ -33,6 +35,8 @@ final class HTTPExchange {
     let link: HTTPLink
     private let request: OutgoingRequest
     private let onEvent: (Event) -> Void
+    /// Somebody wants heads as text, which takes longer than all else about a small one.
+    private let tellsHeads: Bool
     private var phase: Phase
 
     /// What is to be sent; nil before the start.
@@ -56,7 +60,11 @@ final class HTTPExchange {
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     private(set) var isPaused = false
 
-    init(_ request: OutgoingRequest, over link: HTTPLink, onEvent: @escaping (Event) -> Void) {
+    init(
+        _ request: OutgoingRequest, over link: HTTPLink, tellsHeads: Bool,
+        onEvent: @escaping (Event) -> Void
+    ) {
+        self.tellsHeads = tellsHeads
         self.request = request
         self.link = link
         self.onEvent = onEvent
@@ -168,7 +176,7 @@ final class HTTPExchange {
     private func didOpen() {
         phase = .open
         times.requestStart = LoopClock.now
-        onEvent(.diagnostic(.requestHead(sender?.headText ?? "")))
+        onEvent(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
         send()
@@ -270,14 +278,14 @@ final class HTTPExchange {
             }
             switch event {
             case .informational(let head):
-                onEvent(.diagnostic(.responseHead(Self.text(of: head))))
+                onEvent(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
                 if head.status == 100, case .open = phase {
                     onEvent(.mayGoAhead)
                     goAhead()
                 }
             case .response(let head, let bodyLength):
                 status = head.status
-                onEvent(.diagnostic(.responseHead(Self.text(of: head))))
+                if tellsHeads { onEvent(.diagnostic(.responseHead(Self.text(of: head)))) }
                 guard case .open = phase else { return }
                 onEvent(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
@@ -305,7 +313,8 @@ final class HTTPExchange {
 
     /// Whether the link can serve another request.
     var isReusable: Bool {
-        link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil && !sawEnd
+        !link.isPrivate && link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil
+            && !sawEnd
             && consumed == filled
     }
 
@@ -323,6 +332,8 @@ final class HTTPLink {
     var codec = HTTP1Connection()
     /// It has served a request before.
     var isReused = false
+    /// A delegate has let the server through, or shown an identity: no other load may use it.
+    var isPrivate = false
 
     init(_ channel: SocketChannel, key: PoolKey) {
         self.channel = channel

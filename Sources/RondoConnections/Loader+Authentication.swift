@@ -8,8 +8,12 @@ internal import Synchronization
 
 /// A challenge that waits for its answer.
 struct OpenChallenge {
-    let question: Authentication.Question
-    let isProxy: Bool
+    enum Kind {
+        case http(Authentication.Question, isProxy: Bool)
+        case tls(TLSProtectionSpace.Question)
+    }
+
+    let kind: Kind
     /// Answers to challenges before it are no answers to this one.
     let number: Int
     /// The delegate got it by the older method, and is told when it is cancelled. (The challenge itself is
@@ -22,6 +26,7 @@ extension Loader {
     func authenticate(_ head: ResponseHead) {
         let isProxy = head.status == 407
         exchange?.pause()
+        if isProxy { hasProxyCredentialFailed = true }
         let values = head.fields.values(for: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
         let step = withAuthentication(isProxy) { authentication in
             authentication.challenged(
@@ -49,19 +54,24 @@ extension Loader {
     private func ask(_ question: Authentication.Question, isProxy: Bool) {
         challengeCount += 1
         let number = challengeCount
-        openChallenge = OpenChallenge(question: question, isProxy: isProxy, number: number)
-        let sender = ChallengeSender { [weak self] response in
-            guard let self else { return }
-            shared.withLock { $0.challengeResponses.append((number, response)) }
-            wakeUp()
-        }
+        openChallenge = OpenChallenge(kind: .http(question, isProxy: isProxy), number: number)
         let response = failureHead.flatMap { head in
             state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
         }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: question.space, proposedCredential: question.proposed,
-            previousFailureCount: question.failures, failureResponse: response, error: nil, sender: sender)
+            previousFailureCount: question.failures, failureResponse: response, error: nil,
+            sender: sender(number: number))
         deliver(.challenge(challenge, silent: question.silent?.credential, isTrust: false))
+    }
+
+    /// Takes the answer to a challenge to the next turn.
+    func sender(number: Int) -> ChallengeSender {
+        ChallengeSender { [weak self] response in
+            guard let self else { return }
+            shared.withLock { $0.challengeResponses.append((number, response)) }
+            wakeUp()
+        }
     }
 
     /// What the delegate's method has made of the challenge.
@@ -87,46 +97,60 @@ extension Loader {
     private func respond(_ response: ChallengeResponse) {
         guard let open = openChallenge else { return }
         openChallenge = nil
-        switch response {
-        case .use(let credential):
-            use(credential, from: .delegate, for: open)
-        case .performDefaultHandling:
-            guard let silent = open.question.silent else { return continueWithoutCredential() }
-            use(silent.credential, from: silent.origin, for: open)
-        case .continueWithout:
-            continueWithoutCredential()
-        case .cancel(let challenge):
-            if open.isForOlderMethod { deliver(.didCancel(challenge)) }
-            perform(state.failed(.authenticationCancelled))
-        case .rejectProtectionSpace:
-            let step = withAuthentication(open.isProxy) { authentication in
-                authentication.reject(open.question)
-                return authentication.next(
-                    makeSpace: { protectionSpace($0, $1, isProxy: open.isProxy) },
-                    candidates: { candidates(for: $0, isProxy: open.isProxy) })
-            }
-            go(step, isProxy: open.isProxy)
+        progressedAt = now
+        if case .cancel(let challenge) = response, open.isForOlderMethod { deliver(.didCancel(challenge)) }
+        switch open.kind {
+        case .tls(let question): respond(response, to: question)
+        case .http(let question, let isProxy): respond(response, to: question, isProxy: isProxy)
         }
     }
 
-    private func use(_ credential: URLCredential, from origin: Authentication.Origin, for open: OpenChallenge)
-    {
-        let canBeSent = withAuthentication(open.isProxy) {
-            $0.use(credential, from: origin, for: open.question)
+    private func respond(
+        _ response: ChallengeResponse, to question: Authentication.Question, isProxy: Bool
+    ) {
+        switch response {
+        case .use(let credential):
+            use(credential, from: .delegate, for: question, isProxy: isProxy)
+        case .performDefaultHandling:
+            guard let silent = question.silent else { return continueWithoutCredential() }
+            use(silent.credential, from: silent.origin, for: question, isProxy: isProxy)
+        case .continueWithout:
+            continueWithoutCredential()
+        case .cancel:
+            perform(state.failed(.authenticationCancelled))
+        case .rejectProtectionSpace:
+            let step = withAuthentication(isProxy) { authentication in
+                authentication.reject(question)
+                return authentication.next(
+                    makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
+                    candidates: { candidates(for: $0, isProxy: isProxy) })
+            }
+            go(step, isProxy: isProxy)
         }
+    }
+
+    private func use(
+        _ credential: URLCredential, from origin: Authentication.Origin,
+        for question: Authentication.Question, isProxy: Bool
+    ) {
+        let canBeSent = withAuthentication(isProxy) { $0.use(credential, from: origin, for: question) }
         // A credential without name or password is none.
         if canBeSent { perform(state.authenticated()) } else { continueWithoutCredential() }
     }
 
     /// The response to the challenge is the result (rule UC-48).
-    private func continueWithoutCredential() { perform(state.notAuthenticated()) }
+    private func continueWithoutCredential() {
+        perform(state.notAuthenticated())
+        // The answer to a CONNECT is a head alone; its connection is gone.
+        if exchange == nil, bridge == nil, local == nil { perform(state.bodyEnded()) }
+    }
 
     // MARK: - Spaces and credentials
 
     private func protectionSpace(_ realm: String, _ method: String, isProxy: Bool) -> URLProtectionSpace {
         let url = state.request.url
         let scheme = url?.scheme?.lowercased() ?? "http"
-        if isProxy, let proxy = exchange?.link.key.proxy {
+        if isProxy, let proxy {
             let isHTTPS = scheme == "https"
             return URLProtectionSpace(
                 proxyHost: proxy.host, port: proxy.port,
@@ -143,8 +167,13 @@ extension Loader {
     ) -> [(URLCredential, Authentication.Origin)] {
         var candidates: [(URLCredential, Authentication.Origin)] = []
         if isProxy {
-            if let proxy = exchange?.link.key.proxy, let credential = proxy.credential {
-                candidates.append((credential, .url))
+            // Basic was sent already, without being asked for.
+            if let proxy, let user = proxy.userName,
+                space.authenticationMethod != NSURLAuthenticationMethodHTTPBasic
+            {
+                let password = proxy.password ?? ""
+                candidates.append(
+                    (URLCredential(user: user, password: password, persistence: .none), .url))
             }
         } else if let url = state.request.url, let credential = Self.credential(of: url) {
             candidates.append((credential, .url))
@@ -167,13 +196,16 @@ extension Loader {
 
     /// The fields that say who asks.
     func authenticationFields(
-        method: String, target: String, body: Data?
+        method: String, target: String, toProxy sent: String?, body: Data?
     ) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         if !serverAuthentication.isIdle,
             let value = serverAuthentication.fieldValue(method: method, target: target, body: body)
         {
             fields.append(("Authorization", value))
+        }
+        if let sent, let value = proxyAuthorization(method: method, target: sent) {
+            fields.append(("Proxy-Authorization", value))
         }
         return fields
     }

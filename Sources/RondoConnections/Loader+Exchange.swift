@@ -11,34 +11,38 @@ extension Loader {
     /// Sends `request` with its body, over a kept connection or a new one.
     func exchange(_ request: URLRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
+        let configuration = connection.configuration
+        guard let url = request.url, let host = url.host else {
+            return perform(state.failed(.unsupportedURL))
+        }
+        let route: Route
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
+            route = try self.route(to: url, host: host, configuration)
+            guard enterSlot(route.key, request, body: body, mayReuse: mayReuse) else { return }
+            let isForProxy = route.isForProxy
             outgoing = try OutgoingRequest(
-                request, stream: body, omittedFields: connection.configuration.omittedFields
-            ) { [self] target in
+                request, stream: body, omittedFields: configuration.omittedFields,
+                isForProxy: isForProxy
+            ) { [self] target, sent in
                 authenticationFields(
-                    method: request.httpMethod ?? "GET", target: target,
+                    method: request.httpMethod ?? "GET", target: target, toProxy: isForProxy ? sent : nil,
                     body: body == nil ? request.httpBody ?? Data() : nil)
             }
         } catch {
             return perform(state.failed(error))
         }
-        guard let url = request.url, let host = url.host else {
-            return perform(state.failed(.unsupportedURL))
-        }
         body?.open(in: places)
-        let isSecure = url.scheme?.lowercased() == "https"
-        let key = PoolKey(
-            host: host, port: url.port ?? (isSecure ? 443 : 80),
-            tls: isSecure ? connection.configuration.tls : nil)
         let link: HTTPLink
-        if mayReuse, let kept = Pool.shared.take(for: key) {
+        if mayReuse, let kept = Pool.shared.take(for: route.key) {
             link = kept
-            connection.report(.reusing(address: kept.channel.remoteAddress?.description ?? key.host))
+            if configuration.onDiagnostic != nil {
+                connection.report(
+                    .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
+            }
         } else {
-            link = HTTPLink(
-                SocketChannel(SocketChannel.Configuration(host: key.host, port: key.port, tls: key.tls)),
-                key: key)
+            link = HTTPLink(SocketChannel(route.channel), key: route.key)
+            askAboutTLS(of: link)
         }
         // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
         // then.
@@ -52,7 +56,9 @@ extension Loader {
             }
         }
         for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
-        let exchange = HTTPExchange(outgoing, over: link) { [weak self] event in self?.received(event) }
+        let exchange = HTTPExchange(
+            outgoing, over: link, tellsHeads: configuration.onDiagnostic != nil
+        ) { [weak self] event in self?.received(event) }
         self.exchange = exchange
         shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
         exchange.begin()
@@ -73,7 +79,7 @@ extension Loader {
         switch event {
         case .diagnostic(let diagnostic):
             connection?.report(diagnostic)
-        case .waitsForBody, .waitsForGoAhead:
+        case .progress, .waitsForBody, .waitsForGoAhead:
             break
         case .mayGoAhead:
             stopGoAheadTimer()
@@ -94,6 +100,9 @@ extension Loader {
         case .failed(let failure):
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
+            if let head = Self.challenge(in: failure) {
+                return perform(state.received(head, bodyLength: 0))
+            }
             if mayBeSentAgain, retries < Self.maximumRetries {
                 // The kept connection turned out dead: the same request on one of its own, and nobody
                 // notices.
@@ -142,6 +151,8 @@ extension Loader {
         disposeOfOthers()
         isWaitingForBody = false
         stopGoAheadTimer()
+        // Afterwards: who comes next can have the connection that is kept.
+        defer { leaveSlot() }
         guard let exchange else { return }
         self.exchange = nil
         shared.withLock { $0.channel = nil }
@@ -150,6 +161,8 @@ extension Loader {
         let channel = exchange.link.channel
         // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
         channel.gate = { _ in }
+        channel.onTrust = nil
+        channel.onIdentityRequest = nil
         if exchange.isReusable {
             // Who was turned away from this load has silenced it; the next one has to hear it.
             channel.resumeInterest()

@@ -8,8 +8,8 @@ internal import Synchronization
 extension Loader {
     // MARK: - URLProtocol
 
-    /// Rule UC-66. A synchronous request's own mode serves nobody's timers but ours, so that its protocol runs
-    /// on the loader.
+    /// Rule UC-66. A synchronous request's own mode serves nobody's timers but ours, so that its protocol
+    /// runs on the loader.
     func startProtocol(_ type: URLProtocol.Type, for request: URLRequest) {
         let isSynchronous = places.contains { $0.mode == .synchronousRequest }
         let bridge = ProtocolBridge(type, request: request, on: isSynchronous ? RunLoop.loader : nil) {

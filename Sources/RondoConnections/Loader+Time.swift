@@ -28,6 +28,7 @@ extension Loader {
     var timeLeft: TimeInterval {
         // What is there is looked at before the clock, and what the delegate keeps back is not the server's
         // fault.
+        if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
         if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9

@@ -41,6 +41,8 @@ final class Loader: @unchecked Sendable {
         var channel: ChannelInterest?
         /// Whoever takes the data wants no more at present.
         var isHeldBack = false
+        /// The ticket that has got its place among the connections.
+        var admittedTicket: Int?
         /// The last call has been made by the delegate queue: there is nothing left but to leave.
         var isOver = false
     }
@@ -63,6 +65,9 @@ final class Loader: @unchecked Sendable {
     var connection: URLConnection?
     var state: LoadState
     var exchange: HTTPExchange?
+    /// The place that the load has among the connections, or waits for.
+    var slot: PoolKey?
+    var waitingForSlot: WaitingForSlot?
     /// In place of an exchange: a protocol of the program, or a file.
     var bridge: ProtocolBridge?
     var openProtocolChallenge: URLAuthenticationChallenge?
@@ -88,6 +93,9 @@ final class Loader: @unchecked Sendable {
     var openChallenge: OpenChallenge?
     var failureHead: ResponseHead?
     var challengeCount = 0
+    /// The proxy that the request under way goes by, and whether it has refused what its URL says.
+    var proxy: StreamProxy?
+    var hasProxyCredentialFailed = false
     /// Where `serverAuthentication` is for.
     private var authenticatedURL: URL?
 
@@ -220,6 +228,7 @@ final class Loader: @unchecked Sendable {
         }
         if let answer { take(answer) }
         takeChallengeResponses()
+        if waitingForSlot != nil { takeSlot() }
         begin()
         if alarms.contains(.goAhead) { exchange?.goAhead() }
         if isWaitingForBody {

@@ -22,11 +22,13 @@ struct OutgoingRequest {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - added: Fields of this exchange, not of the request, for the target that is sent: they stand in
-    ///     place of those of their name.
+    ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
+    ///   - added: Fields of this exchange, not of the request, for path and query, and for the target as it is
+    ///     sent: they stand in place of those of their name.
     init(
         _ request: URLRequest, stream: BodyStream? = nil, omittedFields: [String] = [],
-        adding added: (_ target: String) -> [(name: String, value: String)] = { _ in [] }
+        isForProxy: Bool = false,
+        adding added: (_ target: String, _ sent: String) -> [(name: String, value: String)] = { _, _ in [] }
     ) throws(LoadFailure) {
         let omitted = Set(omittedFields.map { $0.lowercased() })
         guard let url = request.url, let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
@@ -35,8 +37,11 @@ struct OutgoingRequest {
         let method = request.httpMethod ?? "GET"
         var target = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
         if let query = parts.percentEncodedQuery { target += "?" + query }
+        let authority = parts.port.map { "\(host):\($0)" } ?? host
+        // Whole, without user and fragment, where a proxy has to find the server by it.
+        let sent = isForProxy ? "\(parts.scheme ?? "http")://\(authority)\(target)" : target
         var fields = HeaderFields()
-        fields.append(name: "Host", value: parts.port.map { "\(host):\($0)" } ?? host)
+        fields.append(name: "Host", value: authority)
         // In one order, whatever that of the dictionary is.
         let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
         for (name, value) in given where !Self.isFraming(name) {
@@ -46,12 +51,12 @@ struct OutgoingRequest {
                 fields.append(name: name, value: value)
             }
         }
-        for (name, value) in added(target) { fields.set(name: name, value: value) }
+        for (name, value) in added(target, sent) { fields.set(name: name, value: value) }
         for (name, value) in Self.defaults
         where !fields.contains(name) && !omitted.contains(name.lowercased()) {
             fields.append(name: name, value: value)
         }
-        head = RequestHead(method: method, target: target, fields: fields)
+        head = RequestHead(method: method, target: sent, fields: fields)
         if let stream {
             body = .stream(stream)
             framing = Self.announcedLength(of: request).map { .length($0) } ?? .chunked

@@ -2,7 +2,8 @@ internal import RondoCore
 internal import RondoStreams
 internal import Synchronization
 
-/// Connections that are kept for the next request to their server. They are in no run loop meanwhile.
+/// Connections that are kept for the next request to their server. They are in no run loop meanwhile; a timer on
+/// the loader closes those that nobody has used for long.
 final class Pool: Sendable {
     static let shared = Pool()
 
@@ -14,6 +15,8 @@ final class Pool: Sendable {
     }
 
     private let state = Mutex(PoolState<IdleLink>())
+    /// A timer looks at what is kept.
+    private let isWatched = Mutex(false)
 
     /// A kept connection that shows no sign of being dead, or nil.
     func take(for key: PoolKey) -> HTTPLink? {
@@ -37,6 +40,34 @@ final class Pool: Sendable {
         for idle in state.withLock({ $0.add(idle, for: link.key, now: LoopClock.now) }) {
             idle.link.channel.close()
         }
+        watch()
+    }
+
+    /// Has what is kept looked at when the first of it expires, unless that is arranged already.
+    private func watch() {
+        let isNew = isWatched.withLock { isWatched in
+            defer { isWatched = true }
+            return !isWatched
+        }
+        if isNew { sweepLater(in: PoolState<IdleLink>.maximumIdleSeconds) }
+    }
+
+    private func sweepLater(in seconds: Double) {
+        // A moment later, so that it has expired by then.
+        let timer = Timer(timeInterval: seconds + 0.1, repeats: false) { [self] _ in
+            sweep(now: LoopClock.now)
+        }
+        RunLoop.loader.add(timer, forMode: .default)
+    }
+
+    /// Closes what has been idle for too long, and comes back for the rest.
+    func sweep(now: LoopInstant) {
+        let (expired, seconds) = state.withLock { ($0.takeExpired(now: now), $0.secondsToExpiry(now: now)) }
+        for idle in expired { idle.link.channel.close() }
+        if let seconds { return sweepLater(in: seconds) }
+        isWatched.withLock { $0 = false }
+        // One may have been kept in between.
+        if state.withLock({ $0.count > 0 }) { watch() }
     }
 
     func closeAll() {
@@ -48,8 +79,8 @@ extension URLConnection {
     /// Closes the connections to servers that are kept open for later requests and serve none now. Any
     /// thread.
     ///
-    /// They are closed by themselves only when a later load finds them idle for 55 s: a program that will
-    /// load nothing for long should call this.
+    /// Each is closed by itself after 55 s without use: a program that will load nothing for long may call this
+    /// before.
     public static func closeIdleConnections() {
         Pool.shared.closeAll()
     }

@@ -8,7 +8,7 @@ struct PoolKey: Hashable {
     /// Nil for plain HTTP.
     let tls: TLSSettings?
     /// The proxy that is asked in the server's place; nil: none.
-    var proxy: Proxy?
+    var proxy: StreamProxy?
 }
 
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.
@@ -49,6 +49,14 @@ struct PoolState<Kept> {
         guard let index = entries.lastIndex(where: { $0.key == key }) else { return (nil, dropped) }
         return (entries.remove(at: index).kept, dropped)
     }
+
+    /// Seconds until the first of them has been idle for too long; nil if there is none.
+    func secondsToExpiry(now: LoopInstant) -> Double? {
+        entries.first.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
+    }
+
+    /// Takes out those that have been idle for too long.
+    mutating func takeExpired(now: LoopInstant) -> [Kept] { removeExpired(now: now) }
 
     mutating func removeAll() -> [Kept] {
         defer { entries = [] }

@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The form of a request in which it is sent (rule UC-29): of http and https, scheme and host in lower case, and
-/// a path; of a protocol of the program, what that makes of it.
+/// The form of a request in which it is sent (rule UC-29): of http and https, scheme and host in lower case,
+/// and a path; of a protocol of the program, what that makes of it.
 enum CanonicalRequest {
     /// - Returns: Nil for what nobody can load.
     static func of(_ request: URLRequest) -> URLRequest? {

@@ -8,6 +8,9 @@ extension URLConnection {
         /// How the server is verified, and which TLS versions are spoken.
         public var tls = TLSSettings()
 
+        /// The proxy that the connection goes by.
+        public var proxy = ProxyChoice.environment
+
         /// Names of header fields that are not sent unless the request has them: of `Accept` and
         /// `User-Agent`, which are added otherwise.
         public var omittedFields: [String] = []

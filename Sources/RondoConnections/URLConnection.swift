@@ -57,8 +57,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     // MARK: - Making
 
-    /// Whether a connection can be made for `request` now: an http or https URL with a host, a file or data URL,
-    /// or what a registered `URLProtocol` accepts (rule UC-64).
+    /// Whether a connection can be made for `request` now: an http or https URL with a host, a file or data
+    /// URL, or what a registered `URLProtocol` accepts (rule UC-64).
     open class func canHandle(_ request: URLRequest) -> Bool {
         CanonicalRequest.of(request) != nil
     }

@@ -16,6 +16,12 @@ public protocol URLDownloadDelegate: NSObjectProtocol {
 
     func download(_ download: URLDownload, didReceive response: URLResponse)
 
+    /// A download that was made from resume data goes on; in place of `didReceive` (rule UC-71).
+    ///
+    /// - Parameter startingByte: 0 if it has to start anew: the file has changed, or the server cannot continue.
+    func download(
+        _ download: URLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64)
+
     /// The place to call `setDestination(_:allowOverwrite:)`, if it was not called earlier. Without it the
     /// file goes into the temporary directory, by its suggested name.
     func download(_ download: URLDownload, decideDestinationWithSuggestedFilename filename: String)
@@ -43,6 +49,10 @@ extension URLDownloadDelegate {
 
     public func download(_ download: URLDownload, didReceive response: URLResponse) {}
 
+    public func download(
+        _ download: URLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64
+    ) {}
+
     public func download(_ download: URLDownload, decideDestinationWithSuggestedFilename filename: String) {}
 
     public func download(_ download: URLDownload, didCreateDestination path: String) {}
@@ -57,11 +67,12 @@ extension URLDownloadDelegate {
 /// Loads a URL into a file. It starts in `init`, on the calling thread's loop in the default mode.
 ///
 /// The bytes are written as they come, so a file of any size takes little memory. The counterpart of Apple's
-/// `NSURLDownload`; resuming a download is not there yet.
+/// `NSURLDownload`.
 public final class URLDownload: NSObject, Sendable {
     private struct State {
         var destination: (path: String, allowOverwrite: Bool)?
         var deletesFileUponFailure = true
+        var resumption: DownloadResumption?
     }
 
     public let request: URLRequest
@@ -71,9 +82,36 @@ public final class URLDownload: NSObject, Sendable {
     /// - Parameter delegate: An object that conforms to `URLDownloadDelegate`; retained until the end.
     public init(request: URLRequest, delegate: Any?) {
         self.request = request
-        saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate)
+        saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: nil)
         super.init()
         saver.begin(self)
+    }
+
+    /// Goes on with a download that was cancelled or failed, in the file that it has left at `path`.
+    ///
+    /// - Parameter resumeData: What `resumeData` of that download has said.
+    /// - Returns: Nil if these are no such data.
+    public init?(resumeData: Data, delegate: Any?, path: String) {
+        guard var resumption = DownloadResumption(data: resumeData) else { return nil }
+        // What the file has lost since cannot be continued.
+        var status = stat()
+        let size = stat(path, &status) == 0 ? Int64(status.st_size) : 0
+        if size < resumption.bytes { resumption.bytes = 0 }
+        request = resumption.bytes > 0 ? resumption.request : URLRequest(url: resumption.url)
+        saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: resumption)
+        super.init()
+        setDestination(path, allowOverwrite: true)
+        saver.begin(self)
+    }
+
+    /// What a new download needs to go on where this one stopped (rule UC-71).
+    ///
+    /// Nil while it runs, when it is complete, and after a failure or a cancel where the server cannot continue,
+    /// or the partial file is gone: `deletesFileUponFailure` has to be false. Any thread.
+    public var resumeData: Data? { state.withLock { $0.resumption }?.data }
+
+    func setResumption(_ resumption: DownloadResumption?) {
+        state.withLock { $0.resumption = $0.deletesFileUponFailure ? nil : resumption }
     }
 
     /// Where to save. The first call counts; one that comes before the file was created is in time (rule
@@ -107,14 +145,24 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
         var download: URLDownload?
         var connection: URLConnection?
         var file: DownloadFile?
+        var response: HTTPURLResponse?
+        /// Bytes in the file.
+        var bytes: Int64 = 0
+
+        var resumption: DownloadResumption? {
+            guard file != nil, let response else { return nil }
+            return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
+        }
     }
 
+    private let continuing: DownloadResumption?
     private let delegate: (any URLDownloadDelegate)?
     /// Empty once the download is over, in whatever way.
     private let work = Mutex(Work())
 
-    init(delegate: (any URLDownloadDelegate)?) {
+    init(delegate: (any URLDownloadDelegate)?, continuing: DownloadResumption?) {
         self.delegate = delegate
+        self.continuing = continuing
     }
 
     /// The download, until it is over.
@@ -135,9 +183,53 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
         connection.start()
     }
 
+    /// The server does not continue: the whole once more.
+    private func startAnew(_ connection: URLConnection, _ resumption: DownloadResumption) {
+        connection.cancel()
+        let request = URLRequest(url: resumption.url)
+        guard let next = URLConnection(request: request, delegate: Anew(self), startImmediately: false) else {
+            return fail(URLErrors.error(.unsupportedURL, url: resumption.url))
+        }
+        let isWanted = work.withLock { work in
+            if work.download != nil { work.connection = next }
+            return work.download != nil
+        }
+        guard isWanted else { return }
+        next.schedule(in: RunLoop.currentLoop(), forMode: .default)
+        next.start()
+    }
+
+    /// Hands on what the second connection says, whose response is a whole.
+    private final class Anew: NSObject, URLConnectionDataDelegate {
+        private let saver: DownloadSaver
+
+        init(_ saver: DownloadSaver) { self.saver = saver }
+
+        func connection(
+            _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+        ) -> URLRequest? {
+            saver.connection(connection, willSend: request, redirectResponse: response)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            saver.receive(response, from: 0)
+        }
+
+        func connection(_ connection: URLConnection, didReceive data: Data) {
+            saver.connection(connection, didReceive: data)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            saver.connectionDidFinishLoading(connection)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) { saver.fail(error) }
+    }
+
     func cancel(_ download: URLDownload) {
         let work = takeWork()
         work.connection?.cancel()
+        download.setResumption(work.resumption)
         work.file?.discard(deleting: download.deletesFileUponFailure)
     }
 
@@ -159,8 +251,23 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
     }
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        guard let continuing else { return receive(response, from: nil) }
+        // A part that is not the one asked for is of no use, nor is a 416: from the start, then.
+        guard let offset = continuing.bytes > 0 ? continuing.offset(of: response) : 0 else {
+            return startAnew(connection, continuing)
+        }
+        receive(response, from: offset)
+    }
+
+    /// - Parameter resumedFrom: Nil for a download that was not begun before.
+    private func receive(_ response: URLResponse, from resumedFrom: Int64?) {
         guard let download else { return }
-        delegate?.download(download, didReceive: response)
+        let offset = resumedFrom ?? 0
+        if let resumedFrom {
+            delegate?.download(download, willResumeWith: response, fromByte: resumedFrom)
+        } else {
+            delegate?.download(download, didReceive: response)
+        }
         let name = response.suggestedFilename ?? "unknown"
         if download.destination == nil, self.download != nil {
             delegate?.download(download, decideDestinationWithSuggestedFilename: name)
@@ -172,10 +279,15 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
         )
         let (path, allowOverwrite) = download.destination ?? fallback
         do throws(SystemError) {
-            let file = try DownloadFile(path: path, allowOverwrite: allowOverwrite)
+            let file =
+                offset > 0
+                ? try DownloadFile(continuing: path, at: offset)
+                : try DownloadFile(path: path, allowOverwrite: allowOverwrite)
             let isWanted = work.withLock { work in
                 guard work.download != nil else { return false }
                 work.file = file
+                work.response = response as? HTTPURLResponse
+                work.bytes = offset
                 return true
             }
             // Cancelled from another thread while the file was made.
@@ -193,6 +305,7 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
         } catch {
             return end(.cannotWriteToFile, "The file \(file.path) could not be written", error)
         }
+        work.withLock { $0.bytes += Int64(data.count) }
         delegate?.download(download, didReceiveDataOfLength: data.count)
     }
 
@@ -221,6 +334,7 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
     private func fail(_ error: any Error) {
         let work = takeWork()
         guard let download = work.download else { return }
+        download.setResumption(work.resumption)
         work.file?.discard(deleting: download.deletesFileUponFailure)
         delegate?.download(download, didFailWithError: error)
     }

@@ -17,6 +17,8 @@ enum LoadFailure: Error, Equatable {
     /// Foundation makes no response of this status.
     case unusableResponse(LoadState.Reply)
     case invalidDataURL
+    /// The environment names a proxy of a kind that is not known. Its text may hold a password.
+    case unsupportedProxy(String)
     /// A protocol of the program ended without a response.
     case noResponse
     /// What a protocol of the program says; handed on as it is.
@@ -109,6 +111,11 @@ enum URLErrors {
                 .unsupportedURL,
                 "Only http and https URLs with a host, files and data URLs can be loaded, and what a registered "
                     + "URLProtocol accepts.", nil
+            )
+        case .unsupportedProxy:
+            return (
+                .unsupportedURL,
+                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS.", nil
             )
         case .invalidDataURL:
             return (.badURL, "The data URL holds no comma, or no base64.", nil)

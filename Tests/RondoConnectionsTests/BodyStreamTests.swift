@@ -135,6 +135,18 @@ final class LateStream: Foundation.InputStream {
         #expect(server.requests.allSatisfy { $0.body == body })
     }
 
+    @Test func `UC-36 a form is sent as it is given`() throws {
+        let server = try Self.echo()
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "POST"
+        request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
+        request.httpBody = Data("a=%20+b&c=\u{e4}".utf8)
+        try load(request)
+        #expect(server.requests.first?.method == "POST")
+        #expect(server.requests.first?.value("Content-Type") == "application/x-www-form-urlencoded")
+        #expect(server.requests.first?.body == request.httpBody)
+    }
+
     @Test func `UC-35 setting one kind of body clears the other`() {
         var request = URLRequest(url: url("http://host/"))
         request.httpBodyStream = InputStream(data: Data([1]))

@@ -1,6 +1,9 @@
 import Rondo
+import RondoCore
 import RondoTestSupport
 import Testing
+
+@testable import RondoConnections
 
 /// Connections to servers that serve more than one request, and what becomes of a request on a dead one.
 @Suite(.timeLimit(.minutes(5))) struct KeepAliveTests {
@@ -207,5 +210,20 @@ import Testing
             URLConnection.closeIdleConnections()
             try ended.wait()
         }
+    }
+
+    @Test func `a kept connection that nobody uses is closed when its time is over`() throws {
+        let ended = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "kept")
+            peer.waitForEnd()
+            ended.open()
+        }
+        try load(server.url())
+        #expect(!ended.isOpen)
+        // As its timer does, after 55 s.
+        Pool.shared.sweep(now: LoopClock.now.advanced(bySeconds: 56))
+        try ended.wait()
     }
 }

@@ -77,4 +77,15 @@ struct PoolStateTests {
         #expect(pool.count == 0)
         #expect(pool.removeAll() == [])
     }
+
+    @Test func `those that expire are known before they do`() {
+        var pool = PoolState<Int>()
+        #expect(pool.secondsToExpiry(now: Self.second(0)) == nil)
+        _ = pool.add(1, for: Self.key("a"), now: Self.second(10))
+        _ = pool.add(2, for: Self.key("b"), now: Self.second(20))
+        #expect(pool.secondsToExpiry(now: Self.second(11)) == 54)
+        #expect(pool.takeExpired(now: Self.second(64)) == [])
+        #expect(pool.takeExpired(now: Self.second(66)) == [1])
+        #expect(pool.secondsToExpiry(now: Self.second(66)) == 9)
+    }
 }

@@ -56,6 +56,12 @@ private final class ScriptedProtocol: URLProtocol {
                 didReceive: URLAuthenticationChallenge(
                     protectionSpace: space, proposedCredential: nil, previousFailureCount: 0,
                     failureResponse: nil, error: nil, sender: sender))
+        case "twice":
+            respond("text/plain")
+            client.urlProtocol(self, didLoad: Data("first,".utf8))
+            respond("text/html")
+            client.urlProtocol(self, didLoad: Data("second".utf8))
+            client.urlProtocolDidFinishLoading(self)
         case "waits":
             respond("text/plain")
             client.urlProtocol(self, didLoad: Data("begun".utf8))
@@ -205,6 +211,18 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(taker.text == "one,two")
             #expect(ScriptedProtocol.threads.value["text/a"] == "work")
             #expect(ScriptedProtocol.log.count(of: "stop text/a") == 1)
+        }
+    }
+
+    @Test func `UC-23 a second response neither repeats nor withdraws data`() throws {
+        try Self.registered {
+            let taker = Taker()
+            try Self.run("rondo-test://twice/", taker)
+            #expect(
+                taker.log.entries == [
+                    "response text/plain -1", "data", "response text/html -1", "data", "finish",
+                ])
+            #expect(taker.text == "first,second")
         }
     }
 

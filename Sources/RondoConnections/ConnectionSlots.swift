@@ -1,0 +1,151 @@
+internal import RondoCore
+internal import Synchronization
+
+/// Who may have a connection to a server now, and who waits for one: decisions only.
+struct SlotState<Waiter> {
+    /// A server, as limits count.
+    struct Server: Hashable {
+        let host: String
+        let port: Int
+    }
+
+    private struct Entry {
+        let ticket: Int
+        let server: Server
+        let waiter: Waiter
+    }
+
+    private(set) var limits: URLConnection.Limits
+    private var used: [Server: Int] = [:]
+    private var total = 0
+    private var waiting: [Entry] = []
+    private var nextTicket = 0
+
+    init(limits: URLConnection.Limits) { self.limits = limits }
+
+    var isUnused: Bool { total == 0 && waiting.isEmpty }
+
+    /// - Returns: Nil if there is room; a ticket if the waiter has to wait for its turn.
+    mutating func enter(_ server: Server, _ waiter: Waiter) -> Int? {
+        // Who comes later does not overtake.
+        if hasRoom(server), !waiting.contains(where: { $0.server == server }) {
+            take(server)
+            return nil
+        }
+        nextTicket += 1
+        waiting.append(Entry(ticket: nextTicket, server: server, waiter: waiter))
+        return nextTicket
+    }
+
+    /// A connection is not in use any more.
+    ///
+    /// - Returns: Who has one now, with the ticket.
+    mutating func leave(_ server: Server) -> [(ticket: Int, waiter: Waiter)] {
+        let left = (used[server] ?? 1) - 1
+        used[server] = left > 0 ? left : nil
+        total -= 1
+        return admit()
+    }
+
+    /// Somebody waits no longer.
+    ///
+    /// - Returns: False if that ticket has had its turn already.
+    mutating func withdraw(_ ticket: Int) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.ticket == ticket }) else { return false }
+        waiting.remove(at: index)
+        return true
+    }
+
+    mutating func setLimits(_ limits: URLConnection.Limits) -> [(ticket: Int, waiter: Waiter)] {
+        self.limits = limits
+        return admit()
+    }
+
+    /// In order, but nobody waits for a server that has room because another one has none.
+    private mutating func admit() -> [(ticket: Int, waiter: Waiter)] {
+        var admitted: [(ticket: Int, waiter: Waiter)] = []
+        var index = 0
+        while index < waiting.count, total < limits.connections {
+            let entry = waiting[index]
+            guard hasRoom(entry.server) else {
+                index += 1
+                continue
+            }
+            waiting.remove(at: index)
+            take(entry.server)
+            admitted.append((entry.ticket, entry.waiter))
+        }
+        return admitted
+    }
+
+    private func hasRoom(_ server: Server) -> Bool {
+        var limit = limits.connectionsPerServer
+        if !limits.exceptions.isEmpty, let exception = limits.exceptions["\(server.host):\(server.port)"] {
+            limit = max(1, exception)
+        }
+        return total < limits.connections && (used[server] ?? 0) < limit
+    }
+
+    private mutating func take(_ server: Server) {
+        used[server, default: 0] += 1
+        total += 1
+    }
+}
+
+extension URLConnection {
+    /// How many connections to servers may be in use at once; a load that finds no room waits, in order, and
+    /// that time is not held against its timeout.
+    ///
+    /// A load that stands still because its mode does not run keeps its place.
+    public struct Limits: Sendable, Hashable {
+        /// To one host and port, or to one proxy. At least 1.
+        public var connectionsPerServer = 256
+        /// Other numbers for servers, or proxies, by "host:port". At least 1.
+        public var exceptions: [String: Int] = [:]
+        /// In all: well below the 1,024 descriptors that a process may have open as a rule. At least 1.
+        public var connections = 512
+
+        public init() {}
+    }
+
+    /// The limits of this process. Any thread.
+    public static var limits: Limits {
+        get { ConnectionSlots.shared.limits }
+        set { ConnectionSlots.shared.limits = newValue }
+    }
+}
+
+/// The places of the process.
+final class ConnectionSlots: Sendable {
+    typealias Waiter = @Sendable (_ ticket: Int) -> Void
+
+    static let shared = ConnectionSlots()
+
+    private let state = Mutex(SlotState<Waiter>(limits: URLConnection.Limits()))
+
+    var limits: URLConnection.Limits {
+        get { state.withLock { $0.limits } }
+        set {
+            var limits = newValue
+            limits.connections = max(1, limits.connections)
+            limits.connectionsPerServer = max(1, limits.connectionsPerServer)
+            call(state.withLock { [limits] in $0.setLimits(limits) })
+        }
+    }
+
+    /// - Parameter whenAdmitted: Called if there was no room, once there is.
+    /// - Returns: Nil if there is room, a ticket if not.
+    func enter(_ key: PoolKey, whenAdmitted: @escaping Waiter) -> Int? {
+        state.withLock { $0.enter(.init(host: key.host, port: key.port), whenAdmitted) }
+    }
+
+    func leave(_ key: PoolKey) {
+        call(state.withLock { $0.leave(.init(host: key.host, port: key.port)) })
+    }
+
+    func withdraw(_ ticket: Int) -> Bool { state.withLock { $0.withdraw(ticket) } }
+
+    private func call(_ admitted: [(ticket: Int, waiter: Waiter)]) {
+        for (ticket, waiter) in admitted { waiter(ticket) }
+    }
+}

@@ -1,0 +1,86 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// What it takes to go on with a download that broke off (rule UC-71): where the rest begins, and how the
+/// server can tell that the file is still the same (RFC 9110 §13.1.5 and §14).
+struct DownloadResumption: Codable, Equatable {
+    let url: URL
+    /// Bytes that are in the file already.
+    var bytes: Int64
+    /// A strong ETag or a Last-Modified date, for If-Range.
+    let validator: String
+
+    /// Nil where the server cannot continue, or nobody could tell that it continues with the same file.
+    init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
+        guard method == "GET", response.statusCode == 200 || response.statusCode == 206, bytes > 0,
+            let url = response.url,
+            response.value(forHTTPHeaderField: "Accept-Ranges")?.lowercased() != "none",
+            response.value(forHTTPHeaderField: "Content-Encoding") == nil,
+            let validator = Self.validator(of: response)
+        else { return nil }
+        self.url = url
+        self.bytes = bytes
+        self.validator = validator
+    }
+
+    /// A weak ETag is of no use for parts (§13.1.5); a date is weak as well, unless it was long past when the
+    /// response was made (§8.8.2.2).
+    private static func validator(of response: HTTPURLResponse) -> String? {
+        if let tag = response.value(forHTTPHeaderField: "ETag") {
+            return tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil
+        }
+        guard let modified = response.value(forHTTPHeaderField: "Last-Modified"),
+            let then = date(modified), let date = response.value(forHTTPHeaderField: "Date"),
+            let now = self.date(date), now.timeIntervalSince(then) >= 1
+        else { return nil }
+        return modified
+    }
+
+    /// An IMF-fixdate.
+    private static func date(_ text: String) -> Date? {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(identifier: "GMT")
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return formatter.date(from: text)
+    }
+
+    // MARK: - Kept
+
+    init?(data: Data) {
+        guard let decoded = try? PropertyListDecoder().decode(Self.self, from: data), decoded.bytes > 0 else {
+            return nil
+        }
+        self = decoded
+    }
+
+    var data: Data? {
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .binary
+        return try? encoder.encode(self)
+    }
+
+    // MARK: - Asked for
+
+    /// The request for the rest, or for the whole if the file has changed.
+    var request: URLRequest {
+        var request = URLRequest(url: url)
+        request.setValue("bytes=\(bytes)-", forHTTPHeaderField: "Range")
+        request.setValue(validator, forHTTPHeaderField: "If-Range")
+        return request
+    }
+
+    /// Where the body of `response` belongs in the file; nil: it is no part of it, and no whole.
+    func offset(of response: URLResponse) -> Int64? {
+        guard let response = response as? HTTPURLResponse else { return nil }
+        guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
+        // "bytes 100-199/200"
+        guard let range = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),
+            range.hasPrefix("bytes "), let dash = range.firstIndex(of: "-"),
+            let first = Int64(
+                range[range.index(range.startIndex, offsetBy: 6)..<dash]
+                    .trimmingCharacters(in: .whitespaces))
+        else { return nil }
+        return first == bytes ? bytes : nil
+    }
+}

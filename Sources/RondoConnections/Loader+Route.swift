@@ -1,0 +1,97 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+// The way to a server: directly, or by a proxy. An http proxy is handed http requests whole (absolute-form,
+// RFC 9112 §3.2.2) and makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both.
+
+/// Where a request's connection goes.
+struct Route {
+    let key: PoolKey
+    let channel: SocketChannel.Configuration
+    /// The request line names the whole URL, and proxy fields go with the request.
+    let isForProxy: Bool
+}
+
+extension Loader {
+    /// The proxy for `url`; nil: none.
+    func proxy(
+        for url: URL, host: String, port: Int, _ choice: URLConnection.ProxyChoice
+    ) throws(LoadFailure) -> StreamProxy? {
+        switch choice {
+        case .direct: return nil
+        case .by(let proxy): return proxy
+        case .environment:
+            do throws(ProxyEnvironment.Failure) {
+                let scheme = url.scheme?.lowercased() ?? "http"
+                return try ProxyEnvironment.process.proxy(scheme: scheme, host: host, port: port)
+            } catch {
+                switch error {
+                case .unsupported(let text): throw .unsupportedProxy(text)
+                }
+            }
+        }
+    }
+
+    func route(
+        to url: URL, host: String, _ configuration: URLConnection.Configuration
+    ) throws(LoadFailure) -> Route {
+        let isSecure = url.scheme?.lowercased() == "https"
+        let port = url.port ?? (isSecure ? 443 : 80)
+        let tls = isSecure ? configuration.tls : nil
+        let proxy = try proxy(for: url, host: host, port: port, configuration.proxy)
+        self.proxy = proxy
+        guard let proxy else {
+            let key = PoolKey(host: host, port: port, tls: tls)
+            return Route(key: key, channel: .init(host: host, port: port, tls: tls), isForProxy: false)
+        }
+        if proxy.kind == .httpConnect, !isSecure {
+            let key = PoolKey(host: proxy.host, port: proxy.port, tls: nil, proxy: proxy)
+            return Route(key: key, channel: .init(host: proxy.host, port: proxy.port), isForProxy: true)
+        }
+        var route = proxy.route(toHost: host, port: port)
+        if proxy.kind == .httpConnect {
+            route.negotiation = TunnelNegotiation(
+                by: proxy, toHost: host, port: port,
+                authorization: proxyAuthorization(method: "CONNECT", target: "\(host):\(port)"))
+        }
+        return Route(
+            key: PoolKey(host: host, port: port, tls: tls, proxy: proxy),
+            channel: .init(host: host, port: port, tls: tls, route: route), isForProxy: false)
+    }
+
+    /// The value of Proxy-Authorization: what answered a challenge, or what the proxy's URL holds.
+    func proxyAuthorization(method: String, target: String) -> String? {
+        if !proxyAuthentication.isIdle {
+            return proxyAuthentication.fieldValue(method: method, target: target, body: nil)
+        }
+        guard let proxy, let user = proxy.userName, !hasProxyCredentialFailed else { return nil }
+        return (try? BasicAuthentication(user: user, password: proxy.password ?? ""))?.fieldValue
+    }
+
+    /// A proxy has answered CONNECT with a challenge; nil if that is not what has failed.
+    static func challenge(in failure: LoadFailure) -> ResponseHead? {
+        guard case .channel(.negotiation(let error)) = failure, error.code == 407, !error.response.isEmpty
+        else { return nil }
+        var codec = HTTP1Connection()
+        var request: [UInt8] = []
+        do throws(HTTP1Error) {
+            let fields = HeaderFields([("Host", "proxy")])
+            try codec.send(
+                head: RequestHead(method: "CONNECT", target: "proxy:443", fields: fields), body: .none,
+                into: &request)
+            codec.receive(error.response)
+            while true {
+                switch try codec.nextEvent() {
+                case .informational: continue
+                case .response(let head, _): return head
+                default: return nil
+                }
+            }
+        } catch {
+            // What cannot be read asks for nothing; the failure stays what it is.
+            return nil
+        }
+    }
+}

@@ -1,0 +1,56 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+// A place among the connections that may be in use at once. A load has one from the moment it sends until its
+// exchange is over, and waits for one like for anything else: in its modes, with its loop free.
+
+extension Loader {
+    /// What is sent once there is room.
+    struct WaitingForSlot {
+        let ticket: Int
+        let key: PoolKey
+        let request: URLRequest
+        let body: BodyStream?
+        let mayReuse: Bool
+    }
+
+    /// - Returns: False if the request has to wait for its turn.
+    func enterSlot(_ key: PoolKey, _ request: URLRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
+        if slot != nil { return true }
+        let ticket = ConnectionSlots.shared.enter(key) { [weak self] ticket in
+            guard let self else { return }
+            shared.withLock { $0.admittedTicket = ticket }
+            wakeUp()
+        }
+        guard let ticket else {
+            slot = key
+            return true
+        }
+        waitingForSlot = WaitingForSlot(
+            ticket: ticket, key: key, request: request, body: body, mayReuse: mayReuse)
+        return false
+    }
+
+    /// There may be room now.
+    func takeSlot() {
+        guard let waiting = waitingForSlot, shared.withLock({ $0.admittedTicket }) == waiting.ticket else {
+            return
+        }
+        waitingForSlot = nil
+        slot = waiting.key
+        progressedAt = now
+        exchange(waiting.request, body: waiting.body, mayReuse: waiting.mayReuse)
+    }
+
+    func leaveSlot() {
+        if let waiting = waitingForSlot {
+            waitingForSlot = nil
+            // Admitted meanwhile: the place is somebody else's.
+            if !ConnectionSlots.shared.withdraw(waiting.ticket) { ConnectionSlots.shared.leave(waiting.key) }
+        }
+        guard let slot else { return }
+        self.slot = nil
+        ConnectionSlots.shared.leave(slot)
+    }
+}

@@ -1,0 +1,57 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoStreams
+
+// Questions of a handshake as challenges. The channel waits for the answer; a question that nobody answers
+// answers itself by the settings.
+
+extension Loader {
+    /// Has the delegate asked about `link`'s server, unless the settings name somebody to ask.
+    func askAboutTLS(of link: HTTPLink) {
+        guard let tls = link.key.tls, connection?.delegate?.base != nil else { return }
+        if tls.trustHandler == nil {
+            link.channel.onTrust = { [weak self] in self?.ask(.trust($0)) }
+        }
+        if tls.identityHandler == nil {
+            link.channel.onIdentityRequest = { [weak self] in self?.ask(.identity($0)) }
+        }
+    }
+
+    private func ask(_ question: TLSProtectionSpace.Question) {
+        guard let key = exchange?.link.key else { return }
+        challengeCount += 1
+        let number = challengeCount
+        openChallenge = OpenChallenge(kind: .tls(question), number: number)
+        var error: (any Error)?
+        if case .trust(let trust) = question, let explanation = trust.explanation {
+            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: state.request.url)
+        }
+        let challenge = URLAuthenticationChallenge(
+            protectionSpace: TLSProtectionSpace(question, host: key.host, port: key.port),
+            proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
+            sender: sender(number: number))
+        deliver(.challenge(challenge, silent: nil, isTrust: true))
+    }
+
+    /// The answer to a question of TLS.
+    func respond(_ response: ChallengeResponse, to question: TLSProtectionSpace.Question) {
+        switch (response, question) {
+        case (.use, .trust(let trust)):
+            // Another load has not agreed to this.
+            if !trust.isTrusted { exchange?.link.isPrivate = true }
+            trust.accept()
+        case (.use(let credential), .identity(let request)):
+            guard let identity = (credential as? TLSCredential)?.identity else { return request.useNone() }
+            exchange?.link.isPrivate = true
+            request.use(identity)
+        case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
+            trust.useDefault()
+        case (.performDefaultHandling, .identity(let request)): request.useDefault()
+        case (.continueWithout, .identity(let request)), (.rejectProtectionSpace, .identity(let request)):
+            request.useNone()
+        case (.rejectProtectionSpace, .trust(let trust)): trust.reject()
+        case (.cancel, _):
+            perform(state.failed(.authenticationCancelled))
+        }
+    }
+}

@@ -1,0 +1,167 @@
+internal import RondoCore
+public import RondoStreams
+
+extension URLConnection {
+    /// By which proxy a connection goes.
+    public enum ProxyChoice: Sendable, Hashable {
+        /// As the environment says: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by the rules that
+        /// curl documents. It is read once, at the first load of the process.
+        case environment
+        /// None.
+        case direct
+        /// This one, whatever the host. `httpConnect` makes a tunnel for https, and is handed http requests
+        /// whole.
+        case by(StreamProxy)
+    }
+}
+
+/// What the environment says about proxies: decisions only.
+///
+/// `http_proxy` counts in lower case alone: in upper case it is what a web server hands to a CGI program for
+/// a field `Proxy:` that anybody can send. The others count in either case, the lower one first.
+struct ProxyEnvironment: Sendable {
+    /// What a proxy's URL means where it names no port.
+    static let defaultPort = 1080
+
+    /// Why a proxy that is named cannot be used.
+    enum Failure: Error, Equatable {
+        case unsupported(String)
+    }
+
+    private let variables: [String: String]
+    private let exceptions: NoProxyList
+
+    /// Of this process, as it was at the first load.
+    static let process = ProxyEnvironment(ProcessInfo.processInfo.environment)
+
+    init(_ environment: [String: String]) {
+        var variables: [String: String] = [:]
+        for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+            if let value = environment[name], !value.isEmpty { variables[name] = value }
+        }
+        self.variables = variables
+        exceptions = NoProxyList(environment["no_proxy"] ?? environment["NO_PROXY"] ?? "")
+    }
+
+    /// The proxy for a host; nil: none.
+    func proxy(scheme: String, host: String, port: Int) throws(Failure) -> StreamProxy? {
+        if variables.isEmpty || exceptions.contains(host: host, port: port) { return nil }
+        let names = scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        guard let value = (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap({ variables[$0] }).first
+        else { return nil }
+        guard let proxy = Self.proxy(of: value) else { throw .unsupported(value) }
+        return proxy
+    }
+
+    /// A proxy by its URL: `http://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or a host and perhaps
+    /// a port, which is one of HTTP. Nil if it is none of these.
+    static func proxy(of text: String) -> StreamProxy? {
+        let full = text.contains("://") ? text : "http://" + text
+        guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty else {
+            return nil
+        }
+        let kind: StreamProxy.Kind
+        switch parts.scheme?.lowercased() {
+        case "http": kind = .httpConnect
+        case "socks4", "socks4a": kind = .socks4
+        case "socks", "socks5", "socks5h": kind = .socks5
+        default: return nil
+        }
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        return StreamProxy(
+            kind, host: bare, port: parts.port ?? defaultPort, userName: parts.user,
+            password: parts.password)
+    }
+}
+
+/// The hosts of `no_proxy`: separated by commas or spaces, `*` for all.
+///
+/// A name stands for itself and for every host below it, with or without a dot in front; with a port, for that
+/// port alone. An address stands for itself, with a prefix length (`10.0.0.0/8`) for its network.
+struct NoProxyList: Sendable, Equatable {
+    private enum Entry: Sendable, Equatable {
+        case everything
+        case name(String, port: Int?)
+        case network([UInt8], prefix: Int, port: Int?)
+    }
+
+    private let entries: [Entry]
+
+    init(_ text: String) {
+        entries = text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).compactMap {
+            Self.entry(String($0).lowercased())
+        }
+    }
+
+    func contains(host: String, port: Int) -> Bool {
+        var host = host.lowercased()
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        while host.hasSuffix(".") { host.removeLast() }
+        let address = Self.bytes(of: host)
+        return entries.contains { entry in
+            switch entry {
+            case .everything: true
+            case .name(let name, let wanted):
+                (host == name || host.hasSuffix("." + name)) && (wanted ?? port) == port
+            case .network(let bytes, let prefix, let wanted):
+                address.map { Self.agree($0, bytes, prefix) } ?? false && (wanted ?? port) == port
+            }
+        }
+    }
+
+    private static func entry(_ text: String) -> Entry? {
+        if text == "*" { return .everything }
+        if let slash = text.lastIndex(of: "/") {
+            guard let bytes = bytes(of: unbracketed(String(text[..<slash]))),
+                let prefix = Int(text[text.index(after: slash)...]), (0...bytes.count * 8).contains(prefix)
+            else { return nil }
+            return .network(bytes, prefix: prefix, port: nil)
+        }
+        // A plain IPv6 address has colons and no port.
+        if let bytes = bytes(of: text) { return .network(bytes, prefix: bytes.count * 8, port: nil) }
+        var name = text
+        var port: Int?
+        if let colon = text.lastIndex(of: ":"), let number = Int(text[text.index(after: colon)...]) {
+            name = String(text[..<colon])
+            port = number
+        }
+        if let bytes = bytes(of: unbracketed(name)) {
+            return .network(bytes, prefix: bytes.count * 8, port: port)
+        }
+        while name.hasPrefix(".") { name.removeFirst() }
+        while name.hasSuffix(".") { name.removeLast() }
+        return name.isEmpty ? nil : .name(name, port: port)
+    }
+
+    private static func unbracketed(_ text: String) -> String {
+        text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
+    }
+
+    /// An address as its bytes, 4 or 16; nil for a name.
+    private static func bytes(of text: String) -> [UInt8]? {
+        var four = in_addr()
+        if inet_pton(AF_INET, text, &four) == 1 { return withUnsafeBytes(of: &four) { Array($0) } }
+        var six = in6_addr()
+        if inet_pton(AF_INET6, text, &six) == 1 { return withUnsafeBytes(of: &six) { Array($0) } }
+        return nil
+    }
+
+    private static func agree(_ left: [UInt8], _ right: [UInt8], _ prefix: Int) -> Bool {
+        guard left.count == right.count else { return false }
+        let whole = prefix / 8
+        guard left[..<whole] == right[..<whole] else { return false }
+        let rest = prefix % 8
+        return rest == 0 || (left[whole] ^ right[whole]) >> (8 - rest) == 0
+    }
+}
+
+extension StreamProxy {
+    /// A proxy by its URL: `http://`, `socks4://`, `socks4a://`, `socks5://` or `socks5h://`, perhaps with user and
+    /// password, or a host and perhaps a port, which is one of HTTP. Without a port it is 1080.
+    ///
+    /// - Returns: Nil if it is none of these.
+    public init?(url text: String) {
+        guard let proxy = ProxyEnvironment.proxy(of: text) else { return nil }
+        self = proxy
+    }
+}

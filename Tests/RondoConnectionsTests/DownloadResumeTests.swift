@@ -1,0 +1,163 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Downloads that go on where another one stopped (rule UC-71).
+@Suite(.timeLimit(.minutes(5))) struct DownloadResumeTests {
+    private final class Recorder: NSObject, URLDownloadDelegate, Sendable {
+        let log = EventLog()
+        let cancelsAt: Int
+        private let length = Box(0)
+
+        init(cancelsAt: Int = .max) { self.cancelsAt = cancelsAt }
+
+        func download(_ download: URLDownload, didReceive response: URLResponse) { log.note("response") }
+
+        func download(
+            _ download: URLDownload, willResumeWith response: URLResponse, fromByte startingByte: Int64
+        ) {
+            log.note("resume \(startingByte)")
+        }
+
+        func download(_ download: URLDownload, didReceiveDataOfLength length: Int) {
+            self.length.mutate { $0 += length }
+            if self.length.value >= cancelsAt { download.cancel() }
+        }
+
+        func downloadDidFinish(_ download: URLDownload) { log.note("finish") }
+
+        func download(_ download: URLDownload, didFailWithError error: any Error) {
+            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    private static let body = longText(400_000)
+
+    /// Breaks off the first time; serves ranges of what has the tag.
+    private static func server(tag: String, changes: Bool = false, refuses: Bool = false) throws -> TestServer
+    {
+        try TestServer { peer in
+            let first = try peer.readRequest()
+            if peer.number == 0 {
+                try peer.send(
+                    "HTTP/1.1 200 OK\r\nETag: \(tag)\r\nContent-Length: 400000\r\n\r\n"
+                        + body.prefix(150_000))
+                return
+            }
+            var request = first
+            while true {
+                let wanted = request.value("Range").flatMap { Int($0.dropFirst(6).dropLast()) }
+                let isSame = request.value("If-Range") == tag && !changes
+                if let wanted, refuses {
+                    try peer.respond("416 Range Not Satisfiable", ["Content-Range: bytes */\(wanted)"])
+                } else if let wanted, isSame {
+                    try peer.respond(
+                        "206 Partial Content",
+                        ["ETag: \(tag)", "Content-Range: bytes \(wanted)-399999/400000"],
+                        body: String(body.dropFirst(wanted)))
+                } else {
+                    try peer.respond(body: body)
+                }
+                request = try peer.readRequest()
+            }
+        }
+    }
+
+    private static func folder<Result>(_ body: (String) throws -> Result) throws -> Result {
+        let directory = try Stranger.Directory()
+        return try body(directory.path + "/file")
+    }
+
+    /// The first half: fails, and says how to go on.
+    private static func begin(_ server: TestServer, _ path: String, keeps: Bool = true) throws -> Data? {
+        let recorder = Recorder()
+        let data = try onLoopThread { loop -> Data? in
+            let download = URLDownload(request: URLRequest(url: server.url()), delegate: recorder)
+            download.setDestination(path, allowOverwrite: true)
+            download.deletesFileUponFailure = !keeps
+            #expect(download.resumeData == nil)
+            loop.runOut()
+            return download.resumeData
+        }
+        #expect(recorder.log.entries == ["response", "fail -1005"])
+        return data
+    }
+
+    private static func goOn(_ data: Data, _ path: String) throws -> [String] {
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            let download = URLDownload(resumeData: data, delegate: recorder, path: path)
+            #expect(download != nil)
+            loop.runOut()
+            #expect(download?.resumeData == nil)
+        }
+        return recorder.log.entries
+    }
+
+    @Test func `UC-71 a failed download goes on where it stopped`() throws {
+        let server = try Self.server(tag: "\"one\"")
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(try Self.goOn(data, path) == ["resume 150000", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+            #expect(server.requests.last?.value("Range") == "bytes=150000-")
+        }
+    }
+
+    @Test(arguments: [(true, false), (false, true)])
+    func `UC-71 it starts anew where the file has changed or the server refuses`(changes: Bool, refuses: Bool)
+        throws
+    {
+        let server = try Self.server(tag: "\"one\"", changes: changes, refuses: refuses)
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+        }
+    }
+
+    @Test func `UC-71 without a strong validator, or without the file, there is nothing to go on with`()
+        throws
+    {
+        try Self.folder { path in
+            let (weak, strong) = (try Self.server(tag: "W/\"weak\""), try Self.server(tag: "\"one\""))
+            #expect(try Self.begin(weak, path) == nil)
+            #expect(try Self.begin(strong, path, keeps: false) == nil)
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+        #expect(URLDownload(resumeData: Data("nonsense".utf8), delegate: nil, path: "/tmp/x") == nil)
+    }
+
+    @Test func `UC-71 a cancelled download goes on as well`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let fields = ["ETag: \"e\""]
+                guard let range = request.value("Range"), let first = Int(range.dropFirst(6).dropLast())
+                else {
+                    try peer.respond("200 OK", fields, body: Self.body)
+                    continue
+                }
+                try peer.respond(
+                    "206 Partial Content", fields + ["Content-Range: bytes \(first)-399999/400000"],
+                    body: String(Self.body.dropFirst(first)))
+            }
+        }
+        try Self.folder { path in
+            let recorder = Recorder(cancelsAt: 1)
+            let data = try onLoopThread { loop -> Data? in
+                let download = URLDownload(request: URLRequest(url: server.url()), delegate: recorder)
+                download.setDestination(path, allowOverwrite: true)
+                download.deletesFileUponFailure = false
+                loop.runOut()
+                return download.resumeData
+            }
+            #expect(recorder.log.entries == ["response"])
+            let log = try Self.goOn(try #require(data), path)
+            #expect(
+                log.first?.hasPrefix("resume ") == true && log.first != "resume 0" && log.last == "finish")
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+        }
+    }
+}

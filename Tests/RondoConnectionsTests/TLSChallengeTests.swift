@@ -1,0 +1,144 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Challenges that come from TLS.
+@Suite(.timeLimit(.minutes(5))) struct TLSChallengeTests {
+    private final class Judge: NSObject, URLConnectionDataDelegate, Sendable {
+        let recorder = Recorder()
+        let seen = Box<[String]>([])
+        private let answer: @Sendable (URLAuthenticationChallenge) -> Void
+
+        init(_ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Void) { self.answer = answer }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            let space = challenge.protectionSpace
+            let trust = space.serverTrust.map { " trusted \($0.isTrusted)" } ?? ""
+            seen.mutate {
+                $0.append(
+                    space.authenticationMethod.replacingOccurrences(
+                        of: "NSURLAuthenticationMethod", with: "") + trust)
+            }
+            answer(challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            recorder.connection(connection, didReceive: response)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            recorder.connectionDidFinishLoading(connection)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            recorder.connection(connection, didFailWithError: error)
+        }
+    }
+
+    private static func run(
+        _ port: UInt16, _ delegate: any URLConnectionDelegate & Sendable, trusts: Bool = true
+    ) throws {
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            let connection = URLConnection(
+                request: URLRequest(url: url("https://localhost:\(port)/")), delegate: delegate,
+                startImmediately: false)
+            if trusts { connection?.trustTestAuthority() }
+            connection?.start()
+            return loop.runOut()
+        }
+        #expect(ended == .finished)
+    }
+
+    @Test func `UC-52 server trust is asked, and the default handling is that of the settings`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let judge = Judge { $0.sender?.performDefaultHandling(for: $0) }
+        try Self.run(port, judge)
+        #expect(judge.seen.value == ["ServerTrust trusted true"])
+        #expect(judge.recorder.response?.statusCode == 200)
+        let doubting = Judge { $0.sender?.performDefaultHandling(for: $0) }
+        try Self.run(port, doubting, trusts: false)
+        #expect(doubting.seen.value.last == "ServerTrust trusted false")
+        #expect(doubting.recorder.calls.first?.hasPrefix("fail -120") == true)
+        server.terminate()
+    }
+
+    @Test func `UC-47 trust may be given later, and holds for this load alone`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let judge = Judge { challenge in
+            let held = Held(challenge: challenge)
+            Thread.detachNewThread {
+                let challenge = held.challenge
+                if let trust = challenge.protectionSpace.serverTrust {
+                    challenge.sender?.use(TLSCredential(trust: trust), for: challenge)
+                }
+            }
+        }
+        try Self.run(port, judge, trusts: false)
+        #expect(judge.recorder.response?.statusCode == 200)
+        // Nobody else has agreed to it: neither its connection nor its session is theirs.
+        let recorder = Recorder()
+        try Self.run(port, recorder, trusts: false)
+        #expect(recorder.calls.first?.hasPrefix("fail -120") == true)
+        server.terminate()
+    }
+
+    private struct Held: @unchecked Sendable {
+        let challenge: URLAuthenticationChallenge
+    }
+
+    @Test func `UC-48 a server may be refused, and a challenge cancelled`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let refusing = Judge { $0.sender?.rejectProtectionSpaceAndContinue(with: $0) }
+        try Self.run(port, refusing)
+        #expect(refusing.recorder.calls.first?.hasPrefix("fail -120") == true)
+        let cancelling = Judge { $0.sender?.cancel($0) }
+        try Self.run(port, cancelling)
+        #expect(cancelling.recorder.calls == ["fail -1012"])
+        server.terminate()
+    }
+
+    /// Has the older method alone, which is no answer to questions of TLS.
+    private final class Older: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+            log.note("challenge")
+            challenge.sender?.cancel(challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            log.note("response")
+        }
+    }
+
+    @Test func `UC-45 without the question the older method gets no server trust`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let older = Older()
+        try Self.run(port, older)
+        #expect(older.log.entries == ["response"])
+        server.terminate()
+    }
+
+    @Test func `UC-52 a server that asks for a certificate gets the identity that is chosen`() throws {
+        let certificates = TestCertificates.shared
+        let (server, port) = try Stranger.openSSL(
+            .good, ["-Verify", "1", "-CAfile", certificates.authorityPath, "-verify_return_error"])
+        let identity = try TLSIdentity(
+            chainFile: certificates.path(.good), privateKeyFile: certificates.keyPath)
+        let judge = Judge { challenge in
+            if challenge.protectionSpace.identityRequest != nil {
+                challenge.sender?.use(TLSCredential(identity: identity), for: challenge)
+            } else {
+                challenge.sender?.performDefaultHandling(for: challenge)
+            }
+        }
+        try Self.run(port, judge)
+        #expect(judge.seen.value == ["ServerTrust trusted true", "ClientCertificate"])
+        #expect(judge.recorder.response?.statusCode == 200)
+        let without = Judge { $0.sender?.performDefaultHandling(for: $0) }
+        try Self.run(port, without)
+        #expect(without.recorder.calls.first?.hasPrefix("fail") == true)
+        server.terminate()
+    }
+}
