@@ -58,6 +58,20 @@ struct Fetch: ParsableCommand {
             "Name and password for the origin of the URL, sent to no other.", valueName: "user:password"))
     var user: String?
 
+    @Option(
+        name: [.customShort("x", allowingJoined: true), .customLong("proxy")],
+        help: ArgumentHelp(
+            "Go by this proxy: http://, socks5:// or socks4://host:port; '' for none. Without it, as "
+                + "http_proxy, https_proxy, all_proxy and no_proxy say.", valueName: "url"))
+    var proxy: String?
+
+    @Option(
+        name: [.customShort("w", allowingJoined: true), .customLong("write-out")],
+        help: ArgumentHelp(
+            "Print this behind the load, with curl's variables: %{http_code}, %{time_total}, %{json} …",
+            valueName: "format"))
+    var writeOut: String?
+
     @Option(help: ArgumentHelp("Trust the certificates in this PEM file alone.", valueName: "file"))
     var cacert: String?
 

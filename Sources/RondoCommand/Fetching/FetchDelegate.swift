@@ -11,6 +11,9 @@ final class FetchDelegate: NSObject, URLConnectionDataDelegate {
     /// Nil while the load is under way.
     private(set) var outcome: Outcome?
     private(set) var received = 0
+    /// Where the time went; nil after a cancel.
+    private(set) var metrics: URLConnection.Metrics?
+    private(set) var contentType: String?
 
     private let plan: FetchPlan
     private let heads: HeadLog
@@ -36,11 +39,26 @@ final class FetchDelegate: NSObject, URLConnectionDataDelegate {
         return plan.followsRedirects ? Origin.redirected(request, first: plan.request) : nil
     }
 
-    /// The answer is the usual one: name and password have been sent already, if there are any. Connections
-    /// give no challenges yet, so this is not called before they do.
+    /// Name and password of `-u` were sent in Basic already, to the origin of the URL; where that asks for them in
+    /// another scheme they are sent so. All else is handled as usual.
     func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
         report(EventLines.challenge(challenge))
-        challenge.sender?.performDefaultHandling(for: challenge)
+        let space = challenge.protectionSpace
+        guard let user = plan.user, challenge.previousFailureCount == 0, !space.isProxy(),
+            space.authenticationMethod == NSURLAuthenticationMethodHTTPDigest,
+            Origin(connection.currentRequest.url) == Origin(plan.request.url)
+        else {
+            challenge.sender?.performDefaultHandling(for: challenge)
+            return
+        }
+        let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let password = parts.count > 1 ? String(parts[1]) : ""
+        challenge.sender?.use(
+            URLCredential(user: String(parts[0]), password: password, persistence: .none), for: challenge)
+    }
+
+    func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+        self.metrics = metrics
     }
 
     func connection(
@@ -54,6 +72,7 @@ final class FetchDelegate: NSObject, URLConnectionDataDelegate {
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         report(EventLines.response(response))
+        contentType = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type")
         let expected = response.expectedContentLength
         progress?.begin(expected: expected >= 0 ? Int(expected) : nil)
         keepOrCancel(connection) { () throws(FetchFailure) in

@@ -22,6 +22,10 @@ struct FetchPlan: Sendable {
     /// Seconds for the whole load.
     var maximumTime: Double?
     var isVerbose: Bool
+    var proxy: URLConnection.ProxyChoice
+    var writeOut: WriteOut?
+    /// Name and password of `-u`, for challenges that a field sent in advance does not answer.
+    var user: String?
     var printsEvents: Bool
     var showsProgress: Bool
 
@@ -37,6 +41,9 @@ struct FetchPlan: Sendable {
         verifies = !options.insecure
         maximumTime = options.maxTime
         isVerbose = options.verbose
+        proxy = try Self.proxy(options.proxy)
+        writeOut = try options.writeOut.map { try WriteOut($0) }
+        user = options.user
         printsEvents = options.json
         showsProgress = Self.showsProgress(options, output: output)
 
@@ -50,6 +57,15 @@ struct FetchPlan: Sendable {
         if let path = options.cacert, access(path, R_OK) != 0 {
             throw CommandFailure.usage("--cacert: cannot read \(path): \(String(cString: strerror(errno)))")
         }
+    }
+
+    private static func proxy(_ text: String?) throws -> URLConnection.ProxyChoice {
+        guard let text else { return .environment }
+        if text.isEmpty { return .direct }
+        guard let proxy = StreamProxy(url: text) else {
+            throw CommandFailure.usage("-x: no proxy of HTTP or SOCKS: \(text)")
+        }
+        return .by(proxy)
     }
 
     private static func output(_ options: Fetch, url: URL?) throws -> Output {

@@ -63,14 +63,14 @@ final class Transfer: Sendable {
         else {
             let url = plan.request.url?.absoluteString ?? ""
             delegate.fail(FetchFailure(.unsupportedURL, "nothing here can load \(url)"))
-            return finish(delegate.outcome)
+            return finish(delegate)
         }
         configure(connection)
         connection.schedule(in: RunLoop.current, forMode: plan.mode)
         state.withLock { $0.connection = connection }
         connection.start()
         runLoop(until: delegate, connection, progress)
-        finish(delegate.outcome)
+        finish(delegate)
     }
 
     private func configure(_ connection: URLConnection) {
@@ -79,6 +79,7 @@ final class Transfer: Sendable {
         }
         if !plan.verifies { connection.configuration.tls.verification = .none }
         connection.configuration.omittedFields = plan.omittedFields
+        connection.configuration.proxy = plan.proxy
         guard plan.isVerbose || plan.printsHeads else { return }
         connection.configuration.onDiagnostic = { [plan, heads] diagnostic in
             if plan.isVerbose { Terminal.standardError.write(DiagnosticLines.text(for: diagnostic)) }
@@ -122,14 +123,27 @@ final class Transfer: Sendable {
             "\(host): not finished within the \(limit) s of --max-time; \(delegate.received) bytes had come")
     }
 
-    private func finish(_ outcome: FetchDelegate.Outcome?) {
+    private func finish(_ delegate: FetchDelegate) {
         let interruption = state.withLock { $0.interruption }
-        switch outcome {
-        case .finished: finish(0)
+        var status = ExitStatus.failed
+        var message: String?
+        switch delegate.outcome {
+        case .finished: status = 0
         case .failed(let failure):
+            message = failure.message
             Terminal.standardError.write("rondo: \(failure.message)\n")
-            finish(interruption.map { ExitStatus.ended(by: $0) } ?? ExitStatus.failed)
-        case nil: finish(ExitStatus.failed)
+            if let interruption { status = ExitStatus.ended(by: interruption) }
+        case nil: break
         }
+        if plan.isVerbose, let metrics = delegate.metrics {
+            Terminal.standardError.write(MetricsLines.text(for: metrics))
+        }
+        if let writeOut = plan.writeOut {
+            let result = WriteOut.Result(
+                metrics: delegate.metrics, contentType: delegate.contentType, failure: message,
+                exitStatus: status)
+            Terminal.standardOutput.write(writeOut.text(for: result))
+        }
+        finish(status)
     }
 }
