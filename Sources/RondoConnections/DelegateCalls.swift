@@ -119,6 +119,7 @@ enum DelegateCall {
         case .willCache: "willCacheResponse"
         case .wrote: "didWriteData"
         case .resumed: "didResumeDownloading"
+        case .metrics: "didCollect metrics"
         case .finish: "connectionDidFinishLoading"
         case .finishDownload: "connectionDidFinishDownloading"
         case .fail: "didFailWithError"

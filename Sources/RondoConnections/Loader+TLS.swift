@@ -36,12 +36,14 @@ extension Loader {
     /// The answer to a question of TLS.
     func respond(_ response: ChallengeResponse, to question: TLSProtectionSpace.Question) {
         switch (response, question) {
-        case (.use, .trust(let trust)):
+        case (.use(let credential), .trust(let trust)):
+            // A name and a password, given to whatever is asked, are no word about this server.
+            guard credential.isTrust else { return trust.useDefault() }
             // Another load has not agreed to this.
             if !trust.isTrusted { exchange?.link.isPrivate = true }
             trust.accept()
         case (.use(let credential), .identity(let request)):
-            guard let identity = (credential as? TLSCredential)?.identity else { return request.useNone() }
+            guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
             exchange?.link.isPrivate = true
             request.use(identity)
         case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):

@@ -56,21 +56,27 @@ extension URLProtectionSpace {
     public var distinguishedNames: [Data]? { identityRequest?.encodedIssuers }
 }
 
-/// A credential for a challenge of TLS, as Apple's `URLCredential(trust:)` and
+extension URLCredential {
+    /// The server is to be trusted, whatever is wrong with its certificates: the answer to a challenge whose
+    /// method is `NSURLAuthenticationMethodServerTrust`. A credential of another kind is none to that, and
+    /// leaves it to the settings.
+    public convenience init(trust: TLSTrust) {
+        self.init(user: Self.trustMark, password: "", persistence: .none)
+    }
+
+    /// No user is called so.
+    private static let trustMark = "trust \(UUID().uuidString)"
+
+    var isTrust: Bool { user == Self.trustMark }
+}
+
+/// An identity as a credential: the answer to a challenge whose method is
+/// `NSURLAuthenticationMethodClientCertificate`, as Apple's
 /// `URLCredential(identity:certificates:persistence:)`.
 public final class TLSCredential: URLCredential, @unchecked Sendable {
     // `@unchecked` as its superclass is: nothing in it changes after it was made.
+    let identity: TLSIdentity
 
-    /// Nil: the server is trusted.
-    let identity: TLSIdentity?
-
-    /// The server is to be trusted, whatever is wrong with its certificates.
-    public init(trust: TLSTrust) {
-        identity = nil
-        super.init(user: "", password: "", persistence: .none)
-    }
-
-    /// The identity to show.
     public init(identity: TLSIdentity) {
         self.identity = identity
         super.init(user: "", password: "", persistence: .none)

@@ -14,6 +14,9 @@ import Testing
         func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
         {
             let space = challenge.protectionSpace
+            #expect(
+                (space.serverTrust != nil)
+                    == (space.authenticationMethod == NSURLAuthenticationMethodServerTrust))
             let trust = space.serverTrust.map { " trusted \($0.isTrusted)" } ?? ""
             seen.mutate {
                 $0.append(
@@ -70,7 +73,7 @@ import Testing
             Thread.detachNewThread {
                 let challenge = held.challenge
                 if let trust = challenge.protectionSpace.serverTrust {
-                    challenge.sender?.use(TLSCredential(trust: trust), for: challenge)
+                    challenge.sender?.use(URLCredential(trust: trust), for: challenge)
                 }
             }
         }
@@ -85,6 +88,19 @@ import Testing
 
     private struct Held: @unchecked Sendable {
         let challenge: URLAuthenticationChallenge
+    }
+
+    @Test func `UC-52 a name and a password are no word about the server`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        let careless = Judge { challenge in
+            let credential = URLCredential(user: "user", password: "pass", persistence: .none)
+            challenge.sender?.use(credential, for: challenge)
+        }
+        try Self.run(port, careless, trusts: false)
+        #expect(careless.recorder.calls.first?.hasPrefix("fail -120") == true)
+        try Self.run(port, careless)
+        #expect(careless.recorder.response?.statusCode == 200)
+        server.terminate()
     }
 
     @Test func `UC-48 a server may be refused, and a challenge cancelled`() throws {

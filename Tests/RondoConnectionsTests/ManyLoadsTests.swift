@@ -1,0 +1,104 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Many loads at once, half of them cancelled at any moment from other threads.
+@Suite(.timeLimit(.minutes(5))) struct ManyLoadsTests {
+    /// Notes what one load was told, and whether that was allowed (rules UC-17 to UC-20).
+    private final class Watching: NSObject, URLConnectionDataDelegate, Sendable {
+        private struct State {
+            var calls: [String] = []
+            var body = 0
+            var wrong: [String] = []
+        }
+
+        private let state = Mutex(State())
+
+        var calls: [String] { state.withLock { $0.calls } }
+        var wrong: [String] { state.withLock { $0.wrong } }
+        var isDone: Bool { state.withLock { $0.calls.last == "finish" || $0.calls.last == "fail" } }
+
+        private func note(_ call: String, unless isWrong: (State) -> Bool) {
+            state.withLock { state in
+                if ["finish", "fail"].contains(state.calls.last) || isWrong(state) {
+                    state.wrong.append("\(call) after \(state.calls)")
+                }
+                if call != "data" || state.calls.last != "data" { state.calls.append(call) }
+            }
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            note("response") { !$0.calls.isEmpty }
+        }
+
+        func connection(_ connection: URLConnection, didReceive data: Data) {
+            state.withLock { $0.body += data.count }
+            note("data") { !$0.calls.contains("response") }
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            note("finish") { $0.body != 50_000 }
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            note("fail") { _ in true }
+        }
+    }
+
+    @Test func `UC-17 of 200 loads in mixed modes half are cancelled, and each is told what it may be told`()
+        throws
+    {
+        let body = longText(50_000)
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(body: body)
+            }
+        }
+        let delegates = (0..<200).map { _ in Watching() }
+        let isOver = Box(false)
+        let started = Box<[URLConnection]>([])
+        let cancellers = (0..<2).map { number in
+            LoopThread { _ in
+                var generator = SystemRandomNumberGenerator()
+                // Every second load, at whatever moment this thread comes to it.
+                var left = Array(stride(from: number * 2, to: 200, by: 4))
+                while !left.isEmpty, !isOver.value {
+                    let index = Int.random(in: 0..<left.count, using: &generator)
+                    guard left[index] < started.value.count else { continue }
+                    started.value[left[index]].cancel()
+                    left.remove(at: index)
+                    for _ in 0..<Int.random(in: 0..<200, using: &generator) { sched_yield() }
+                }
+            }
+        }
+        try onLoopThread { loop in
+            for (number, delegate) in delegates.enumerated() {
+                guard
+                    let connection = URLConnection(
+                        request: URLRequest(url: server.url("/\(number)")), delegate: delegate,
+                        startImmediately: false)
+                else { continue }
+                let modes: [RunLoop.Mode] = [.default, .work, .common]
+                connection.schedule(in: loop, forMode: modes[number % 3])
+                connection.start()
+                started.mutate { $0.append(connection) }
+            }
+            let kept = stride(from: 1, to: 200, by: 2).map { delegates[$0] }
+            let limit = Date(timeIntervalSinceNow: 60)
+            while !kept.allSatisfy(\.isDone), limit.timeIntervalSinceNow > 0 {
+                for mode in [RunLoop.Mode.default, .work] {
+                    _ = loop.run(in: mode, for: 0.01, returnAfterSourceHandled: false)
+                }
+            }
+            isOver.value = true
+        }
+        for canceller in cancellers { try canceller.value() }
+        for (number, delegate) in delegates.enumerated() {
+            #expect(delegate.wrong == [])
+            if number % 2 == 1 { #expect(delegate.calls == ["response", "data", "finish"]) }
+        }
+        server.stop()
+    }
+}
