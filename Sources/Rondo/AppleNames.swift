@@ -18,6 +18,17 @@ public let kCFAllocatorDefault: CFAllocator? = nil
 
 public let kCFRunLoopDefaultMode = CFRunLoopMode.default
 public let kCFRunLoopCommonModes = CFRunLoopMode.common
+extension Foundation.RunLoop.Mode {
+    /// `.default` and `.common` by the names that `CFRunLoopMode` has on Apple's systems.
+    public static let defaultMode = Self.default
+    public static let commonModes = Self.common
+}
+
+extension RunLoop {
+    /// This loop: here one class is both.
+    public func getCFRunLoop() -> CFRunLoop { self }
+}
+
 public let NSDefaultRunLoopMode = CFRunLoopMode.default
 public let NSRunLoopCommonModes = CFRunLoopMode.common
 /// The length of a body that was not announced.
@@ -25,10 +36,10 @@ public let NSURLResponseUnknownLength: Int64 = -1
 
 /// `RunLoop.current`.
 @available(*, noasync, message: "A task has no thread of its own.")
-public func CFRunLoopGetCurrent() -> CFRunLoop { .current }
+public func CFRunLoopGetCurrent() -> CFRunLoop! { .current }
 
 /// `RunLoop.main`.
-public func CFRunLoopGetMain() -> CFRunLoop { .main }
+public func CFRunLoopGetMain() -> CFRunLoop! { .main }
 
 /// Runs the current loop's default mode until it is stopped or empty (rule RL-34).
 @available(*, noasync, message: "It blocks the thread.")
@@ -51,7 +62,7 @@ public func CFRunLoopWakeUp(_ loop: CFRunLoop?) { loop?.wakeUp() }
 
 public func CFRunLoopIsWaiting(_ loop: CFRunLoop?) -> Bool { loop?.isWaiting ?? false }
 
-public func CFRunLoopCopyCurrentMode(_ loop: CFRunLoop?) -> CFRunLoopMode? { loop?.currentMode }
+public func CFRunLoopCopyCurrentMode(_ loop: CFRunLoop?) -> CFRunLoopMode! { loop?.currentMode }
 
 public func CFRunLoopCopyAllModes(_ loop: CFRunLoop?) -> [CFRunLoopMode] { loop?.allModes ?? [] }
 
@@ -62,6 +73,20 @@ public func CFRunLoopPerformBlock(
     _ loop: CFRunLoop?, _ mode: CFRunLoopMode, _ block: sending @escaping () -> Void
 ) {
     loop?.performWithoutWaking(inModes: [mode], block: block)
+}
+
+/// For several modes, as an array of their names can be given there.
+public func CFRunLoopPerformBlock(
+    _ loop: CFRunLoop?, _ modes: [CFRunLoopMode], _ block: sending @escaping () -> Void
+) {
+    loop?.performWithoutWaking(inModes: modes, block: block)
+}
+
+/// By the name of the mode, `CFRunLoopMode.commonModes.rawValue` for instance.
+public func CFRunLoopPerformBlock(
+    _ loop: CFRunLoop?, _ mode: String, _ block: sending @escaping () -> Void
+) {
+    loop?.performWithoutWaking(inModes: [CFRunLoopMode(mode)], block: block)
 }
 
 public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }

@@ -19,8 +19,11 @@ protocol InfoContext: Sendable {
 /// A context in use: its `info` is retained as long as this lives.
 final class HeldContext<Context: InfoContext>: Sendable {
     let context: Context
+    /// As it was handed in; what it is the order of may ignore it.
+    let order: CFIndex
 
-    init(_ context: Context) {
+    init(_ context: Context, order: CFIndex) {
+        self.order = order
         var held = context
         if let info = context.info, let retain = context.retain {
             held.info = UnsafeMutableRawPointer(mutating: retain(info))

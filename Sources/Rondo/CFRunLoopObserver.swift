@@ -30,8 +30,8 @@ public typealias CFRunLoopObserverCallBack =
 public func CFRunLoopObserverCreate(
     _ allocator: CFAllocator?, _ activities: CFOptionFlags, _ repeats: Bool, _ order: CFIndex,
     _ callout: @escaping CFRunLoopObserverCallBack, _ context: UnsafeMutablePointer<CFRunLoopObserverContext>?
-) -> CFRunLoopObserver? {
-    let held = HeldContext(context?.pointee ?? CFRunLoopObserverContext())
+) -> CFRunLoopObserver! {
+    let held = HeldContext(context?.pointee ?? CFRunLoopObserverContext(), order: order)
     let observer = CFRunLoopObserverCreateWithHandler(allocator, activities, repeats, order) {
         callout($0, $1, held.info)
     }
@@ -54,7 +54,7 @@ public func CFRunLoopObserverGetContext(
 public func CFRunLoopObserverCreateWithHandler(
     _ allocator: CFAllocator?, _ activities: CFOptionFlags, _ repeats: Bool, _ order: CFIndex,
     _ block: @escaping @Sendable (CFRunLoopObserver?, CFRunLoopActivity) -> Void
-) -> CFRunLoopObserver? {
+) -> CFRunLoopObserver! {
     CFRunLoopObserver(
         activities: CFRunLoopActivity(rawValue: activities), repeats: repeats, order: order, block)
 }

@@ -81,8 +81,8 @@ public struct CFRunLoopSourceContext1: InfoContext, @unchecked Sendable {
 /// `RunLoop.Source(order:schedule:cancel:perform:)`.
 public func CFRunLoopSourceCreate(
     _ allocator: CFAllocator?, _ order: CFIndex, _ context: UnsafeMutablePointer<CFRunLoopSourceContext>
-) -> CFRunLoopSource? {
-    let held = HeldContext(context.pointee)
+) -> CFRunLoopSource! {
+    let held = HeldContext(context.pointee, order: order)
     let source = CFRunLoopSource(
         order: order,
         schedule: { loop, mode in held.context.schedule?(held.info, loop, mode) },
@@ -96,8 +96,8 @@ public func CFRunLoopSourceCreate(
 /// `RunLoop.Source(fileDescriptor:interest:perform:)`; the order is ignored (rule SRC-14).
 public func CFRunLoopSourceCreate(
     _ allocator: CFAllocator?, _ order: CFIndex, _ context: UnsafeMutablePointer<CFRunLoopSourceContext1>
-) -> CFRunLoopSource? {
-    let held = HeldContext(context.pointee)
+) -> CFRunLoopSource! {
+    let held = HeldContext(context.pointee, order: order)
     let source = CFRunLoopSource(fileDescriptor: held.context.getPort(held.info), interest: .read) { _, _ in
         held.context.perform(held.info)
     }
@@ -131,4 +131,7 @@ public func CFRunLoopSourceInvalidate(_ source: CFRunLoopSource?) { source?.inva
 
 public func CFRunLoopSourceIsValid(_ source: CFRunLoopSource?) -> Bool { source?.isValid ?? false }
 
-public func CFRunLoopSourceGetOrder(_ source: CFRunLoopSource?) -> CFIndex { source?.order ?? 0 }
+/// The order that `source` was made with; one of version 1 ignores it (rule SRC-14).
+public func CFRunLoopSourceGetOrder(_ source: CFRunLoopSource?) -> CFIndex {
+    (source?.attachment as? HeldContext<CFRunLoopSourceContext1>)?.order ?? source?.order ?? 0
+}

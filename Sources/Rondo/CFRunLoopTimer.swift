@@ -31,8 +31,8 @@ public func CFRunLoopTimerCreate(
     _ allocator: CFAllocator?, _ fireDate: CFAbsoluteTime, _ interval: CFTimeInterval, _ flags: CFOptionFlags,
     _ order: CFIndex, _ callout: @escaping CFRunLoopTimerCallBack,
     _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
-) -> CFRunLoopTimer? {
-    let held = HeldContext(context?.pointee ?? CFRunLoopTimerContext())
+) -> CFRunLoopTimer! {
+    let held = HeldContext(context?.pointee ?? CFRunLoopTimerContext(), order: order)
     let timer = CFRunLoopTimerCreateWithHandler(allocator, fireDate, interval, flags, order) {
         callout($0, held.info)
     }
@@ -53,10 +53,12 @@ public func CFRunLoopTimerGetContext(
 public func CFRunLoopTimerCreateWithHandler(
     _ allocator: CFAllocator?, _ fireDate: CFAbsoluteTime, _ interval: CFTimeInterval, _ flags: CFOptionFlags,
     _ order: CFIndex, _ block: @escaping @Sendable (CFRunLoopTimer?) -> Void
-) -> CFRunLoopTimer? {
-    CFRunLoopTimer(
+) -> CFRunLoopTimer! {
+    let timer = CFRunLoopTimer(
         fire: Date(timeIntervalSinceReferenceDate: fireDate), interval: interval, repeats: interval > 0,
         block: block)
+    timer.attachment = HeldContext(CFRunLoopTimerContext(), order: order)
+    return timer
 }
 
 public func CFRunLoopTimerGetNextFireDate(_ timer: CFRunLoopTimer?) -> CFAbsoluteTime {
@@ -71,7 +73,10 @@ public func CFRunLoopTimerGetInterval(_ timer: CFRunLoopTimer?) -> CFTimeInterva
 
 public func CFRunLoopTimerDoesRepeat(_ timer: CFRunLoopTimer?) -> Bool { (timer?.timeInterval ?? 0) > 0 }
 
-public func CFRunLoopTimerGetOrder(_ timer: CFRunLoopTimer?) -> CFIndex { 0 }
+/// The order that `timer` was made with, which has no effect.
+public func CFRunLoopTimerGetOrder(_ timer: CFRunLoopTimer?) -> CFIndex {
+    (timer?.attachment as? HeldContext<CFRunLoopTimerContext>)?.order ?? 0
+}
 
 public func CFRunLoopTimerInvalidate(_ timer: CFRunLoopTimer?) { timer?.invalidate() }
 

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Observers, timers and blocks by Core Foundation's names.
-struct CallbackTests {
+@Suite(.leavesNothing) struct CallbackTests {
     @Test func `RL-52 an observer made with a handler sees an activation from entry to exit`() throws {
         let log = EventLog()
         try onLoopThread { _ in

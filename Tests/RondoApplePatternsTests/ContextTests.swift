@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// What Core Foundation's contexts promise: `info` is retained, released, described and handed back.
-struct ContextTests {
+@Suite(.leavesNothing) struct ContextTests {
     @Test func `SRC-9 SRC-11 a source of version 0 retains its info until it is invalidated`() throws {
         weak var weakInfo: Info?
         let names = try {
@@ -107,6 +107,32 @@ struct ContextTests {
         // The observer has gone with its loop.
         #expect(info.names == ["timer", "observer"])
         #expect(info.retains == 2 && info.releases == 2)
+    }
+
+    /// It compiles: every line is spelt as on Apple's systems.
+    @Test func `Apple's Swift spellings of modes, loops and blocks`() throws {
+        let log = EventLog()
+        try onLoopThread { _ in
+            guard let loop = CFRunLoopGetCurrent() else { return }
+            #expect(RunLoop.current.getCFRunLoop() === loop)
+            var context = CFRunLoopSourceContext()
+            context.perform = { _ in log.note("source") }
+            let source: CFRunLoopSource = CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context)
+            CFRunLoopAddSource(loop, source, .defaultMode)
+            let timer: CFRunLoopTimer = CFRunLoopTimerCreateWithHandler(kCFAllocatorDefault, 0, 0, 0, 5) {
+                _ in
+            }
+            #expect(CFRunLoopTimerGetOrder(timer) == 5)
+            CFRunLoopSourceSignal(source)
+            CFRunLoopPerformBlock(loop, CFRunLoopMode.commonModes.rawValue) { log.note("by name") }
+            CFRunLoopPerformBlock(loop, [.defaultMode, CFRunLoopMode("mine")]) {
+                let mode: CFRunLoopMode = CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent())
+                log.note("in \(mode == .defaultMode)")
+            }
+            CFRunLoopRunInMode(.defaultMode, 0, false)
+            CFRunLoopRemoveSource(loop, source, .defaultMode)
+        }
+        #expect(log.entries == ["by name", "in true", "source"])
     }
 
     @Test func `type identifiers tell the kinds apart`() throws {

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The run loop source of the Threading Programming Guide, which other threads feed with commands.
-struct CustomSourceTests {
+@Suite(.leavesNothing) struct CustomSourceTests {
     @Test
     func `SRC-1 SRC-9 SRC-10 a custom source is scheduled, fed from another thread, performed and cancelled`()
         throws
