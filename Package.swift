@@ -94,7 +94,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoCoreTests",
-            dependencies: ["RondoCore", "RondoTestSupport", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "RondoCore", "RondoTesting", "RondoTestSupport", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoStreamsTests",

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -87,6 +88,9 @@ int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
 static inline int rondo_accept(int listener) {
     int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
+/// The kernel's number of the calling thread, which debuggers and `top` show as well.
+static inline int rondo_thread_number(void) {
+    return (int)syscall(SYS_gettid);
 }
 
 /// libdispatch's entry points for a run loop that drains the main queue; exported, but in no header.

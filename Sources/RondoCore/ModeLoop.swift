@@ -30,6 +30,8 @@ final class ModeLoop {
     var turn = EventKind.timers
     /// The main dispatch queue has work; only ever true in the main loop's common modes.
     private(set) var mainQueueIsReady = false
+    /// How often the kernel has been asked.
+    private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
     var era: UInt32 = 0
 
@@ -67,6 +69,7 @@ final class ModeLoop {
     /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
     /// anything real: a signal, a stale registration and libev's own minute end the sleep too.
     func poll(mayBlock: Bool) {
+        looks += 1
         mainQueueIsReady = false
         rondo_ev_poll(loop, mayBlock && !ready.hasReport ? 1 : 0)
         ready.collect()

@@ -79,8 +79,9 @@ extension RunLoop {
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
             loop.owner.isTurning = false
             mirrorMainQueue()
-            // Nothing else looks at an empty mode, and what was removed last must not stay in the mirror.
-            if result == .finished { updateWatchers() }
+            // Nothing else looks at an empty mode, and what was removed last must not stay in the mirror; nor at
+            // a source whose callback has run the mode, which stays out of the mirror until it is watched again.
+            updateWatchers()
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
@@ -116,6 +117,11 @@ extension RunLoop {
 
         /// Gives the mode back. Loop's thread only.
         public func invalidate() {
+            loop.requireOwnThread("Embedding.invalidate()")
+            end()
+        }
+
+        private func end() {
             guard isValid else { return }
             isValid = false
             modeLoop.setMirror(nil)
@@ -123,7 +129,7 @@ extension RunLoop {
             loop.state.withLock { $0.isEmbedded = false }
         }
 
-        deinit { invalidate() }
+        deinit { end() }
     }
 }
 

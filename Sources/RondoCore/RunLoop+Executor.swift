@@ -15,8 +15,9 @@ extension RunLoop {
     public func executor(in mode: Mode) -> ModeExecutor {
         state.withLock { state in
             if let known = state.executors[mode] { return known }
-            let executor = ModeExecutor(self, mode)
-            if state.isAlive { state.executors[mode] = executor }
+            let executor = ModeExecutor(state.isAlive ? self : nil, mode)
+            // Kept beyond the end of the thread: an actor that keeps the loop alone counts on it.
+            state.executors[mode] = executor
             return executor
         }
     }
@@ -39,15 +40,26 @@ extension RunLoop {
             var isScheduled = false
             /// How many activations there were when the jobs began to run; nil while none runs.
             var depth: Int?
+            var loop: RunLoop?
         }
 
-        public let loop: RunLoop
+        /// The loop; nil once its thread has ended: no job runs then.
+        public var loop: RunLoop? { state.withLock { $0.loop } }
         public let mode: Mode
-        private let state = Mutex(State())
+        private let state: Mutex<State>
 
-        fileprivate init(_ loop: RunLoop, _ mode: Mode) {
-            self.loop = loop
+        fileprivate init(_ loop: RunLoop?, _ mode: Mode) {
+            state = Mutex(State(loop: loop))
             self.mode = mode
+        }
+
+        /// The loop's thread has ended: the loop keeps its executors, and they must not keep it.
+        func letGoOfLoop() {
+            let loop = state.withLock { state in
+                defer { state.loop = nil }
+                return state.loop
+            }
+            withExtendedLifetime(loop) {}
         }
 
         public func enqueue(_ job: consuming ExecutorJob) {
@@ -61,12 +73,12 @@ extension RunLoop {
         }
 
         private func schedule() {
-            loop.perform(inModes: [mode]) { [self] in run() }
+            loop?.perform(inModes: [mode]) { [self] in run() }
         }
 
         /// The jobs that are here now; those that they enqueue wait for the next block point.
         private func run() {
-            let depth = loop.depth
+            let depth = loop?.depth
             let jobs = state.withLock { state in
                 defer { state.jobs = [] }
                 state.depth = depth
@@ -84,7 +96,7 @@ extension RunLoop {
         /// Inside a job, or inside any other callback of this mode while no job is on the stack:
         /// `assumeIsolated` works in a timer's block as well.
         private var isIsolating: Bool {
-            guard loop.isCurrent else { return false }
+            guard let loop, loop.isCurrent else { return false }
             if let depth = state.withLock({ $0.depth }) { return depth == loop.depth }
             guard let running = loop.currentMode else { return false }
             return loop.modes(named: mode).contains(running)
@@ -97,6 +109,11 @@ extension RunLoop {
 
         public func checkIsolated() {
             guard !isIsolating else { return }
+            guard let loop else {
+                fatalError(
+                    "This actor lives in mode \(mode.shortName) of a run loop whose thread has ended, and was used "
+                        + "on \(RunLoop.nameOfThread). Nothing can run it any more.")
+            }
             let place =
                 !loop.isCurrent
                 ? "on \(RunLoop.nameOfThread)"

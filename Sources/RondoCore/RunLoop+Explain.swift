@@ -118,7 +118,12 @@ extension RunLoop.Source {
     /// Why the source has not been served, or has not been served again.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
-            (state.isValid, state.memberships.map { (loop: $0.loop, mode: $0.mode) }, state.threadHasEnded)
+            // The common name stands for the modes that it has brought.
+            let common = state.commonLoops.map { (loop: $0, mode: RunLoop.Mode.common) }
+            let others = state.memberships.filter { !state.commonLoops.contains($0.loop) }
+            return (
+                state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
+            )
         }
         guard isValid else { return RunLoop.invalidObstacle }
         if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
@@ -157,8 +162,9 @@ extension Timer {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
             // Under both locks: without, the timer might be in another loop by now.
-            let places = state.loop.map { loop in
-                loop.state.withLock { loopState in
+            let places = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
+                if state.isCommon { return [(loop: loop, mode: .common)] }
+                return loop.state.withLock { loopState in
                     slots.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
                 }
             }
@@ -188,7 +194,9 @@ extension RunLoop {
     /// Something was added: if the loop does not run, somebody looks again after a while.
     func warnUnlessRun() {
         let runs = state.withLock { state -> UInt64? in
-            guard state.activations.isEmpty, !state.isWatched, state.isAlive else { return nil }
+            guard state.activations.isEmpty, !state.isWatched, state.isAlive, !state.isEmbedded else {
+                return nil
+            }
             state.isWatched = true
             return state.runs
         }
@@ -200,9 +208,9 @@ extension RunLoop {
     }
 
     private func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
-        let waiting = state.withLock { state -> [ModeState.Waiting] in
+        let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
             var waiting: [ModeState.Waiting] = []
-            if state.isAlive, state.runs == runs, state.activations.isEmpty {
+            if state.isAlive, !state.isEmbedded, state.runs == runs, state.activations.isEmpty {
                 waiting = state.modes.compactMap(\.waiting)
                 if !state.commonBlocks.isEmpty {
                     waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
@@ -210,9 +218,13 @@ extension RunLoop {
             }
             // It runs, or nothing is left: the next thing that waits in vain is worth a look of its own.
             if waiting.isEmpty { state.isWatched = false }
-            return waiting
+            return (waiting, state.runs != runs)
         }
-        guard !waiting.isEmpty else { return }
+        guard !waiting.isEmpty else {
+            // It may have been run for the last time.
+            if hasRun { warnUnlessRun() }
+            return
+        }
         LoopOwner.log.warning(
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \

@@ -31,7 +31,10 @@ extension RunLoop {
         }
 
         init(date: Date, from now: @autoclosure () -> LoopInstant) {
-            let instant = date == .distantFuture ? .never : LoopClock.instant(of: date)
+            self.init(instant: date == .distantFuture ? .never : LoopClock.instant(of: date), from: now())
+        }
+
+        init(instant: LoopInstant, from now: @autoclosure () -> LoopInstant) {
             self = instant == .never ? .never : instant > now() ? .at(instant) : .immediately
         }
     }
@@ -46,8 +49,13 @@ extension RunLoop {
     /// end it (rule RL-36).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run(until limit: Date) {
-        let instant = LoopClock.instant(of: limit)
-        while run(mode: .default, before: limit), instant > LoopClock.now {}
+        guard isCurrent else { return }
+        // Translated once: setting the wall clock meanwhile moves nothing.
+        let instant = limit == .distantFuture ? .never : LoopClock.instant(of: limit)
+        repeat {
+            let limit = RunLimit(instant: instant, from: now)
+            guard runActivation(.default, limit: limit, returnAfterSourceHandled: true) != nil else { return }
+        } while instant > LoopClock.now
     }
 
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
@@ -146,12 +154,15 @@ extension RunLoop {
 
     private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
         let now = self.now
-        let outer = state.withLock { state -> Int? in
+        let (outer, mustLookAgain) = state.withLock { state -> (Int?, Bool) in
             state.countTime(until: now)
             let ended = state.activations.removeLast()
             // A wake-up that the ended activation took may have been meant for the one further out.
             if ended.tookWakeUp && !state.activations.isEmpty { state.wakeIsPending = true }
-            return state.activations.last?.mode
+            return (
+                state.activations.last?.mode,
+                state.activations.isEmpty && !state.isWatched && !state.isEmbedded
+            )
         }
         owner.knownNow = nil
         owner.era &+= 1
@@ -161,6 +172,8 @@ extension RunLoop {
             // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
             owner.wakeUp?.wake()
         }
+        // It may have been run for the last time.
+        if mustLookAgain { warnUnlessRun() }
     }
 
     /// The mode's `ev_loop`, made when the mode first runs.

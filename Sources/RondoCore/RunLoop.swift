@@ -199,7 +199,9 @@ extension RunLoop {
         // Retained for the thread; released by `threadEnds`, which the thread library calls.
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
         let name = Thread.current.name
-        if let name, !name.isEmpty { state.withLock { $0.threadName = name } }
+        let number = rondo_thread_number()
+        let named = name.flatMap { $0.isEmpty ? nil : "\($0) (\(number))" }
+        state.withLock { $0.threadName = named ?? "\(number)" }
     }
 
     /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released
@@ -212,6 +214,9 @@ extension RunLoop {
         pthread_setspecific(LoopOwner.key, nil)
         loop.release()
     }
+
+    /// The calling thread's loop ends now, and not with its thread.
+    static func endOfThread() { threadEnds(pthread_getspecific(LoopOwner.key)) }
 
     private func tearDown() {
         owner.isEnding = true
@@ -239,7 +244,6 @@ extension RunLoop {
         }
         let common = state.withLock { state in
             defer {
-                state.executors = [:]
                 state.taskExecutors = [:]
                 state.wakeUp = nil
             }
@@ -251,6 +255,7 @@ extension RunLoop {
         for source in common.0 { _ = source.unregister(from: self) }
         for observer in common.1 { _ = observer.unregister(from: self) }
         for timer in common.2 { _ = timer.unregister(from: self) }
+        for executor in common.3.values { executor.letGoOfLoop() }
         owner.modeLoops.removeAll()
         owner.wakeUp = nil
         // A source that this kept might keep this.
@@ -262,8 +267,9 @@ extension RunLoop {
     /// The name of the calling thread, for messages.
     static var nameOfThread: String {
         if Thread.isMainThread { return "the main thread" }
-        guard let name = Thread.current.name, !name.isEmpty else { return "a thread without a name" }
-        return "thread \(name)"
+        // On Linux a thread without a name of its own has its maker's: the number tells them apart.
+        guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
+        return "thread \(name) (\(rondo_thread_number()))"
     }
 
     /// Traps when the calling thread is not the loop's own.

@@ -4,7 +4,8 @@ internal import Synchronization
 /// A thread whose run loop runs until it is told to stop.
 ///
 /// What a program needs for loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop
-/// is kept alive while nothing is scheduled on it; blocks performed before the stop are run.
+/// is kept alive while nothing is scheduled on it; blocks performed before the stop are run. A started thread
+/// lives until it is stopped, whoever still refers to this object.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -79,7 +80,7 @@ public final class RunLoopThread: Sendable {
     }
 
     /// Asks the thread to end; blocks performed before are run first, and runs nested in callbacks are
-    /// stopped as well. Any thread, any number of times.
+    /// stopped as well, those that begin later are not. Any thread, any number of times.
     public func stop() {
         let loop = state.withLock { state -> RunLoop? in
             state.stopWasAsked = true
@@ -91,6 +92,7 @@ public final class RunLoopThread: Sendable {
             state.withLock { $0.isStopping = true }
             loop?.stopAll()
         }
+        loop?.stopNested(outside: mode)
     }
 
     /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait
@@ -122,6 +124,8 @@ public final class RunLoopThread: Sendable {
             if ended == nil { Thread.sleep(forTimeInterval: Self.pauseWithoutDescriptors) }
         }
         keepAlive.invalidate()
+        // Before anybody's join() returns: cancel callbacks, and descriptors.
+        RunLoop.endOfThread()
         state.withLock { $0.phase = .ended }
         changed.notify()
     }
@@ -152,6 +156,19 @@ extension RunLoop {
     /// delegate queue and no schedule, and asynchronous requests). Its thread is made on first use and never
     /// ends.
     package static let loader = RunLoopThread(name: "rondo.loader").start()
+
+    /// Ends the nested activations that would keep a block for `mode` from its turn. Any thread.
+    fileprivate func stopNested(outside mode: Mode) {
+        let wakeUp = state.withLock { state -> WakeUp? in
+            var index = state.activations.count - 1
+            while index > 0, state.modes[state.activations[index].mode].name != mode {
+                state.activations[index].isStopped = true
+                index -= 1
+            }
+            return state.requestAttention()
+        }
+        wakeUp?.wake()
+    }
 
     /// Ends the running activation and all those further out: a nested run may have taken the block that
     /// stops the thread. Loop's thread only.

@@ -340,8 +340,12 @@ extension RunLoop {
         }
 
         func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
-            let perform = state.withLock { $0.isValid ? $0.perform : nil }
-            guard let perform else { return false }
+            let (perform, ready) = state.withLock { state in
+                // It may have left the mode since it was found ready, or want something else.
+                let isMember = loop.state.withLock { $0.modes[mode].sources.contains(self) }
+                return (isMember ? state.perform : nil, ready.intersection(state.interest))
+            }
+            guard let perform, !ready.isEmpty else { return false }
             Trace.callOut(loop, mode, .descriptorSource(ready), label: label, of: self) {
                 perform(self, ready)
             }

@@ -19,7 +19,7 @@ public final class Timer: NSObject, Sendable {
         /// The date that `anchor` stands for, so that a date reads back as it was handed in.
         var anchorDate: Date
         var anchor: LoopInstant
-        /// That of a timer that fires once is its `deadline`.
+        /// When it last fired: a beat of the grid, or the moment at which it was fired by hand.
         var lastBeat = LoopInstant.never
         var loop: RunLoop?
         var block: (@Sendable (Timer) -> Void)?
@@ -35,7 +35,10 @@ public final class Timer: NSObject, Sendable {
 
         /// `fireDate` of a deadline, by the anchor.
         func date(of deadline: LoopInstant) -> Date {
-            deadline == anchor ? anchorDate : anchorDate.addingTimeInterval(deadline.seconds(since: anchor))
+            if deadline == anchor { return anchorDate }
+            let distance = deadline.seconds(since: anchor)
+            // From the distant past there is no way to count.
+            return distance.isFinite ? anchorDate.addingTimeInterval(distance) : LoopClock.date(of: deadline)
         }
     }
 
@@ -186,9 +189,10 @@ public final class Timer: NSObject, Sendable {
     ///
     /// A repeating schedule stays as it is; a timer that fires once is invalidated after it.
     public func fire() {
+        let now = LoopClock.now
         let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
             guard state.isValid else { return nil }
-            state.lastBeat = state.deadline
+            state.lastBeat = now
             return state.block
         }
         guard let block else { return }

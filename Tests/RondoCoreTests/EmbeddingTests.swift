@@ -226,6 +226,49 @@ import Testing
         #expect(steps == [true, true, true, true])
     }
 
+    @Test func `a source that has run the embedded mode in its callback stays in it`() throws {
+        let log = EventLog()
+        let steps = try onEmbeddedLoop { loop, embedding -> [Int] in
+            let pipe = BytePipe()
+            let source = pipe.source("served", to: log) {
+                if log.entries.count == 1 { loop.poll(.work) }
+            }
+            loop.add(source, forMode: .work)
+            loop.add(Port(), forMode: .work)
+            embedding.settle()
+            pipe.write()
+            var steps = [embedding.drive { log.entries.count == 1 }]
+            embedding.settle()
+            pipe.write()
+            steps.append(embedding.drive { log.entries.count == 2 })
+            source.invalidate()
+            return steps
+        }
+        #expect(steps.allSatisfy { $0 > 0 }, "\(steps)")
+    }
+
+    @Test func `an embedding that is invalidated on another thread traps, and names both`() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            /// `@unchecked`: the misuse that is tried here.
+            struct Smuggled: @unchecked Sendable { let embedding: RunLoop.Embedding? }
+            let thread = RunLoopThread(name: "alpha")
+            let loop = thread.start()
+            let made = Latch()
+            nonisolated(unsafe) var smuggled = Smuggled(embedding: nil)
+            loop.perform {
+                smuggled = Smuggled(embedding: try? loop.embed(mode: .other))
+                made.open()
+            }
+            try made.wait()
+            let other = RunLoopThread(name: "beta")
+            other.start()
+            other.perform { smuggled.embedding?.invalidate() }
+            other.join()
+        }
+        let text = try #require(result).standardErrorText
+        #expect(text.contains("Embedding.invalidate()") && text.contains("beta") && text.contains("alpha"))
+    }
+
     @Test func `descriptors of embeddings are closed`() async {
         await #expect(processExitsWith: .success) {
             makeDispatchTimers()

@@ -180,6 +180,20 @@ import Testing
         }
     }
 
+    /// Alone in a process of its own, since what waits for the loop waits for ever.
+    @Test func `an actor that keeps its loop, and not the executor, outlives the loop's thread`() async {
+        await #expect(processExitsWith: .success) {
+            let thread = RunLoopThread(name: "short", mode: .work)
+            let tenant = Tenant(of: thread.start())
+            await tenant.visit()
+            thread.stop()
+            thread.join()
+            for _ in 1...100 { Task { await tenant.visit() } }
+            // As many turns of the tasks' own threads.
+            for _ in 1...100 { await Task { await Task.yield() }.value }
+        }
+    }
+
     @Test func `a loop whose thread has ended runs no job, and is not kept by its executors`() throws {
         let log = EventLog()
         try {
@@ -211,6 +225,21 @@ import Testing
     }
 }
 
+/// An actor that asks its loop for the executor each time.
+private actor Tenant {
+    let loop: RunLoop
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        loop.executor(in: .work).asUnownedSerialExecutor()
+    }
+
+    init(of loop: RunLoop) {
+        self.loop = loop
+    }
+
+    func visit() {}
+}
+
 /// An actor that lives in a mode of a run loop, and notes where it is called.
 private actor Resident {
     private let executor: RunLoop.ModeExecutor
@@ -223,7 +252,7 @@ private actor Resident {
         self.log = log
     }
 
-    func note(_ event: String) { log.note("\(event) \(whereabouts(on: executor.loop))") }
+    func note(_ event: String) { log.note("\(event) \(whereabouts(on: executor.loop!))") }
 
     /// Makes jobs that note 1 and so on, in this order.
     func spawn(_ count: Int) {
@@ -253,8 +282,8 @@ private actor Resident {
 
     private func runNested() {
         log.note("nested begins")
-        executor.loop.poll(.work)
-        executor.loop.poll(.inner)
+        executor.loop!.poll(.work)
+        executor.loop!.poll(.inner)
         log.note("nested ends")
     }
 }

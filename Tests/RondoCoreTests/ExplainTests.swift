@@ -313,6 +313,38 @@ import Testing
         }
     }
 
+    @Test func `a loop that was run once and never again is warned about`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = 0.05
+            let end = Latch()
+            let left = LoopThread { loop in
+                loop.add(Port(), forMode: .work)
+                loop.poll(.work)
+                try? end.wait()
+            }
+            try waitFor("the warning") { Catcher.log.entries.isEmpty ? nil : () }
+            precondition(Catcher.log.entries[0].contains("work: 1 source"), "\(Catcher.log.entries)")
+            end.open()
+            try left.value()
+        }
+    }
+
+    @Test func `the common name is named, and not one of its modes`() throws {
+        let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
+        let source = RunLoop.Source {}
+        let sentences = try onLoopThread { loop -> [String] in
+            loop.add(timer, forMode: .common)
+            loop.add(source, forMode: .common)
+            loop.add(Port(), forMode: .work)
+            loop.poll(.work)
+            return [timer.whyNotDelivering.description, source.whyNotDelivering.description]
+        }
+        for sentence in sentences {
+            #expect(sentence.hasPrefix("scheduled in the common modes;"), "\(sentence)")
+        }
+    }
+
     @Test func `without a delay nobody is warned`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }

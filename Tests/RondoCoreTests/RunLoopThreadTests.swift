@@ -126,6 +126,33 @@ import Testing
         await #expect(processExitsWith: .failure) { _ = RunLoopThread().runLoop }
     }
 
+    @Test func `a stop ends a run that a callback nests in another mode`() throws {
+        let thread = RunLoopThread(name: "nesting", mode: .work)
+        let loop = thread.start()
+        thread.perform {
+            loop.add(Port(), forMode: .other)
+            loop.runOn(.other)
+        }
+        try waitFor("the nested run") { loop.currentMode == .other && loop.isWaiting ? () : nil }
+        let ended = LoopThread { _ in
+            thread.stop()
+            thread.join()
+        }
+        try ended.value()
+    }
+
+    @Test func `join comes after the cancel callbacks of what was left on the loop`() throws {
+        for _ in 1...20 {
+            let log = EventLog()
+            let thread = RunLoopThread(name: "leaving", mode: .work)
+            thread.start().add(
+                RunLoop.Source(cancel: { _, _ in log.note("cancel") }, perform: {}), forMode: .work)
+            thread.stop()
+            thread.join()
+            #expect(log.entries == ["cancel"])
+        }
+    }
+
     /// Alone in a process of its own: other tests open descriptors and threads of their own.
     @Test func `threads that have ended leave neither descriptors nor threads behind`() async {
         await #expect(processExitsWith: .success) {

@@ -3,6 +3,30 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct TimerTests {
+    @Test func `TM-22 a repeating timer from the distant past has a date that can be told`() throws {
+        let dates = try onLoopThread { loop -> [Date?] in
+            let made = Timer(fire: .distantPast, interval: 1000, repeats: true) { _ in }
+            let moved = Timer(fire: .distantFuture, interval: 1000, repeats: true) { _ in }
+            for timer in [made, moved] { loop.add(timer, forMode: .work) }
+            moved.fireDate = .distantPast
+            loop.poll(.work)
+            defer { for timer in [made, moved] { timer.invalidate() } }
+            return [made.fireDate, moved.fireDate, loop.nextTimerDate(forMode: .work)]
+        }
+        for date in dates {
+            let seconds = try #require(date).timeIntervalSinceNow
+            #expect(seconds > 0 && seconds <= 1000)
+        }
+    }
+
+    @Test func `TM-22 a timer that was fired by hand and is over tells when that was`() {
+        let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
+        let before = Date()
+        timer.fire()
+        #expect(!timer.isValid)
+        #expect(timer.fireDate.timeIntervalSince(before) < 999)
+    }
+
     @Test func `TM-1 a timer never fires early`() throws {
         let early = try onLoopThread { loop in
             let log = EventLog()

@@ -4,7 +4,7 @@ import RondoTesting
 import Testing
 
 /// Hours of timers in no time.
-struct ManualClockTests {
+@Suite(.leavesNothing) struct ManualClockTests {
     @Test func `timers hours apart fire one after the other, on their dates by the clock`() throws {
         let log = EventLog()
         let result = try onHeldLoop { loop, clock in

@@ -1,0 +1,154 @@
+import RondoTestSupport
+import RondoTesting
+import Testing
+
+@testable import RondoCore
+
+/// Steps of a pass that show only where one looks closely.
+@Suite(.leavesNothing) struct PassDetailTests {
+    @Test func `RL-57 the passes that serve a batch do not ask the kernel again`() throws {
+        let log = EventLog()
+        let looks = try onLoopThread { loop -> [Int] in
+            let pipes = (1...4).map { _ in BytePipe() }
+            let sources = pipes.enumerated().map { index, pipe in pipe.source("\(index)", to: log) }
+            for source in sources { loop.add(source, forMode: .work) }
+            // Their watchers are made.
+            loop.poll(.work)
+            guard let index = loop.state.withLock({ $0.existingIndex(of: .work) }),
+                let modeLoop = loop.owner.modeLoops[index]
+            else { return [] }
+            for pipe in pipes { pipe.write() }
+            var looks = [modeLoop.looks]
+            for _ in pipes {
+                _ = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+                looks.append(modeLoop.looks)
+            }
+            for source in sources { source.invalidate() }
+            return looks.map { $0 - looks[0] }
+        }
+        #expect(log.entries.sorted() == ["0", "1", "2", "3"])
+        #expect(looks == [0, 1, 1, 1, 1])
+    }
+
+    @Test func `RL-52 (e) without a source that was served, blocks of a block wait for (k)`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            loop.add(Port(), forMode: .work)
+            log.observe([.beforeWaiting, .afterWaiting], of: loop, in: .work)
+            loop.perform(inModes: [.work]) {
+                log.note("first")
+                loop.perform(inModes: [.work]) {
+                    log.note("second")
+                    loop.stop()
+                }
+            }
+            loop.runOn(.work)
+        }
+        #expect(log.entries == ["first", "beforeWaiting", "afterWaiting", "second"])
+    }
+
+    @Test func `RL-51 a loop that a descriptor has woken does not wait any more`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let pipe = BytePipe()
+            let source = pipe.source("descriptor", to: log) { log.note("\(loop.isWaiting)") }
+            loop.add(source, forMode: .work)
+            let writer = LoopThread { _ in
+                try? loop.waitUntilAsleep()
+                pipe.write()
+            }
+            _ = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+            log.note("\(loop.isWaiting)")
+            _ = try? writer.value()
+            source.invalidate()
+        }
+        #expect(log.entries == ["descriptor", "false", "false"])
+    }
+
+    @Test func `RL-31 the one pass of a poll serves one of several ready descriptors`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let pipes = [BytePipe(), BytePipe()]
+            let sources = pipes.map { $0.source("descriptor", to: log) }
+            for source in sources { loop.add(source, forMode: .work) }
+            for pipe in pipes { pipe.write() }
+            loop.poll(.work)
+            for source in sources { source.invalidate() }
+        }
+        #expect(log.entries == ["descriptor"])
+    }
+
+    @Test func `RL-56 beside a signalled source a pass takes one ready kind, not every one`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let pipe = BytePipe()
+            let source = pipe.source("descriptor", to: log)
+            loop.add(source, forMode: .work)
+            loop.poll(.work)
+            pipe.write()
+            loop.addSignalled("signalled", to: log, mode: .work)
+            loop.addDueTimer("timer", to: log, mode: .work)
+            _ = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+            source.invalidate()
+        }
+        #expect(log.entries.count == 2, "\(log.entries)")
+        #expect(log.entries.first == "signalled")
+    }
+
+    @Test func `RL-69 adding on the loop's own thread wakes nothing`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            loop.add(Port(), forMode: .work)
+            let waits = RunLoop.Observer(activities: [.beforeWaiting]) { observer, _ in
+                log.note("wait")
+                if log.count(of: "wait") == 1 { loop.add(RunLoop.Source {}, forMode: .work) }
+            }
+            loop.add(waits, forMode: .work)
+            // A wake-up would end the first wait, and show as a second one.
+            loop.add(
+                Timer(timeInterval: 0.02, repeats: false) { _ in
+                    log.note("timer")
+                    loop.stop()
+                }, forMode: .work)
+            loop.runOn(.work)
+            waits.invalidate()
+        }
+        #expect(log.entries == ["wait", "timer"])
+    }
+
+    @Test func `TM-26 a timer with a tolerance fires within it, by a clock that shows every nanosecond`()
+        throws
+    {
+        let dates = try onLoopThread { loop -> [Double] in
+            let clock = ManualClock()
+            clock.attach(to: loop)
+            nonisolated(unsafe) var dates: [Double] = []
+            let timer = Timer(timeInterval: 10, repeats: true) { timer in
+                dates.append(clock.elapsed)
+                if dates.count == 3 { timer.invalidate() }
+            }
+            timer.tolerance = 2
+            loop.add(timer, forMode: .work)
+            loop.runOn(.work)
+            return dates
+        }
+        #expect(dates.count == 3)
+        for (index, date) in dates.enumerated() {
+            let due = Double(index + 1) * 10
+            #expect(date >= due && date <= due + 2, "\(dates)")
+        }
+    }
+
+    @Test func `RL-4 the message about another thread's loop names both threads`() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let (first, second) = (RunLoopThread(name: "alpha"), RunLoopThread(name: "beta"))
+            let loop = first.start()
+            second.start()
+            second.perform { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+            second.join()
+        }
+        let text = try #require(result).standardErrorText
+        #expect(text.contains("thread beta"))
+        #expect(text.contains("on the loop of thread alpha. Call it on that thread, or use perform(_:)"))
+    }
+}
