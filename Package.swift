@@ -95,7 +95,8 @@ let package = Package(
         .testTarget(
             name: "RondoCoreTests",
             dependencies: [
-                "RondoCore", "RondoTesting", "RondoTestSupport", .product(name: "Logging", package: "swift-log"),
+                "RondoCore", "RondoTesting", "RondoTestSupport",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         .testTarget(

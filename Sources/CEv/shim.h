@@ -88,6 +88,8 @@ int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
 static inline int rondo_accept(int listener) {
     int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
+}
+
 /// The kernel's number of the calling thread, which debuggers and `top` show as well.
 static inline int rondo_thread_number(void) {
     return (int)syscall(SYS_gettid);
