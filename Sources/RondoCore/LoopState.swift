@@ -33,6 +33,8 @@ struct LoopState {
     var isWatched = false
     /// The name that the thread had when it made the loop.
     var threadName: String?
+    /// The kernel's number of the thread; 0 before the loop has one.
+    var threadNumber: Int32 = 0
     var wakeUp: WakeUp?
     /// A foreign loop waits for this one, also while it is not running.
     var isEmbedded = false

@@ -119,8 +119,8 @@ extension RunLoop {
                 ? "on \(RunLoop.nameOfThread)"
                 : loop.currentMode.map { "while that runs in \($0.shortName)" } ?? "while that does not run"
             fatalError(
-                "This actor lives in mode \(mode.shortName) of the run loop of thread "
-                    + "\(loop.threadName ?? "(without a name)"), and was used \(place). Call it with await, or in "
+                "This actor lives in mode \(mode.shortName) of the run loop of "
+                    + "\(loop.nameOfItsThreadAndNumber), and was used \(place). Call it with await, or in "
                     + "a callback of that mode.")
         }
     }

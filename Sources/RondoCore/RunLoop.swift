@@ -200,8 +200,10 @@ extension RunLoop {
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
         let name = Thread.current.name
         let number = rondo_thread_number()
-        let named = name.flatMap { $0.isEmpty ? nil : "\($0) (\(number))" }
-        state.withLock { $0.threadName = named ?? "\(number)" }
+        state.withLock { state in
+            if let name, !name.isEmpty { state.threadName = name }
+            state.threadNumber = number
+        }
     }
 
     /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released
@@ -272,13 +274,21 @@ extension RunLoop {
         return "thread \(name) (\(rondo_thread_number()))"
     }
 
+    /// The name of the loop's thread, for messages.
+    var nameOfItsThreadAndNumber: String {
+        if isMain { return "the main thread" }
+        return state.withLock { state in
+            state.threadName.map { "thread \($0) (\(state.threadNumber))" } ?? "thread \(state.threadNumber)"
+        }
+    }
+
     /// Traps when the calling thread is not the loop's own.
     func requireOwnThread(_ function: String = #function) {
         guard !isCurrent else { return }
         // Not a precondition, which loses its message in release.
         fatalError(
             "RunLoop.\(function) acts on the loop of the calling thread, which is \(Self.nameOfThread), but was "
-                + "called on the loop of thread \(threadName ?? "(without a name)"). Call it on that thread, or "
+                + "called on the loop of \(nameOfItsThreadAndNumber). Call it on that thread, or "
                 + "use perform(_:) to run code there.")
     }
 }

@@ -149,6 +149,7 @@ import Testing
         }
         let text = try #require(result).standardErrorText
         #expect(text.contains("thread beta"))
-        #expect(text.contains("on the loop of thread alpha. Call it on that thread, or use perform(_:)"))
+        #expect(text.contains("on the loop of thread alpha ("))
+        #expect(text.contains("Call it on that thread, or use perform(_:)"))
     }
 }
