@@ -47,8 +47,10 @@ extension Loader {
     /// Goes on with what the delegate has said.
     func take(_ answer: DelegateCall.Answer) {
         switch answer {
-        case .none, .cached:
+        case .none:
             break
+        case .cached(let answer):
+            answeredCaching(answer)
         case .challenge(let answer):
             answeredChallenge(answer)
         case .request(let request):

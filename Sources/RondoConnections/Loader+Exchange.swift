@@ -28,10 +28,12 @@ extension Loader {
                 authenticationFields(
                     method: request.httpMethod ?? "GET", target: target, toProxy: isForProxy ? sent : nil,
                     body: body == nil ? request.httpBody ?? Data() : nil)
+                    + ownFields(of: request)
             }
         } catch {
             return perform(state.failed(error))
         }
+        noteSent(outgoing.head.fields)
         body?.open(in: places)
         let link: HTTPLink
         if mayReuse, let kept = Pool.shared.take(for: route.key) {
@@ -88,15 +90,17 @@ extension Loader {
         case .head(let head, let bodyLength):
             stopGoAheadTimer()
             noteAcceptance(head)
+            noteFields(head)
+            if isTakenByCache(head) { return }
             let isHoldingBackBody = exchange?.isWaitingForGoAhead ?? false
             perform(state.received(head, bodyLength: bodyLength, isHoldingBackBody: isHoldingBackBody))
         case .body(let data):
             guard state.deliversBody else { return }
-            receivedBody(data)
+            receivedTransferred(data)
             if shared.withLock({ $0.isHeldBack }) { exchange?.pause() }
         case .end:
             disposeOfExchange()
-            perform(state.bodyEnded())
+            transferEnded()
         case .failed(let failure):
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
@@ -108,7 +112,7 @@ extension Loader {
                 // notices.
                 retries += 1
                 send(state.request, mayReuse: false)
-            } else {
+            } else if !isReplacedByCache() {
                 perform(state.failed(failure))
             }
         }

@@ -109,6 +109,14 @@ final class Loader: @unchecked Sendable {
     var transfers: [URLConnection.Transfer] = []
     var startedAt = LoopInstant(nanoseconds: 0)
 
+    /// What the body goes through on its way to the delegate; nil where it goes straight on.
+    var pipe: ContentPipe?
+    /// The head of the whole, where the body has parts.
+    var pipeHead: ResponseHead?
+
+    /// What the cache has to do with the request under way.
+    var caching: CacheLoad?
+
     // Time.
     var idleTimer: PlaceTimer?
     var goAheadTimer: PlaceTimer?
@@ -170,6 +178,8 @@ final class Loader: @unchecked Sendable {
     func tearDown() {
         state.cancelled()
         disposeOfExchange()
+        pipe = nil
+        caching = nil
         file = nil
         leave()
     }
@@ -237,6 +247,7 @@ final class Loader: @unchecked Sendable {
         }
         if bridge != nil { takeMessages(isHeldBack: isHeldBack) }
         if local != nil { readLocal(isHeldBack: isHeldBack) }
+        if pipe != nil { drainPipe() }
         if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
     }
 
@@ -269,9 +280,11 @@ final class Loader: @unchecked Sendable {
         case .send(let request):
             connection?.setCurrentRequest(request)
             disposeOfExchange()
+            pipe = nil
             state.noteSending()
             keepCredentialsWithinOrigin(of: request)
             retries = 0
+            if isAnsweredByCache(request) { return }
             send(request, mayReuse: true)
         case .authenticate(let head):
             authenticate(head)
@@ -279,13 +292,20 @@ final class Loader: @unchecked Sendable {
             guard let response = response(reply) else {
                 return perform(state.failed(.unusableResponse(reply)))
             }
-            if writesFile {
-                guard openFile(expecting: response.expectedContentLength) else { return }
+            if case .http(let head, _) = reply {
+                guard openPipe(for: head) else { return }
             }
+            if writesFile {
+                guard
+                    openFile(
+                        expecting: pipe?.changesLength ?? false ? -1 : response.expectedContentLength)
+                else { return }
+            }
+            if case .http(let head, _) = reply { beginStoring(response, head) }
             deliver(.response(response))
             if state.deliversBody { exchange?.resume() }
         case .finish:
-            finish()
+            if !isAskedAboutCaching() { finish() }
         case .fail(let failure):
             file = nil
             end(.fail(URLErrors.anyError(failure, url: state.request.url)))
@@ -309,7 +329,7 @@ final class Loader: @unchecked Sendable {
         authenticatedURL = request.url
     }
 
-    private func finish() {
+    func finish() {
         guard let file else { return end(.finish) }
         self.file = nil
         do throws(SystemError) {
@@ -324,6 +344,7 @@ final class Loader: @unchecked Sendable {
 
     private func end(_ call: DelegateCall) {
         disposeOfExchange()
+        pipe = nil
         stopTimers()
         closeBody()
         if connection?.delegate?.base != nil { deliver(.metrics(metrics)) }

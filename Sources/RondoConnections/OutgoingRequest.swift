@@ -54,7 +54,9 @@ struct OutgoingRequest {
         for (name, value) in added(target, sent) { fields.set(name: name, value: value) }
         for (name, value) in Self.defaults
         where !fields.contains(name) && !omitted.contains(name.lowercased()) {
-            fields.append(name: name, value: value)
+            // A part of an encoded whole cannot be decoded by itself.
+            let wantsPart = name == "Accept-Encoding" && fields.contains("Range")
+            fields.append(name: name, value: wantsPart ? "identity" : value)
         }
         head = RequestHead(method: method, target: sent, fields: fields)
         if let stream {
@@ -73,7 +75,9 @@ struct OutgoingRequest {
     }
 
     /// What a request says that does not say it itself.
-    private static let defaults = [("Accept", "*/*"), ("User-Agent", "Rondo")]
+    private static let defaults = [
+        ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
+    ]
 
     /// Written by the codec, from the body that is there.
     private static func isFraming(_ name: String) -> Bool {

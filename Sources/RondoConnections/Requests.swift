@@ -14,6 +14,11 @@ enum CanonicalRequest {
         }
         let lowerScheme = scheme.lowercased()
         guard lowerScheme == "http" || lowerScheme == "https" else { return nil }
+        if let secure = TransportSecurity.upgraded(url) {
+            var rewritten = request
+            rewritten.url = secure
+            return of(rewritten)
+        }
         if scheme == lowerScheme && host == host.lowercased() && !url.path.isEmpty { return request }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         parts.scheme = lowerScheme

@@ -1,4 +1,4 @@
-internal import FoundationNetworking
+public import FoundationNetworking
 public import RondoCore
 public import RondoStreams
 
@@ -11,9 +11,28 @@ extension URLConnection {
         /// The proxy that the connection goes by.
         public var proxy = ProxyChoice.environment
 
-        /// Names of header fields that are not sent unless the request has them: of `Accept` and
-        /// `User-Agent`, which are added otherwise.
+        /// Names of header fields that are not sent unless the request has them: of `Accept`,
+        /// `Accept-Encoding` and `User-Agent`, which are added otherwise.
         public var omittedFields: [String] = []
+
+        /// Where cookies are kept (rule UC-57); nil: none are sent or kept, whatever the request says.
+        public var cookieStorage: HTTPCookieStorage? = .shared
+
+        /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set; nil: none are kept or
+        /// used.
+        public var cache: URLCache? {
+            get { usesCache ? ownCache ?? .shared : nil }
+            set {
+                ownCache = newValue
+                usesCache = newValue != nil
+            }
+        }
+        /// The shared one is not made before somebody wants it.
+        private var ownCache: URLCache?
+        private var usesCache = true
+
+        /// How much may come out of encoded content.
+        public var contentLimits = ContentLimits()
 
         /// How long a body waits for the server's go-ahead where the request says `Expect: 100-continue`, in
         /// seconds; then it is sent without (rule UC-42). curl waits for as long.

@@ -35,6 +35,10 @@ enum LoadFailure: Error, Equatable {
     /// The file that a download is written to.
     case file(URLError.Code, sentence: String, SystemError)
     case collectedTooMuch(Int)
+    case content(ContentDecodingError)
+    /// The cache has nothing, and nothing may be loaded.
+    case notInCache
+    case multipart(MultipartReader.Failure)
     case noRunLoop
 }
 
@@ -158,6 +162,15 @@ enum URLErrors {
                 domain: NSPOSIXErrorDomain, code: Int(cause.code),
                 userInfo: [NSLocalizedDescriptionKey: cause.description])
             return (code, "\(sentence): \(cause).", error)
+        case .notInCache:
+            return (
+                .cannotLoadFromNetwork,
+                "The cache holds no answer of \(host), and the request's cache policy forbids to ask it.", nil
+            )
+        case .content(let error):
+            return (code(of: error), "\(host): \(error.description)", nil)
+        case .multipart(let error):
+            return (.cannotParseResponse, "\(host): \(error.description)", nil)
         case .noRunLoop:
             return (
                 .cannotLoadFromNetwork,
@@ -187,6 +200,14 @@ enum URLErrors {
                 .unexpectedSwitchingProtocols, .unsolicitedBytes, .exceeded:
                 return .badServerResponse
             }
+        }
+    }
+
+    private static func code(of error: ContentDecodingError) -> URLError.Code {
+        switch error {
+        case .corrupt, .truncated, .outOfMemory: .cannotDecodeRawData
+        case .tooManyCodings: .cannotDecodeContentData
+        case .exceededRatio, .exceededSize: .dataLengthExceedsMaximum
         }
     }
 }

@@ -41,11 +41,13 @@ enum Stranger {
     ///
     /// nginx cannot choose ports: it gets sockets that listen already, as it hands them to itself in an
     /// upgrade.
-    static func nginx(directory: String) throws -> (server: TestServerProcess, http: UInt16, https: UInt16) {
+    static func nginx(directory: String, http extra: String = "") throws -> (
+        server: TestServerProcess, http: UInt16, https: UInt16
+    ) {
         let certificates = TestCertificates.shared
         let script = """
             import getpass, os, socket, sys
-            directory, certificate, key = sys.argv[1:]
+            directory, certificate, key, extra = sys.argv[1:]
             sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
             http, https = [s.getsockname()[1] for s in sockets]
             with open(directory + "/nginx.conf", "w") as file: file.write(f'''
@@ -53,7 +55,7 @@ enum Stranger {
             pid {directory}/nginx.pid; error_log stderr crit;
             events {{ worker_connections 64; }}
             http {{
-              access_log off; keepalive_requests 1000000;
+              access_log off; keepalive_requests 1000000; {extra}
               client_body_temp_path {directory}/t1; proxy_temp_path {directory}/t2;
               fastcgi_temp_path {directory}/t3; uwsgi_temp_path {directory}/t4; scgi_temp_path {directory}/t5;
               server {{
@@ -69,7 +71,7 @@ enum Stranger {
             os.execvp("nginx", ["nginx", "-p", directory, "-c", directory + "/nginx.conf"])
             """
         let server = try TestServerProcess([
-            "python3", "-c", script, directory, certificates.path(.good), certificates.keyPath,
+            "python3", "-c", script, directory, certificates.path(.good), certificates.keyPath, extra,
         ])
         let ports = try server.line(after: "PORTS ").split(separator: " ").compactMap { UInt16($0) }
         return (server, ports[0], ports[1])

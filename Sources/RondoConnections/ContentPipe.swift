@@ -1,0 +1,94 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What lies between a body as it is transferred and what the delegate gets: content codings, and the parts
+/// of a `multipart/x-mixed-replace`. Also the way of content that was not transferred at all.
+///
+/// It gives a piece at a time, so that a delegate who wants no more stops the decoding too. Touched inside
+/// the load's gate only.
+final class ContentPipe {
+    enum Output {
+        case part(HeaderFields)
+        case data(Data)
+        case needMoreData
+        case end
+    }
+
+    private let decoder: ContentDecoder?
+    private var parts: MultipartReader?
+    /// What came out of the decoder, or was never encoded.
+    private var decoded: [Data] = []
+    private var sawEnd = false
+
+    /// Nil where the body is the content: nothing is encoded, and there are no parts.
+    init?(_ head: ResponseHead, method: String, limits: ContentLimits) throws(ContentDecodingError) {
+        // A part of an encoded whole cannot be decoded by itself.
+        let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
+        let codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
+        let boundary = head.fields["Content-Type"].flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
+        if codings.isEmpty, boundary == nil { return nil }
+        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits)
+        parts = boundary.map { MultipartReader(boundary: $0) }
+    }
+
+    /// Content that is here already, whole.
+    init(whole content: Data) {
+        decoder = nil
+        decoded = content.isEmpty ? [] : [content]
+        sawEnd = true
+    }
+
+    /// The length that was announced is not that of the content.
+    var changesLength: Bool { decoder != nil }
+    var hasParts: Bool { parts != nil }
+
+    func receive(_ data: Data) {
+        if let decoder { decoder.receive(data) } else { decoded.append(data) }
+    }
+
+    func receiveEnd() {
+        sawEnd = true
+        decoder?.receiveEnd()
+    }
+
+    func next() throws(LoadFailure) -> Output {
+        guard parts != nil else { return try nextContent() }
+        while true {
+            switch try nextEvent() {
+            case .part(let fields): return .part(fields)
+            case .data(let data): return .data(data)
+            case .partEnd: continue
+            case .end: return .end
+            case .needMoreData:
+                switch try nextContent() {
+                case .data(let data): parts?.receive(data)
+                case .end: parts?.receiveEnd()
+                case .needMoreData, .part: return .needMoreData
+                }
+            }
+        }
+    }
+
+    private func nextEvent() throws(LoadFailure) -> MultipartReader.Event {
+        do throws(MultipartReader.Failure) {
+            return try parts?.next() ?? .end
+        } catch {
+            throw .multipart(error)
+        }
+    }
+
+    private func nextContent() throws(LoadFailure) -> Output {
+        if !decoded.isEmpty { return .data(decoded.removeFirst()) }
+        guard let decoder else { return sawEnd ? .end : .needMoreData }
+        do throws(ContentDecodingError) {
+            switch try decoder.next() {
+            case .data(let data): return .data(data)
+            case .needMoreData: return .needMoreData
+            case .end: return .end
+            }
+        } catch {
+            throw .content(error)
+        }
+    }
+}

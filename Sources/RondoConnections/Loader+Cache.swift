@@ -1,0 +1,253 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+// What the cache has to do with a load, step by step: before a request is sent, when the response's head is
+// here, when it fails, and when all is here. What is kept and reused is decided by `CacheRules`; the answers
+// of the cache take the same way to the delegate as those of a server (rule UC-55).
+
+extension Loader {
+    // MARK: - Before the request is sent
+
+    /// Answers `request` from the cache, or fails it, where that is what its policy wants.
+    ///
+    /// - Returns: False if the request is to be sent.
+    func isAnsweredByCache(_ request: URLRequest) -> Bool {
+        caching = nil
+        guard let connection, let scheme = request.url?.scheme, scheme == "http" || scheme == "https" else {
+            return false
+        }
+        let policy = RondoHTTP.CachePolicy(request.cachePolicy)
+        guard let cache = connection.configuration.cache, var caching = CacheLoad(request, cache, policy)
+        else {
+            guard policy == .cacheOnly else { return false }
+            perform(state.failed(.notInCache))
+            return true
+        }
+        if policy != .reload, policy != .reloadEndToEnd,
+            let (entry, kept) = caching.store.entry(for: request, mayOverlook: policy == .protocolRules)
+        {
+            (caching.entry, caching.kept) = (entry, kept)
+        }
+        self.caching = caching
+        return decide(caching)
+    }
+
+    private func decide(_ caching: CacheLoad) -> Bool {
+        // Without an entry the fields do not matter, but for only-if-cached.
+        let fields = caching.entry == nil ? Self.cacheControl(of: caching.request) : outgoingFields(caching)
+        let decision = CacheRules.decide(
+            caching.policy, request: fields, entry: caching.entry, now: Date())
+        switch decision {
+        case .load:
+            return false
+        case .revalidate:
+            self.caching?.isRevalidating = true
+            return false
+        case .fail:
+            perform(state.failed(.notInCache))
+        case .use:
+            deliverKept(caching.kept)
+        case .useAndRevalidate:
+            CacheRefresh.begin(caching.request, connection?.configuration)
+            deliverKept(caching.kept)
+        }
+        return true
+    }
+
+    private static func cacheControl(of request: URLRequest) -> HeaderFields {
+        guard let value = request.value(forHTTPHeaderField: "Cache-Control") else { return HeaderFields() }
+        return HeaderFields([("Cache-Control", value)])
+    }
+
+    /// The fields as they would be sent: Vary may name any of them.
+    private func outgoingFields(_ caching: CacheLoad) -> HeaderFields {
+        let omitted = connection?.configuration.omittedFields ?? []
+        let outgoing = try? OutgoingRequest(caching.request, omittedFields: omitted) { _, _ in
+            self.cookieFields(of: caching.request)
+        }
+        // A request that cannot be sent says so where it is sent.
+        return outgoing?.head.fields ?? HeaderFields()
+    }
+
+    /// The fields by which the server is asked about an entry, or caches on the way are told to ask.
+    func cacheFields(of request: URLRequest) -> [(name: String, value: String)] {
+        guard let caching else { return [] }
+        if caching.isRevalidating, let entry = caching.entry { return entry.conditions }
+        return CacheRules.endToEndFields(caching.policy)
+            .filter { request.value(forHTTPHeaderField: $0.name) == nil }
+    }
+
+    /// The request is on its way with these fields.
+    func noteSent(_ fields: HeaderFields) {
+        guard caching != nil else { return }
+        caching?.fields = fields
+        caching?.sentAt = Date()
+    }
+
+    // MARK: - The head of the response
+
+    /// Looks at a response's head: at a 304 that confirms what is kept, and at an error that it stands in
+    /// for.
+    ///
+    /// - Returns: True if the response is none for anybody else.
+    func isTakenByCache(_ head: ResponseHead) -> Bool {
+        invalidate(by: head)
+        guard let caching, let entry = caching.entry, let kept = caching.kept else { return false }
+        if caching.isRevalidating, head.status == 304 {
+            disposeOfExchange()
+            confirm(entry, kept, by: head)
+            return true
+        }
+        if head.status >= 500, mayStandIn(for: head.status) {
+            disposeOfExchange()
+            deliverKept(kept)
+            return true
+        }
+        return false
+    }
+
+    private func confirm(_ entry: CacheEntry, _ kept: CachedURLResponse, by head: ResponseHead) {
+        guard let caching, let url = caching.request.url else { return }
+        let renewed = entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date())
+        let response = renewed.flatMap { entry in
+            LoadedResponse(
+                url: url, head: ResponseHead(status: entry.status, fields: entry.fields),
+                bodyLength: Int64(kept.data.count))
+        }
+        guard let renewed, let response else {
+            // It speaks of another response: once more, without conditions.
+            self.caching?.entry = nil
+            self.caching?.isRevalidating = false
+            return send(state.request, mayReuse: true)
+        }
+        let confirmed = CachedURLResponse(
+            response: response, data: kept.data, userInfo: kept.userInfo, storagePolicy: kept.storagePolicy)
+        caching.store.store(confirmed, renewed, for: caching.request, isChanged: true)
+        deliverKept(confirmed)
+    }
+
+    /// Whether what is kept may answer for a server that failed, or was not reached where `status` is nil.
+    func mayStandIn(for status: Int?) -> Bool {
+        guard let caching, let entry = caching.entry else { return false }
+        return CacheRules.mayStandIn(
+            entry, for: status, request: caching.fields, policy: caching.policy, now: Date())
+    }
+
+    /// The server failed: what is kept answers, if it may.
+    ///
+    /// - Returns: False if it may not.
+    func isReplacedByCache() -> Bool {
+        guard !state.deliversBody, let kept = caching?.kept, mayStandIn(for: nil) else { return false }
+        deliverKept(kept)
+        return true
+    }
+
+    /// What is kept is the answer.
+    private func deliverKept(_ kept: CachedURLResponse?) {
+        guard let kept else { return }
+        caching = nil
+        perform(state.received(kept.response))
+        guard state.deliversBody else { return }
+        pipe = ContentPipe(whole: kept.data)
+        drainPipe()
+    }
+
+    private func invalidate(by head: ResponseHead) {
+        let request = state.lastSent
+        guard let method = request.httpMethod, method != "GET", let url = request.url,
+            let cache = connection?.configuration.cache
+        else { return }
+        for url in CacheRules.invalidated(by: head, method: method, url: url) {
+            CacheStore(cache: cache).remove(url)
+        }
+    }
+
+    // MARK: - Storing
+
+    /// A response is about to be delivered: is it to be kept?
+    func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
+        guard let caching, !writesFile, pipeHead == nil, CacheRules.mayStore(head, to: caching.fields),
+            Self.isWorthKeeping(head), response.expectedContentLength <= Int64(caching.store.maximumSize)
+        else {
+            caching = nil
+            return
+        }
+        self.caching?.response = response
+        self.caching?.newEntry = CacheEntry(
+            head, to: caching.fields, requestedAt: caching.sentAt, receivedAt: Date())
+        self.caching?.entry = nil
+        self.caching?.kept = nil
+    }
+
+    /// A response that says neither how long it may be reused nor how to ask about it is of no use to anybody.
+    private static func isWorthKeeping(_ head: ResponseHead) -> Bool {
+        ["Cache-Control", "Expires", "ETag", "Last-Modified"].contains(where: head.fields.contains)
+    }
+
+    /// A piece of the content.
+    func noteContent(_ data: Data) {
+        guard let caching, caching.newEntry != nil else { return }
+        guard caching.content.count + data.count <= caching.store.maximumSize else {
+            self.caching = nil
+            return
+        }
+        self.caching?.content.append(data)
+    }
+
+    /// All is here: the delegate is asked what is to be stored (rules UC-53 and UC-54).
+    ///
+    /// - Returns: False if there is nothing to ask about.
+    func isAskedAboutCaching() -> Bool {
+        guard let caching, caching.proposal == nil, caching.newEntry != nil,
+            let response = caching.response
+        else { return false }
+        let proposal = CachedURLResponse(response: response, data: caching.content)
+        self.caching?.proposal = proposal
+        deliver(.willCache(proposal))
+        return true
+    }
+
+    /// What the delegate says.
+    func answeredCaching(_ answer: CachedURLResponse?) {
+        guard let caching, let proposal = caching.proposal, let entry = caching.newEntry else { return }
+        self.caching = nil
+        if let answer {
+            caching.store.store(answer, entry, for: caching.request, isChanged: answer !== proposal)
+        }
+        finish()
+    }
+}
+
+/// Brings an entry up to date that was used although it was stale (RFC 5861 §3): a load of its own, on the
+/// loader, of which nobody hears.
+private final class CacheRefresh: NSObject, URLConnectionDataDelegate {
+    /// One at a time for each URL.
+    private static let running = Mutex<Set<String>>([])
+
+    private let url: String
+
+    private init(_ url: String) { self.url = url }
+
+    static func begin(_ request: URLRequest, _ configuration: URLConnection.Configuration?) {
+        guard let url = request.url?.absoluteString, running.withLock({ $0.insert(url).inserted }) else {
+            return
+        }
+        var request = request
+        request.cachePolicy = .reloadRevalidatingCacheData
+        let connection = URLConnection(
+            request: request, delegate: CacheRefresh(url), startImmediately: false)
+        if var configuration {
+            configuration.onDiagnostic = nil
+            connection?.configuration = configuration
+        }
+        connection?.schedule(in: .loader, forMode: .default)
+        connection?.start()
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) { end() }
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) { end() }
+
+    private func end() { Self.running.withLock { _ = $0.remove(url) } }
+}

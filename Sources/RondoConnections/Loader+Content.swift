@@ -1,0 +1,89 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+// The way of a body's bytes from the exchange to the delegate. Where nothing is encoded and there are no
+// parts, there is no pipe and they go straight on.
+
+extension Loader {
+    /// Gets the pipe ready for the body behind `head`.
+    ///
+    /// - Returns: False if there can be none, and the load has failed.
+    func openPipe(for head: ResponseHead) -> Bool {
+        pipeHead = nil
+        do throws(ContentDecodingError) {
+            let limits = (connection?.configuration.contentLimits ?? URLConnection.ContentLimits()).values
+            pipe = try ContentPipe(head, method: state.lastSent.httpMethod ?? "GET", limits: limits)
+            if pipe?.hasParts ?? false { pipeHead = head }
+            return true
+        } catch {
+            perform(state.failed(.content(error)))
+            return false
+        }
+    }
+
+    /// Bytes of a body, as they are transferred.
+    func receivedTransferred(_ data: Data) {
+        guard let pipe else { return receivedContent(data) }
+        pipe.receive(data)
+        drainPipe()
+    }
+
+    /// There are no more.
+    func transferEnded() {
+        guard let pipe else { return perform(state.bodyEnded()) }
+        pipe.receiveEnd()
+        drainPipe()
+    }
+
+    /// Hands on what the pipe holds, as far as it is taken.
+    func drainPipe() {
+        while let pipe, state.deliversBody, calls.mayRead, !shared.withLock({ $0.isHeldBack }) {
+            do throws(LoadFailure) {
+                switch try pipe.next() {
+                case .data(let data):
+                    receivedContent(data)
+                    progressedAt = now
+                case .part(let fields):
+                    receivedPart(fields)
+                case .needMoreData:
+                    return
+                case .end:
+                    self.pipe = nil
+                    return perform(state.bodyEnded())
+                }
+            } catch {
+                self.pipe = nil
+                return perform(state.failed(error))
+            }
+        }
+        // What comes now would only be stored.
+        if pipe != nil { exchange?.pause() }
+    }
+
+    /// Whether the pipe has been emptied, as far as it goes, and wants more.
+    var pipeWantsMore: Bool { pipe == nil || calls.mayRead }
+
+    /// A part of a multipart has its own response (rule UC-22): the whole's fields, with those of the part in
+    /// the place of what speaks of content.
+    private func receivedPart(_ fields: HeaderFields) {
+        guard let url = state.request.url, let whole = pipeHead else { return }
+        var head = ResponseHead(version: whole.version, status: whole.status, reason: whole.reason)
+        for (name, value) in whole.fields
+        where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {
+            head.fields.append(name: name, value: value)
+        }
+        for (name, value) in fields { head.fields.append(name: name, value: value) }
+        guard let response = LoadedResponse(url: url, head: head, bodyLength: nil) else {
+            return perform(state.failed(.unusableResponse(.http(head, bodyLength: nil))))
+        }
+        perform(state.received(response))
+    }
+
+    /// A piece of the content.
+    private func receivedContent(_ data: Data) {
+        noteContent(data)
+        receivedBody(data)
+    }
+}

@@ -1,0 +1,29 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+// Fields that are ours and not the request's: cookies, and what servers ask to be remembered of them.
+
+extension Loader {
+    /// The fields of this exchange that the request does not have.
+    func ownFields(of request: URLRequest) -> [(name: String, value: String)] {
+        cookieFields(of: request) + cacheFields(of: request)
+    }
+
+    func cookieFields(of request: URLRequest) -> [(name: String, value: String)] {
+        guard let cookies = jar?.fieldValue(for: request) else { return [] }
+        return [("Cookie", cookies)]
+    }
+
+    /// Every response is looked at, those that send the request elsewhere too.
+    func noteFields(_ head: ResponseHead) {
+        jar?.receive(head.fields, for: state.lastSent)
+        guard head.fields.contains("Strict-Transport-Security"), let url = state.lastSent.url,
+            url.scheme?.lowercased() == "https", connection?.configuration.tls.verification == .full
+        else { return }
+        TransportSecurity.receive(head.fields, from: url)
+    }
+
+    private var jar: CookieJar? { connection?.configuration.cookieStorage.map(CookieJar.init) }
+}

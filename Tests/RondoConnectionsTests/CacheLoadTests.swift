@@ -1,0 +1,347 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// The cache over real connections: who is asked, what is stored, what answers.
+@Suite(.timeLimit(.minutes(5))) struct CacheLoadTests {
+    /// `@unchecked Sendable`: URLCache has a lock of its own.
+    private final class Store: @unchecked Sendable {
+        let cache: URLCache
+
+        init(memory: Int = 1 << 22, disk: Int = 0, path: String? = nil) {
+            let path = path ?? NSTemporaryDirectory() + "/rondo-cache-\(UUID().uuidString)"
+            cache = URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: path)
+        }
+    }
+
+    /// A recorder that is asked what to store.
+    private final class Keeper: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+        let body = Box(Data())
+        let answer: @Sendable (CachedURLResponse) -> CachedURLResponse?
+
+        init(_ answer: @escaping @Sendable (CachedURLResponse) -> CachedURLResponse? = { $0 }) {
+            self.answer = answer
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        }
+
+        func connection(_ connection: URLConnection, didReceive data: Data) {
+            body.mutate { $0.append(data) }
+        }
+
+        func connection(
+            _ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse
+        ) -> CachedURLResponse? {
+            log.note("willCache \(cachedResponse.data.count)")
+            return answer(cachedResponse)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    /// Loads with a cache; answers what the delegate was told.
+    private static func get(
+        _ url: URL, _ store: Store, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy,
+        queue: OperationQueue? = nil, keeper: Keeper = Keeper(),
+        _ change: (inout URLRequest) -> Void = { _ in }
+    ) throws -> (calls: [String], text: String) {
+        var request = URLRequest(url: url)
+        request.cachePolicy = policy
+        change(&request)
+        try onLoopThread { [request] loop in
+            let connection = URLConnection(request: request, delegate: keeper, startImmediately: false)
+            connection?.configuration.cache = store.cache
+            connection?.schedule(in: loop, forMode: .default)
+            connection?.start()
+            #expect(keeper.log.entries.isEmpty)
+            loop.runOut()
+        }
+        return (keeper.log.entries, String(decoding: keeper.body.value, as: UTF8.self))
+    }
+
+    /// Answers "1", "2" and so on, with the given fields; 304 to a request with If-None-Match.
+    private static func counting(
+        _ fields: String..., status: String = "200 OK", after: String? = nil
+    ) throws -> TestServer {
+        let count = Mutex(0)
+        return try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if request.value("If-None-Match") != nil, after == nil {
+                    try peer.send(
+                        "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=100\r\nX-New: yes\r\n\r\n")
+                } else if number > 1, let after {
+                    if after == "close" { return peer.reset() }
+                    try peer.respond(after, body: "sorry")
+                } else {
+                    try peer.respond(status, fields, body: "\(number)")
+                }
+            }
+        }
+    }
+
+    private static let told = ["response 200", "finish"]
+    private static let asked = ["response 200", "willCache 1", "finish"]
+
+    // MARK: Storing
+
+    @Test func `UC-53 the delegate is asked after the data, and a fresh entry answers the next load`() throws
+    {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let first = try Self.get(server.url("/a"), store)
+        #expect(first.calls == Self.asked && first.text == "1")
+        // UC-55: the same callbacks, from the loop.
+        let second = try Self.get(server.url("/a"), store)
+        #expect(second.calls == Self.told && second.text == "1")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test(arguments: [
+        ("Cache-Control: no-store", "200 OK", "GET"), ("Vary: *", "200 OK", "GET"), ("X: y", "200 OK", "GET"),
+        ("Cache-Control: max-age=100", "404 Not Found", "GET"),
+        ("Cache-Control: max-age=100", "206 Partial Content", "GET"),
+        ("Cache-Control: max-age=100", "200 OK", "POST"),
+    ])
+    func `UC-53 nobody is asked where nothing may be stored`(
+        _ field: String, _ status: String, _ method: String
+    ) throws {
+        let (server, store) = (try Self.counting(field, status: status), Store())
+        let calls = try Self.get(server.url("/a"), store) { $0.httpMethod = method }.calls
+        #expect(calls == ["response \(status.prefix(3))", "finish"])
+        #expect(try Self.get(server.url("/a"), store).text == "2")
+    }
+
+    @Test func `UC-53 only what is small enough, a twentieth of the store`() throws {
+        for (size, isAsked) in [(1_000, true), (1_001, false)] {
+            for isChunked in [true, false] {
+                let server = try TestServer { peer in
+                    _ = try peer.readRequest()
+                    let body = longText(size)
+                    if isChunked {
+                        try peer.send("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n")
+                        try peer.send("\(String(size, radix: 16))\r\n\(body)\r\n0\r\n\r\n")
+                    } else {
+                        try peer.respond("200 OK", ["ETag: \"a\""], body: body)
+                    }
+                    peer.waitForEnd()
+                }
+                let calls = try Self.get(server.url("/a"), Store(memory: 20_000)).calls
+                #expect(calls.contains("willCache \(size)") == isAsked)
+                #expect(calls.last == "finish")
+            }
+        }
+    }
+
+    @Test func `UC-54 what the delegate makes of it is stored, or nothing`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let none = try Self.get(server.url("/none"), store, keeper: Keeper { _ in nil })
+        #expect(none.calls == Self.asked)
+        #expect(try Self.get(server.url("/none"), store).text == "2")
+        let changed = Keeper { cached in
+            CachedURLResponse(
+                response: cached.response, data: Data("changed".utf8), userInfo: ["mine": "yes"],
+                storagePolicy: .allowedInMemoryOnly)
+        }
+        #expect(try Self.get(server.url("/changed"), store, keeper: changed).text == "3")
+        #expect(try Self.get(server.url("/changed"), store).text == "changed")
+        let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/changed")))
+        #expect(kept?.userInfo?["mine"] as? String == "yes" && kept?.storagePolicy == .allowedInMemoryOnly)
+        let forbidden = Keeper { cached in
+            CachedURLResponse(response: cached.response, data: cached.data, storagePolicy: .notAllowed)
+        }
+        _ = try Self.get(server.url("/forbidden"), store, keeper: forbidden)
+        #expect(try Self.get(server.url("/forbidden"), store).text == "5")
+    }
+
+    @Test func `UC-11 the question goes by the delegate queue too`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let keeper = Keeper()
+        let connection = URLConnection(
+            request: URLRequest(url: server.url("/a")), delegate: keeper, startImmediately: false)
+        connection?.configuration.cache = store.cache
+        connection?.setDelegateQueue(OperationQueue())
+        connection?.start()
+        try waitFor("the end") { keeper.log.entries.contains("finish") ? () : nil }
+        #expect(keeper.log.entries == Self.asked)
+        #expect(try Self.get(server.url("/a"), store).text == "1")
+    }
+
+    @Test func `UC-73 the canonical URL is the key, all of it`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let base = "http://127.0.0.1:\(server.port)"
+        #expect(try Self.get(url(base), store).text == "1")
+        #expect(try Self.get(url(base + "/"), store).text == "1")
+        #expect(try Self.get(url("HTTP://127.0.0.1:\(server.port)/#part"), store).text == "1")
+        #expect(try Self.get(url(base + "/?a=1"), store).text == "2")
+        #expect(try Self.get(url(base + "/?a=2"), store).text == "3")
+        #expect(try Self.get(url(base + "/A"), store).text == "4")
+        #expect(try Self.get(url(base + "/a"), store).text == "5")
+    }
+
+    // MARK: Policies
+
+    @Test func `UC-56 each policy with a fresh entry, a stale one, and none`() throws {
+        let expected: [(NSURLRequest.CachePolicy, [String])] = [
+            (.useProtocolCachePolicy, ["1", "2", "1"]), (.reloadIgnoringLocalCacheData, ["2", "2", "1"]),
+            (.returnCacheDataElseLoad, ["1", "1", "1"]), (.returnCacheDataDontLoad, ["1", "1", "-2000"]),
+            (.reloadIgnoringLocalAndRemoteCacheData, ["2", "2", "1"]),
+            (.reloadRevalidatingCacheData, ["2", "2", "1"]),
+        ]
+        for (policy, texts) in expected {
+            for (field, text) in zip(["Cache-Control: max-age=100", "Cache-Control: max-age=0"], texts) {
+                let (server, store) = (try Self.counting(field), Store())
+                _ = try Self.get(server.url("/a"), store)
+                #expect(try Self.get(server.url("/a"), store, policy).text == text, "\(policy), \(field)")
+            }
+            let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+            let (calls, text) = try Self.get(server.url("/a"), store, policy)
+            #expect(texts[2] == "-2000" ? calls == ["fail -2000"] : text == texts[2])
+            if texts[2] == "-2000" { #expect(server.accepted == 0) }
+            let tells = server.requests.first?.value("Cache-Control") == "no-cache"
+            #expect(tells == (policy == .reloadIgnoringLocalAndRemoteCacheData))
+        }
+    }
+
+    @Test func `UC-56 an entry that the program stored by itself is used too`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let request = URLRequest(url: server.url("/mine"))
+        let response = try #require(
+            HTTPURLResponse(
+                url: server.url("/mine"), statusCode: 200, httpVersion: "HTTP/1.1",
+                headerFields: ["Content-Type": "text/plain"]))
+        store.cache.storeCachedResponse(
+            CachedURLResponse(response: response, data: Data("mine".utf8)), for: request)
+        #expect(try Self.get(server.url("/mine"), store, .returnCacheDataDontLoad).text == "mine")
+        #expect(try Self.get(server.url("/mine"), store).text == "1")
+    }
+
+    @Test func `UC-56 what cannot come from the cache fails without the network`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let calls = try Self.get(server.url("/a"), store, .returnCacheDataDontLoad) { $0.httpMethod = "POST" }
+        #expect(calls.calls == ["fail -2000"] && server.accepted == 0)
+    }
+
+    // MARK: Validation, Vary, errors, invalidation
+
+    @Test func `RFC 9111 4.3 a stale entry is asked about, and a 304 renews it`() throws {
+        let server = try Self.counting("Cache-Control: max-age=0", "ETag: \"a\"", "Content-Type: a/b")
+        let store = Store()
+        #expect(try Self.get(server.url("/a"), store).text == "1")
+        let second = try Self.get(server.url("/a"), store)
+        #expect(second.calls == Self.told && second.text == "1")
+        #expect(server.requests.last?.value("If-None-Match") == "\"a\"")
+        let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/a")))
+        let response = kept?.response as? HTTPURLResponse
+        #expect(response?.value(forHTTPHeaderField: "X-New") == "yes" && response?.mimeType == "a/b")
+        // Fresh by now, and on one connection.
+        #expect(try Self.get(server.url("/a"), store).text == "1")
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `RFC 9111 3 conditions and ranges of the program's own pass by`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100", "ETag: \"a\""), Store())
+        _ = try Self.get(server.url("/a"), store)
+        let own = try Self.get(server.url("/a"), store) {
+            $0.setValue("\"a\"", forHTTPHeaderField: "If-None-Match")
+        }
+        #expect(own.calls == ["response 304", "finish"])
+        let part = try Self.get(server.url("/a"), store) {
+            $0.setValue("bytes=0-0", forHTTPHeaderField: "Range")
+        }
+        #expect(part.calls == Self.told && part.text == "3")
+    }
+
+    @Test func `RFC 9111 4.1 Vary is honoured, also for what the connection adds`() throws {
+        let server = try Self.counting("Cache-Control: max-age=100", "Vary: X-Who, Accept-Encoding")
+        let store = Store()
+        let asking = { (who: String) in
+            try Self.get(server.url("/a"), store) { $0.setValue(who, forHTTPHeaderField: "X-Who") }.text
+        }
+        #expect(try asking("a") == "1")
+        #expect(try asking("a") == "1")
+        #expect(try asking("b") == "2")
+        #expect(try asking("b") == "2")
+    }
+
+    @Test(arguments: ["503 Busy", "close"])
+    func `RFC 5861 4 a stale entry stands in for a server that fails`(_ failure: String) throws {
+        let server = try Self.counting(
+            "Cache-Control: max-age=0, stale-if-error=100", "ETag: \"a\"", after: failure)
+        let store = Store()
+        #expect(try Self.get(server.url("/a"), store).text == "1")
+        let second = try Self.get(server.url("/a"), store)
+        #expect(second.calls == Self.told && second.text == "1")
+        #expect(server.requests.count >= 2)
+    }
+
+    @Test func `RFC 5861 3 a stale entry answers while it is brought up to date`() throws {
+        let server = try Self.counting("Cache-Control: max-age=0, stale-while-revalidate=100", "ETag: \"a\"")
+        let store = Store()
+        _ = try Self.get(server.url("/a"), store)
+        #expect(try Self.get(server.url("/a"), store).text == "1")
+        try waitFor("the refresh") { server.requests.count == 2 ? () : nil }
+        #expect(server.requests.last?.value("If-None-Match") == "\"a\"")
+        try waitFor("the renewed entry") { () -> Void? in
+            let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/a")))
+            let response = kept?.response as? HTTPURLResponse
+            return response?.value(forHTTPHeaderField: "X-New") == "yes" ? () : nil
+        }
+    }
+
+    @Test func `RFC 9111 4.4 an unsafe request makes the entry go`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        _ = try Self.get(server.url("/a"), store)
+        _ = try Self.get(server.url("/a"), store) { $0.httpMethod = "DELETE" }
+        #expect(try Self.get(server.url("/a"), store).text == "3")
+    }
+
+    @Test func `only-if-cached fails where nothing is kept`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let asking = {
+            try Self.get(server.url("/a"), store) {
+                $0.setValue("only-if-cached", forHTTPHeaderField: "Cache-Control")
+            }
+        }
+        #expect(try asking().calls == ["fail -2000"])
+        _ = try Self.get(server.url("/a"), store)
+        #expect(try asking().text == "1")
+    }
+
+    @Test func `decoded content is kept decoded`() throws {
+        let encoded: [UInt8] = [
+            0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 0xFF, 0xCB, 0xCF, 6, 0, 0x47, 0xDD, 0xDC, 0x79, 2, 0, 0, 0,
+        ]
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nCache-Control: max-age=100\r\n"
+                + "Content-Length: \(encoded.count)\r\n\r\n"
+            try peer.send(Array(head.utf8) + encoded)
+            peer.waitForEnd()
+        }
+        let store = Store()
+        #expect(try Self.get(server.url("/a"), store).text == "ok")
+        #expect(try Self.get(server.url("/a"), store).text == "ok")
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `an entry outlives the store's memory, on the disk`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-cache-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let server = try Self.counting("Cache-Control: max-age=100", "Vary: X-Who")
+        _ = try Self.get(server.url("/a"), Store(disk: 1 << 22, path: path))
+        #expect(try Self.get(server.url("/a"), Store(disk: 1 << 22, path: path)).text == "1")
+    }
+}
