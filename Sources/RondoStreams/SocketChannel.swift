@@ -109,11 +109,12 @@ package final class SocketChannel {
     }
 
     enum Phase {
+        // Indirect is what is passed through, or seldom: every channel has the size of the largest other one.
         case created(Origin)
         /// Opened, and waiting for its first pass.
         case starting(Origin)
         case resolving(Resolver.Request)
-        case connecting(Connecting)
+        indirect case connecting(Connecting)
         /// Connected, for as long as the owner is told so.
         case standing(Connected)
         indirect case negotiating(Connected, Negotiating)

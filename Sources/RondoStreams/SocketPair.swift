@@ -146,7 +146,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         configuration.openingLimit = settings.value.options.connectTimeout
         switch target {
         case .host:
-            configuration.route = settings.value.proxy?.route(toHost: host, port: port)
+            if let proxy = settings.value.proxy {
+                configuration.route = proxy.route(toHost: host, port: port)
+            }
             return SocketChannel(configuration)
         case .address(let address):
             return SocketChannel(to: address, configuration)

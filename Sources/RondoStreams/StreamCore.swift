@@ -33,7 +33,7 @@ final class StreamCore: CourierClient {
         var way = Way()
         var schedule = StreamSchedule()
         /// The thread that calls the delegate just now, and how deep, because of nested runs.
-        var deliverer: (thread: pthread_t, depth: Int)?
+        var deliverer: (thread: pthread_t, depth: UInt32)?
 
         /// Whom to ask for a turn, if there is something to tell.
         mutating func turnsToAskFor() -> StreamSchedule.Turns {
