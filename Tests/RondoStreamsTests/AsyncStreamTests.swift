@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Streams for tasks. Each test has a loop of its own, on a thread that runs until the test ends.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct AsyncStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct AsyncStreamTests {
     private func withLoop(
         mode: RunLoop.Mode = .default, _ body: (RunLoop) async throws -> Void
     ) async throws {

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct BoundPairTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct BoundPairTests {
     @Test func `ST-34 no more than the buffer size is unread`() {
         let (input, output) = boundStreams(4)
         input.open()

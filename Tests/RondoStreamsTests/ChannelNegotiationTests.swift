@@ -37,7 +37,7 @@ private struct LineNegotiation: ChannelNegotiation {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct ChannelNegotiationTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ChannelNegotiationTests {
     /// What a channel to "behind", by a proxy that plays a script, has said and got.
     private func talk(_ script: @escaping @Sendable (TestPeer) throws -> Void) throws -> Findings {
         let server = try TestServer(serve: script)

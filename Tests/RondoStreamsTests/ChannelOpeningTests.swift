@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// The ways in which a channel can begin: adopted, by an address, through a proxy, secured later, in time.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct ChannelOpeningTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ChannelOpeningTests {
     private static func socketPair() throws -> [Int32] {
         var ends: [Int32] = [-1, -1]
         try #require(socketpair(AF_UNIX, closeOnExec, 0, &ends) == 0)

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Counted in a process of their own, because other tests open and close descriptors meanwhile.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct DescriptorTests {
     @Test func `no descriptor is left behind`() async {
         await #expect(processExitsWith: .success) {
             // What is opened once a process: certificates, OpenSSL's files, the resolver.

@@ -5,7 +5,7 @@ import Testing
 
 /// Several addresses of one host, tried by a channel over real sockets (RFC 8305); `ConnectorTests` has the
 /// decisions alone.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct HappyEyeballsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct HappyEyeballsTests {
     private func resolver(_ addresses: [SocketAddress]) -> Resolver {
         Resolver(idleTime: .milliseconds(1)) { _, _ in .success(addresses) }
     }

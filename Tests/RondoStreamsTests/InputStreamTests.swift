@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// What every kind of input stream does, one suite over all of them.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct InputStreamContractTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct InputStreamContractTests {
     private static let content = pattern(300)
 
     @Test(arguments: InputKind.allCases)
@@ -269,7 +269,7 @@ import Testing
 }
 
 /// What only one kind does.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct InputStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct InputStreamTests {
     private func events(_ make: @escaping @Sendable () -> InputStream) throws -> Findings {
         try onStreamThread { loop in
             let stream = make()

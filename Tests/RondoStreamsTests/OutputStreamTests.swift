@@ -122,7 +122,7 @@ final class SinkServer {
 }
 
 /// What every kind of output stream does.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct OutputStreamContractTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct OutputStreamContractTests {
     @Test(arguments: OutputKind.allCases)
     func `ST-10 ST-14 one event a write delivers everything`(kind: OutputKind) throws {
         let findings = try onStreamThread { loop in
@@ -225,7 +225,7 @@ final class SinkServer {
 }
 
 /// What only one kind does.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct OutputStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct OutputStreamTests {
     @Test func `ST-23 D11 a full buffer takes a part and then ends`() throws {
         let findings = try onStreamThread { loop in
             let (stream, written) = try OutputKind.buffer.make(5)

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Streams through real proxies, to real servers.
-@Suite(.timeLimit(.minutes(2)), .leavesNothing) struct ProxyStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ProxyStreamTests {
     enum Kind: String, CaseIterable, Sendable {
         case microsocks, microsocksWithPassword, dante, dante4, tinyproxy, tinyproxyWithPassword, squid
 

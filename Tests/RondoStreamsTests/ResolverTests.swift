@@ -4,7 +4,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct ResolverTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ResolverTests {
     private func answer(of host: String, resolver: Resolver = .shared) async -> Resolver.Answer {
         await withCheckedContinuation { continuation in
             resolver.resolve(host: host, port: 80) { continuation.resume(returning: $0) }

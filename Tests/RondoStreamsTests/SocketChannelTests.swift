@@ -4,7 +4,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct SocketChannelTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketChannelTests {
     @Test(arguments: [false, true])
     func `bytes there and back through passes of a loop`(isSecured: Bool) throws {
         let content = pattern(1_000_000)

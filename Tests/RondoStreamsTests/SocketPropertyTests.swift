@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// What can be asked and set on streams, and streams on sockets that exist already.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct SocketPropertyTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketPropertyTests {
     private func option(_ descriptor: Int32, _ level: Int32, _ name: Int32) -> Int {
         var value: Int32 = -1
         var size = socklen_t(MemoryLayout<Int32>.size)

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct SocketStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketStreamTests {
     /// Opens both streams and runs until each has an error; what the streams said.
     private func failing(
         _ port: UInt16, host: String = "127.0.0.1",

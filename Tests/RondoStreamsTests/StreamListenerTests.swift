@@ -4,7 +4,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct StreamListenerTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamListenerTests {
     /// Accepts connections in the default mode and sends back what comes, until the peer's end.
     private final class EchoServer {
         let listener: StreamListener

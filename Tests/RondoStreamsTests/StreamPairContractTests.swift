@@ -62,7 +62,7 @@ enum PairKind: String, CaseIterable, Sendable {
 }
 
 /// What every connection does, whatever carries it.
-@Suite(.timeLimit(.minutes(2)), .leavesNothing) struct StreamPairContractTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamPairContractTests {
     /// Both streams scheduled and opened; everything that comes is noted and read.
     private final class Client {
         let input: InputStream

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Rules that hold for every kind of stream and that no other suite is about.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct StreamRuleTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamRuleTests {
     // MARK: - Opening
 
     @Test(arguments: InputKind.allCases)

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Every way in which a certificate can be wrong, and what is said about it, against `openssl s_server`.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSCertificateMatrixTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSCertificateMatrixTests {
     private func connect(
         _ kind: TestCertificates.Kind, _ settings: TLSSettings, host: String = "localhost"
     ) throws {

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Apple's dictionary of settings, and the levels, as values and on streams.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSDictionaryTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSDictionaryTests {
     private func settings(
         _ values: [String: Any], basedOn base: TLSSettings? = nil
     ) throws -> TLSSettings {

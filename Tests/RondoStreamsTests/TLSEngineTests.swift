@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Bytes through an engine, and its ends.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSEngineTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSEngineTests {
     private func connect(_ mode: PythonServer.Mode) throws -> (BlockingTLSClient, TestServerProcess) {
         let (server, port) = try PythonServer.start(mode)
         let client = try BlockingTLSClient(port: port, keeping: server)

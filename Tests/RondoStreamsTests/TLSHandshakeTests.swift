@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Versions, protocols and peers that are none.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSHandshakeTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSHandshakeTests {
     private func connect(_ options: [String], _ settings: TLSSettings = .test) throws -> TLSEngine {
         let (server, port) = try OpenSSLServer.start(.good, options)
         defer { server.terminate() }

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// The server's side, against `openssl s_client`, Python's ssl and our own client.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSServerTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSServerTests {
     static var identity: TLSIdentity {
         get throws {
             let certificates = TestCertificates.shared

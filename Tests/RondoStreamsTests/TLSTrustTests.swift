@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Questions in the middle of a handshake, and who answers them when.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSTrustTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSTrustTests {
     /// A client of `openssl s_server` that asks whom to trust; what it says when it is done.
     private func connect(
         _ kind: TestCertificates.Kind, _ settings: TLSSettings = .test, _ options: [String] = [],

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Which certificates are accepted, against `openssl s_server`.
-@Suite(.timeLimit(.minutes(1)), .leavesNothing) struct TLSVerificationTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSVerificationTests {
     private func connect(
         _ kind: TestCertificates.Kind, _ settings: TLSSettings = .test, host: String = "localhost"
     ) throws -> BlockingTLSClient {
