@@ -187,12 +187,14 @@ struct Pass {
                 if modeLoop.ready.isEmpty { modeLoop.poll(mayBlock: false) }
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
+            // `now` may have been read before observers were called.
+            let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
             sleep(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now)
             loop.owner.knownNow = nil
             loop.state.withLock { $0.isWaiting = false }
-            if Trace.isListening.load(ordering: .relaxed) {
-                Trace.tell(
-                    loop, mode, .wait(nanoseconds: LoopClock.now.nanoseconds - now.nanoseconds), began: now)
+            if let fellAsleep {
+                let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
+                Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
             if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
                 return timersAreDue()

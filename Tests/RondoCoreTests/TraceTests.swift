@@ -52,11 +52,14 @@ import Testing
     @Test func `a wait is told with its length, and call-outs with theirs`() throws {
         let (events, begin, end) = try onLoopThread { loop -> ([RunLoopEvent], Int64, Int64) in
             let begin = LoopClock.now
-            let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
-                spin(until: LoopClock.now.advanced(bySeconds: 0.01))
+            let events = Recorder.record(loop) {
+                // Made in here: it may take a while to have the instrument.
+                let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
+                    spin(until: LoopClock.now.advanced(bySeconds: 0.01))
+                }
+                loop.add(timer, forMode: .work)
+                loop.runOn(.work)
             }
-            loop.add(timer, forMode: .work)
-            let events = Recorder.record(loop) { loop.runOn(.work) }
             return (events, begin.nanoseconds, LoopClock.now.nanoseconds)
         }
         #expect(
@@ -99,6 +102,32 @@ import Testing
             ])
         let subjects = Set(events.filter { $0.summary.hasSuffix(" s") }.map(\.subject))
         #expect(subjects.count == 1 && !subjects.contains(nil))
+    }
+
+    @Test func `a wait begins when the loop falls asleep, after its observers, and within its pass`() throws {
+        let events = try onLoopThread { loop -> [RunLoopEvent] in
+            let slow = RunLoop.Observer(activities: .beforeWaiting) { _, _ in
+                spin(until: LoopClock.now.advanced(bySeconds: 0.01))
+            }
+            loop.add(slow, forMode: .work)
+            loop.add(Port(), forMode: .work)
+            return Recorder.recordAll(loop) {
+                Thread.detachNewThread {
+                    // Whoever waits in vain here sees the run end by its own limit.
+                    try? loop.waitUntilAsleep()
+                    loop.stop()
+                }
+                loop.runOn(.work)
+            }
+        }
+        let observed = try #require(events.first { $0.summary == "work 1 observer beforeWaiting" })
+        let wait = try #require(events.first { $0.summary == "work 1 wait" })
+        let pass = try #require(events.first { $0.summary == "work 1 pass that may sleep" })
+        guard case .callOut(_, _, let observing) = observed.kind, case .wait(let slept) = wait.kind,
+            case .pass(_, let passed) = pass.kind
+        else { return }
+        #expect(pass.began <= observed.began && observed.began + observing <= wait.began)
+        #expect(wait.began + slept <= pass.began + passed)
     }
 
     @Test func `what is ready in a mode that does not run is held back, and only that`() throws {
