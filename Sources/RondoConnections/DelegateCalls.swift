@@ -129,8 +129,7 @@ enum DelegateCall {
     /// Makes the call, on the thread on which the delegate wants it, and has traces tell of it.
     func make(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
         RunLoop.tracingDelegateCall(
-            name, of: connection, label: connection.label ?? connection.originalRequest.url?.absoluteString,
-            on: connection.firstLoop
+            name, of: connection, label: connection.nameInRunLoops, on: connection.firstLoop
         ) { deliver(to: delegate, of: connection) }
     }
 

@@ -49,7 +49,7 @@ extension Loader {
         // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
         // then.
         let channel = ObjectIdentifier(link.channel)
-        link.channel.label = connection.label
+        link.channel.label = connection.nameInRunLoops
         link.channel.gate = { [weak self] body in
             self?.enter {
                 if let exchange = self?.exchange, ObjectIdentifier(exchange.link.channel) == channel {

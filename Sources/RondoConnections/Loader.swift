@@ -144,7 +144,7 @@ final class Loader: @unchecked Sendable {
             let presence = RunLoop.Source(
                 cancel: { [weak self] _, _ in self?.lostPlace() },
                 perform: { [self] in enter { turn() } })
-            presence.label = connection.label
+            presence.label = connection.nameInRunLoops
             shared.withLock { $0.presence = presence }
             progressedAt = now
             if timeout > 0 && timeout.isFinite { startIdleTimer() }

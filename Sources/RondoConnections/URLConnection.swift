@@ -208,6 +208,12 @@ open class URLConnection: NSObject, @unchecked Sendable {
         }
     }
 
+    /// What its sources and traces bear: its label, or while somebody listens host and path; no more of the
+    /// URL, which may hold secrets.
+    var nameInRunLoops: String? {
+        label ?? (RunLoop.isTraced ? originalRequest.url.map { ($0.host ?? "") + $0.path } : nil)
+    }
+
     /// The loop that traces show the delegate's calls with.
     var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
 

@@ -134,6 +134,9 @@ enum Trace {
 }
 
 extension RunLoop {
+    /// Whether anybody is told what run loops do.
+    package static var isTraced: Bool { Trace.isListening.load(ordering: .relaxed) }
+
     /// Makes a call to the delegate of `object`, which `loop` serves, and tells the instrument of it. On
     /// whichever thread the delegate is called.
     package static func tracingDelegateCall<Result>(

@@ -74,6 +74,9 @@ struct LabCommandTests {
                 $0.kind == .delegate && recording.name($0) == "didReceive data"
             }
             #expect(!calls.isEmpty && calls.allSatisfy { recording.threadName($0.thread) == "main" })
+            // Connections without a label are known by host and path.
+            let sources = recording.records.filter { $0.kind == .descriptorSource }
+            #expect(!sources.isEmpty && sources.allSatisfy { recording.label($0) == "127.0.0.1/bytes" })
             let ends = recording.records.filter { recording.name($0) == "connectionDidFinishLoading" }
             #expect(ends.count == 2)
             let modes = Set(
