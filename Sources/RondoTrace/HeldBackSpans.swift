@@ -25,7 +25,11 @@ package struct HeldBackSpans {
         var sightings = 1
     }
 
+    /// Beginnings that may wait to be taken.
+    private static let maximumBegun = 1024
+
     private var spans: [Held: Span] = [:]
+    private var begun: [TraceRecord] = []
 
     package init() {}
 
@@ -43,9 +47,21 @@ package struct HeldBackSpans {
                 spans[held] = Span(began: min(now, max(held.since ?? now, began)))
             } else {
                 spans[held]?.sightings += 1
+                if let span = spans[held], span.sightings == 2, begun.count < Self.maximumBegun,
+                    let record = record(of: held, span, at: span.began)
+                {
+                    begun.append(record)
+                }
             }
         }
         return over
+    }
+
+    /// Spans that have begun since the last call, without a length: for a file, since a program that is killed
+    /// ends none.
+    package mutating func takeBegun() -> [TraceRecord] {
+        defer { begun = [] }
+        return begun
     }
 
     /// Those that are under way, as if they ended now.

@@ -75,8 +75,21 @@ package final class Recorder: RunLoop.Instrument {
     }
 
     /// Takes out what was recorded since the last time: for a file that is written while the program runs.
-    func drain() -> (tables: TraceTables, records: [TraceRecord], dropped: Int) {
-        state.withLock { ($0.index.tables, $0.ring.removeAll(), $0.ring.dropped) }
+    func drain() -> Drained {
+        let now = LoopClock.now.nanoseconds
+        return state.withLock { state in
+            Drained(
+                tables: state.index.tables, records: state.ring.removeAll(), begun: state.spans.takeBegun(),
+                until: now)
+        }
+    }
+
+    struct Drained {
+        let tables: TraceTables
+        let records: [TraceRecord]
+        /// Spans held back that have begun.
+        let begun: [TraceRecord]
+        let until: Int64
     }
 
     var beganAt: Int64 { state.withLock { $0.began } }

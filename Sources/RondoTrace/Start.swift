@@ -50,8 +50,10 @@ private final class TraceFile: Sendable {
     }
 
     private func flush() {
-        let (tables, records, _) = recorder.drain()
-        state.withLock { $0.write($0.encoder.frames(tables, records)) }
+        let new = recorder.drain()
+        state.withLock {
+            $0.write($0.encoder.frames(new.tables, new.records, begun: new.begun, until: new.until))
+        }
     }
 
     func finish() {

@@ -10,6 +10,8 @@ internal import RondoCore
 //       'T' 'M' 'N'   place (2)  name            thread, mode, name
 //       'S'   place (4)  kind (1)  loop (2)  label
 //       'E'   records, 32 bytes each
+//       'B'   records of spans held back that have begun; each comes again in an 'E' when it has ended
+//       'U'   until (8)                          everything before this moment has been written
 //       'Z'   ended (8)  dropped (8)
 //
 // Numbers are little-endian. A frame of an unknown type is skipped.
@@ -40,7 +42,9 @@ package struct TraceEncoder {
     }
 
     /// What is new in `tables`, then `records`.
-    package mutating func frames(_ tables: TraceTables, _ records: [TraceRecord]) -> [UInt8] {
+    package mutating func frames(
+        _ tables: TraceTables, _ records: [TraceRecord], begun: [TraceRecord] = [], until: Int64? = nil
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
         for (place, loop) in tables.loops.enumerated()
         where place >= written.loops.count || written.loops[place] != loop {
@@ -75,6 +79,10 @@ package struct TraceEncoder {
         if !records.isEmpty {
             bytes += Self.frame("E") { for record in records { $0.append(record) } }
         }
+        if !begun.isEmpty {
+            bytes += Self.frame("B") { for record in begun { $0.append(record) } }
+        }
+        if let until { bytes += Self.frame("U") { $0.append(until) } }
         return bytes
     }
 
@@ -107,7 +115,9 @@ extension Recording {
         guard file.starts(with: TraceEncoder.magic) else { throw .notARecording }
         var tables = TraceTables()
         var records: [TraceRecord] = []
+        var begun: [TraceRecord] = []
         var began: Int64 = 0
+        var until: Int64?
         var ended: Int64?
         var dropped = 0
         var offset = TraceEncoder.magic.count
@@ -118,7 +128,7 @@ extension Recording {
             let isSound: Bool
             switch file[offset] {
             case UInt8(ascii: "H"):
-                let value: Int64? = Self.number(payload, at: payload.startIndex)
+                let value = Self.time(payload, at: payload.startIndex)
                 began = value ?? 0
                 isSound = value != nil
             case UInt8(ascii: "L"): isSound = Self.readLoop(payload, into: &tables)
@@ -130,18 +140,46 @@ extension Recording {
                 isSound = Self.readName(payload, into: &tables.names, limit: TraceTables.Limits.names)
             case UInt8(ascii: "S"): isSound = Self.readSubject(payload, into: &tables)
             case UInt8(ascii: "E"): isSound = Self.readRecords(payload, into: &records)
+            case UInt8(ascii: "B"): isSound = Self.readRecords(payload, into: &begun)
+            case UInt8(ascii: "U"):
+                until = Self.time(payload, at: payload.startIndex)
+                isSound = until != nil
             case UInt8(ascii: "Z"):
                 let count: Int64? = Self.number(payload, at: payload.startIndex + 8)
-                ended = Self.number(payload, at: payload.startIndex)
+                ended = Self.time(payload, at: payload.startIndex)
                 dropped = Int(max(0, count ?? 0))
-                isSound = count != nil
+                isSound = count != nil && ended != nil
             default: isSound = true
             }
             guard isSound else { throw .damaged(offset: offset) }
             offset += 5 + Int(length)
         }
-        let last = records.map(\.ended).max() ?? began
-        self.init(tables: tables, records: records, began: began, ended: ended ?? last, dropped: dropped)
+        let last = ended ?? until ?? records.map(\.ended).max() ?? began
+        records += Self.unended(begun, among: records, until: last)
+        self.init(tables: tables, records: records, began: began, ended: last, dropped: dropped)
+    }
+
+    /// Spans that a program did not live to see the end of: they last to the end of the file.
+    private static func unended(
+        _ begun: [TraceRecord], among records: [TraceRecord], until last: Int64
+    ) -> [TraceRecord] {
+        func withoutLength(_ record: TraceRecord) -> TraceRecord {
+            var record = record
+            record.duration = 0
+            return record
+        }
+        let ended = Set(records.filter { $0.kind == .heldBack }.map(withoutLength))
+        return begun.map(withoutLength).filter { $0.kind == .heldBack && !ended.contains($0) }.map { record in
+            var record = record
+            record.duration = max(0, last - record.began)
+            return record
+        }
+    }
+
+    /// A moment of which sums and differences can be taken.
+    private static func time(_ payload: ArraySlice<UInt8>, at offset: Int) -> Int64? {
+        let value: Int64? = number(payload, at: offset)
+        return value.flatMap { TraceRecord.times.contains($0) ? $0 : nil }
     }
 
     private static func readLoop(_ payload: ArraySlice<UInt8>, into tables: inout TraceTables) -> Bool {
@@ -185,7 +223,7 @@ extension Recording {
         guard payload.count % TraceRecord.encodedSize == 0 else { return false }
         records.reserveCapacity(records.count + payload.count / TraceRecord.encodedSize)
         for start in stride(from: payload.startIndex, to: payload.endIndex, by: TraceRecord.encodedSize) {
-            guard let record = TraceRecord(payload, at: start) else { return false }
+            guard let record = TraceRecord(payload, at: start), record.hasSoundTimes else { return false }
             records.append(record)
         }
         return true
@@ -206,6 +244,12 @@ extension Recording {
 
 extension TraceRecord {
     package static let encodedSize = 32
+    /// 73 years from the machine's start: of longer ones sums could overflow.
+    fileprivate static let times: ClosedRange<Int64> = 0...(1 << 61)
+
+    fileprivate var hasSoundTimes: Bool {
+        Self.times.contains(began) && (kind == .mark || Self.times.contains(duration))
+    }
 
     fileprivate init?(_ bytes: ArraySlice<UInt8>, at start: Int) {
         guard let began: Int64 = Recording.number(bytes, at: start),

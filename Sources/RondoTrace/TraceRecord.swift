@@ -1,7 +1,7 @@
 internal import RondoCore
 
 /// One thing that a run loop did or was asked: 32 bytes, the rest of it being places in `TraceTables`.
-package struct TraceRecord: Sendable, Equatable {
+package struct TraceRecord: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, CaseIterable {
         /// An activation begins.
         case entry = 1

@@ -32,6 +32,26 @@ struct RecordingTests {
         #expect(try Recording(file: bytes) == sample)
     }
 
+    @Test func `a span that a killed program did not see the end of lasts to the end of the file`() throws {
+        let sample = RecordingMaker.sample
+        let held = try #require(sample.records.first { $0.kind == .heldBack })
+        var begun = held
+        begun.duration = 0
+        var encoder = TraceEncoder()
+        let head = TraceEncoder.head(began: 0)
+        let killed =
+            head
+            + encoder.frames(
+                sample.tables, sample.records.filter { $0.kind != .heldBack }, begun: [begun], until: 900_000)
+        let found = try Recording(file: killed)
+        #expect(found.ended == 900_000)
+        #expect(found.records.first { $0.kind == .heldBack }?.ended == 900_000)
+        // One that has ended is itself, once.
+        let ended = try Recording(
+            file: killed + encoder.frames(sample.tables, [held]) + TraceEncoder.end(sample.ended, dropped: 0))
+        #expect(ended.records.filter { $0.kind == .heldBack } == [held])
+    }
+
     @Test func `a file that breaks off gives what is whole`() throws {
         let sample = RecordingMaker.sample
         let bytes = file(sample)
@@ -72,6 +92,8 @@ struct RecordingTests {
         let over = spans.look([], at: 300, notBefore: 0)
         #expect(over.map(\.subject) == [2])
         #expect(over.map(\.began) == [50] && over.map(\.duration) == [250])
+        // Its beginning is told once, when it is certain.
+        #expect(spans.takeBegun().map(\.subject) == [2] && spans.takeBegun().isEmpty)
         #expect(spans.end(at: 400).isEmpty)
     }
 
