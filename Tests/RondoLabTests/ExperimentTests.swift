@@ -225,16 +225,10 @@ import Testing
         #expect(!experiment.verdict(on: nothing).isAsDocumented)
     }
 
-    @Test(arguments: Experiment.all.filter { !$0.needsTool }.map(\.name))
+    /// In a process of its own: other tests run other loops in this one, and some experiments need the main
+    /// thread, or measure the process.
+    @Test(arguments: Experiment.all.map(\.name))
     func `an experiment is as documented, and its verdict turns with the behaviour`(name: String) throws {
-        let experiment = try #require(Experiment.named(name))
-        let outcome = try InstrumentTurn.take { try Runner.run(experiment) }
-        try check((outcome.recording, outcome.verdict), of: experiment)
-    }
-
-    @Test(arguments: Experiment.all.filter(\.needsTool).map(\.name))
-    func `an experiment with a process to itself is as documented, and its verdict turns`(name: String) throws
-    {
         let experiment = try #require(Experiment.named(name))
         let file = NSTemporaryDirectory() + "/rondo-lab-test-\(UUID().uuidString)"
         defer { unlink(file) }
@@ -270,9 +264,4 @@ import Testing
     @Test func `a verdict without a check is none`() {
         #expect(!Verdict(checks: []).isAsDocumented)
     }
-}
-
-extension Experiment {
-    /// Whether the tests' own process, which has other tests and no main thread to give, will not do.
-    fileprivate var needsTool: Bool { needsMainThread || needsOwnProcess }
 }

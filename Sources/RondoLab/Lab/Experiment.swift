@@ -16,8 +16,6 @@ package struct Experiment: Sendable {
     package let rules: [String]
     /// Whether it has to have the main thread, whose loop drains the main queue.
     package let needsMainThread: Bool
-    /// Whether it measures the process, and has to have it to itself.
-    package let needsOwnProcess: Bool
     /// What its notes are to be drawn as.
     package let plot: Plot?
     let body: @Sendable (Stage) throws -> Void
@@ -25,7 +23,7 @@ package struct Experiment: Sendable {
 
     init(
         _ name: String, title: String, question: String, choices: [String], answer: Int, why: String,
-        rules: [String], needsMainThread: Bool = false, needsOwnProcess: Bool = false, plot: Plot? = nil,
+        rules: [String], needsMainThread: Bool = false, plot: Plot? = nil,
         body: @escaping @Sendable (Stage) throws -> Void,
         checks: @escaping @Sendable (Evidence) -> [Check]
     ) {
@@ -37,7 +35,6 @@ package struct Experiment: Sendable {
         self.why = why
         self.rules = rules
         self.needsMainThread = needsMainThread
-        self.needsOwnProcess = needsOwnProcess
         self.plot = plot
         self.body = body
         self.checks = checks

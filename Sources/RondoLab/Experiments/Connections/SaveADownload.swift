@@ -18,7 +18,7 @@ extension Experiment {
             it needs memory for one piece, whatever the size of the file; while it writes, nothing is read, and the \
             server waits. Collecting needs the whole file, and more while the buffer grows.
             """,
-        rules: ["UC-20", "ST-46", "UC-68"], needsOwnProcess: true,
+        rules: ["UC-20", "ST-46", "UC-68"],
         plot: Plot(
             title: "Memory beyond the beginning", unit: "MiB", scale: 1 << 20,
             notes: ways.map { "memory, \($0)" }),
