@@ -161,7 +161,7 @@ final class StreamCore: CourierClient {
 
     func turnHasCome(by courier: StreamCourier) -> Bool {
         // A courier that was left meanwhile has no turns to give.
-        guarded.withLock({ $0.schedule.turnHasCome(by: courier) }) && deliver()
+        guarded.withLock({ $0.schedule.turnHasCome(by: courier) }) && deliver(on: .currentLoop())
     }
 
     private func turnHasComeOnQueue() {
@@ -169,11 +169,12 @@ final class StreamCore: CourierClient {
             guarded.schedule.turnHasComeOnQueue()
             return guarded.schedule.queue != nil
         }
-        if isStillThere { _ = deliver() }
+        if isStillThere { _ = deliver(on: nil) }
     }
 
+    /// - Parameter loop: Whose turn it is, for traces; nil where a dispatch queue calls.
     /// - Returns: Whether the delegate was called.
-    private func deliver() -> Bool {
+    private func deliver(on loop: RunLoop?) -> Bool {
         // Kept for the turn: the handler may release it.
         guard let stream = guarded.withLock({ $0.way }).stream, beginDelivery() else { return false }
         defer { endDelivery() }
@@ -187,7 +188,10 @@ final class StreamCore: CourierClient {
             }
             guard isDue else { continue }
             hasTold = true
-            stream.delegate?.stream(stream, handle: event)
+            RunLoop.tracingDelegateCall(
+                event.nameInTraces, of: stream,
+                label: stream is Foundation.InputStream ? "input stream" : "output stream", on: loop
+            ) { stream.delegate?.stream(stream, handle: event) }
         }
         return hasTold
     }
@@ -214,5 +218,18 @@ final class StreamCore: CourierClient {
             return guarded.turnsToAskFor()
         }
         ask(for: turns)
+    }
+}
+
+extension Foundation.Stream.Event {
+    fileprivate var nameInTraces: String {
+        switch self {
+        case .openCompleted: "openCompleted"
+        case .hasBytesAvailable: "hasBytesAvailable"
+        case .hasSpaceAvailable: "hasSpaceAvailable"
+        case .errorOccurred: "errorOccurred"
+        case .endEncountered: "endEncountered"
+        default: "event \(rawValue)"
+        }
     }
 }

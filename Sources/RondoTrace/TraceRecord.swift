@@ -95,7 +95,7 @@ extension TraceRecord.Kind {
         case .descriptorSource: "descriptor"
         case .timer: "timer"
         case .mainQueue: "main queue"
-        case .delegate: "connection"
+        case .delegate: "delegate"
         case .stop: "stop"
         case .wakeUp: "wakeUp"
         case .perform: "perform"

@@ -4,7 +4,7 @@ enum PageScriptModel {
         const K = {entry: 1, exit: 2, pass: 3, wait: 4, observer: 5, block: 6, source: 7, descriptor: 8, timer: 9,
           mainQueue: 10, delegate: 11, stop: 12, wakeUp: 13, perform: 14, signal: 15, add: 16, held: 17, mark: 18};
         const WORDS = ['', 'entry', 'exit', 'pass', 'wait', 'observer', 'block', 'source', 'descriptor', 'timer',
-          'main queue', 'connection', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note'];
+          'main queue', 'delegate', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note'];
         const ACTIVITIES = [[1, 'entry'], [2, 'beforeTimers'], [4, 'beforeSources'], [32, 'beforeWaiting'],
           [64, 'afterWaiting'], [128, 'exit']];
         const RESULTS = ['it had not ended', 'finished: the mode held nothing more', 'stopped', 'timed out',
@@ -238,7 +238,7 @@ enum PageScriptModel {
                 facts};
             }
             if (kind === K.delegate) {
-              return {title: name, facts, text: 'The delegate of ' + this.subjectName(ref, kind) + ' was called' +
+              return {title: name, facts, text: 'The ' + this.subjectName(ref, kind).replace('delegate', 'delegate of') + ' was called' +
                 (mode && d.thread[ref] === d.loops[d.loop[ref]].thread ? inMode : ' on thread ' + thread) + '.'};
             }
             return {title: this.subjectName(ref, kind), text: 'Called' + inMode + '.', facts};
