@@ -389,6 +389,8 @@ import Testing
             findings.append("\(output.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))")
             #expect(output.writeAll(Array("secret\n".utf8)))
             findings.append(String(decoding: input.line(loop, isPolled), as: UTF8.self))
+            // The bytes may have been there before the loop came to tell of the opening.
+            if !isPolled { try? loop.run { notes.count(of: "open") > 0 } }
             return findings + [isPolled ? "1" : "\(notes.count(of: "open"))"]
         }
         #expect(findings == ["220 ready\n", "220 go ahead\n", "true", "false", "secret\n", "1"])
