@@ -1,5 +1,5 @@
-// The secrets of connections, for Wireshark and its kin, if the environment variable SSLKEYLOGFILE names a file:
-// the variable and the form of the lines are those of browsers, curl and Python.
+// The secrets of connections, for Wireshark and its kin, if the environment variable SSLKEYLOGFILE names a
+// file: the variable and the form of the lines are those of browsers, curl and Python.
 //
 // Whoever can read that file can read the connections. A program that runs with more rights than its user
 // (AT_SECURE) does not heed the variable.

@@ -14,8 +14,8 @@ internal import Synchronization
 package final class TLSSessionCache: Sendable {
     package static let shared = TLSSessionCache()
 
-    /// Hosts (with port and settings) whose sessions are kept; beyond, the one that was used longest ago goes. A
-    /// session has a few kilobytes: the peer's certificates are in it.
+    /// Hosts (with port and settings) whose sessions are kept; beyond, the one that was used longest ago goes.
+    /// A session has a few kilobytes: the peer's certificates are in it.
     package static let hostLimit = 256
     /// Sessions kept for one host. A ticket of TLS 1.3 is used once (RFC 8446, appendix C.4), so that as many
     /// connections at once can be resumed.
