@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Both ends of connections in one process, so many of them that a leak in one would be seen.
-@Suite(.timeLimit(.minutes(2))) struct TLSMemoryTests {
+@Suite(.timeLimit(.minutes(5))) struct TLSMemoryTests {
     /// The two ends of a handshake, and how it went.
     struct Pair {
         let client: TLSEngine

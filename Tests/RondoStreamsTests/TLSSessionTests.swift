@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Sessions that are taken up again, keys that are logged, and what can be asked of a connection.
-@Suite(.timeLimit(.minutes(1))) struct TLSSessionTests {
+@Suite(.timeLimit(.minutes(5))) struct TLSSessionTests {
     /// Whether the connections to one server, one after the other, were resumed.
     private func resumptions(
         _ options: [String], _ settings: [TLSSettings], asking: Bool = false
