@@ -62,10 +62,13 @@ struct DownloadResumption: Codable, Equatable {
 
     // MARK: - Asked for
 
+    /// The value of Range for the rest.
+    var range: String { "bytes=\(bytes)-" }
+
     /// The request for the rest, or for the whole if the file has changed.
     var request: URLRequest {
         var request = URLRequest(url: url)
-        request.setValue("bytes=\(bytes)-", forHTTPHeaderField: "Range")
+        request.setValue(range, forHTTPHeaderField: "Range")
         request.setValue(validator, forHTTPHeaderField: "If-Range")
         return request
     }

@@ -89,6 +89,7 @@ extension Loader {
             deliver(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
             stopGoAheadTimer()
+            if resumed(head) { return }
             noteAcceptance(head)
             noteFields(head)
             if isTakenByCache(head) { return }
@@ -112,7 +113,7 @@ extension Loader {
                 // notices.
                 retries += 1
                 send(state.request, mayReuse: false)
-            } else if !isReplacedByCache() {
+            } else if !isReplacedByCache(), !resumes(after: failure) {
                 perform(state.failed(failure))
             }
         }

@@ -104,6 +104,12 @@ final class Loader: @unchecked Sendable {
     var file: DownloadFile?
     var fileLength: Int64 = 0
     var expectedFileLength: Int64 = 0
+    /// Of the response whose body it is.
+    var fileResponse: URLResponse?
+    /// The rest of it is being asked for.
+    var resuming: Resuming?
+    var resumptions = 0
+    var resumedAt: Int64 = 0
 
     // For the metrics.
     var transfers: [URLConnection.Transfer] = []
@@ -300,6 +306,7 @@ final class Loader: @unchecked Sendable {
                     openFile(
                         expecting: pipe?.changesLength ?? false ? -1 : response.expectedContentLength)
                 else { return }
+                fileResponse = response
             }
             if case .http(let head, _) = reply { beginStoring(response, head) }
             deliver(.response(response))

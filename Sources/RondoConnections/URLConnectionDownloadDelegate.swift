@@ -13,8 +13,8 @@ public protocol URLConnectionDownloadDelegate: URLConnectionDelegate {
         _ connection: URLConnection, didWriteData bytesWritten: Int64, totalBytesWritten: Int64,
         expectedTotalBytes: Int64)
 
-    /// The connection broke in the middle of the body and goes on where it stopped: the server has confirmed
-    /// that the file is still the same.
+    /// The connection to the server broke in the middle of the body, and another one goes on where it stopped:
+    /// the server has confirmed by a strong validator that the file is still the same.
     func connectionDidResumeDownloading(
         _ connection: URLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64)
 

@@ -37,6 +37,12 @@ import Testing
             }
         }
 
+        func connectionDidResumeDownloading(
+            _ connection: URLConnection, totalBytesWritten: Int64, expectedTotalBytes: Int64
+        ) {
+            state.withLock { $0.calls.append("resumed \(totalBytesWritten) of \(expectedTotalBytes)") }
+        }
+
         func connectionDidFinishDownloading(_ connection: URLConnection, destinationURL: URL) {
             let content = try? Data(contentsOf: destinationURL)
             state.withLock { state in
@@ -150,6 +156,38 @@ import Testing
         #expect(cancelling.log.entries == ["wrote"])
         // Other tests have files as well, for a while.
         try waitFor("the files' removal") { Self.leftovers.subtracting(before).isEmpty ? () : nil }
+    }
+
+    /// Breaks off at first; then it has the rest, or another file.
+    private static func breaking(changes: Bool) throws -> TestServer {
+        let text = longText(300_000)
+        return try TestServer { peer in
+            let request = try peer.readRequest()
+            guard let range = request.value("Range"), let first = Int(range.dropFirst(6).dropLast()) else {
+                try peer.send(
+                    "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 300000\r\n\r\n" + text.prefix(100_000))
+                return
+            }
+            #expect(request.value("If-Range") == "\"a\"")
+            if changes {
+                try peer.respond("200 OK", ["ETag: \"b\""], body: text)
+            } else {
+                try peer.respond(
+                    "206 Partial Content", ["Content-Range: bytes \(first)-299999/300000"],
+                    body: String(text.dropFirst(first)))
+            }
+            peer.waitForEnd()
+        }
+    }
+
+    @Test func `UC-71 a file that breaks off goes on where it stopped, if it is still the same`() throws {
+        let delegate = Downloader()
+        try Self.download(try Self.breaking(changes: false).url(), delegate)
+        #expect(delegate.calls == ["wrote", "resumed 100000 of 300000", "wrote", "finish"])
+        #expect(delegate.content == Data(longText(300_000).utf8))
+        let other = Downloader()
+        try Self.download(try Self.breaking(changes: true).url(), other)
+        #expect(other.calls == ["wrote", "fail -1005"])
     }
 
     /// Cancels at the first bytes.

@@ -1,0 +1,66 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+// A body that goes to a file and breaks off is asked for again from where it broke off, where the server can
+// prove that it is still the same (RFC 9110 §13.1.5). Anything but the rest itself leaves the failure as it is.
+
+extension Loader {
+    /// Times that a body is asked for again; each has to have brought something.
+    static var maximumResumptions: Int { 5 }
+
+    /// What is being asked for again, and the failure that it is for.
+    struct Resuming {
+        let resumption: DownloadResumption
+        let failure: LoadFailure
+    }
+
+    /// - Returns: Whether the failure is taken care of.
+    func resumes(after failure: LoadFailure) -> Bool {
+        if let resuming {
+            self.resuming = nil
+            perform(state.failed(resuming.failure))
+            return true
+        }
+        let method = state.request.httpMethod ?? "GET"
+        guard file != nil, pipe == nil, state.deliversBody, Self.isLoss(failure), fileLength > resumedAt,
+            resumptions < Self.maximumResumptions, state.request.value(forHTTPHeaderField: "Range") == nil,
+            let response = fileResponse as? HTTPURLResponse,
+            let resumption = DownloadResumption(response, bytes: fileLength, method: method)
+        else { return false }
+        resuming = Resuming(resumption: resumption, failure: failure)
+        resumptions += 1
+        resumedAt = fileLength
+        var request = state.request
+        request.setValue(resumption.range, forHTTPHeaderField: "Range")
+        request.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
+        send(request, mayReuse: false)
+        return true
+    }
+
+    /// The head of the rest.
+    ///
+    /// - Returns: False if nothing was asked for again.
+    func resumed(_ head: ResponseHead) -> Bool {
+        guard let resuming else { return false }
+        self.resuming = nil
+        guard head.status == 206, let url = state.request.url,
+            let response = LoadedResponse(url: url, head: head, bodyLength: nil),
+            resuming.resumption.offset(of: response) == fileLength
+        else {
+            perform(state.failed(resuming.failure))
+            return true
+        }
+        deliver(.resumed(total: fileLength, expected: expectedFileLength))
+        return true
+    }
+
+    /// The connection broke; all else would break again.
+    private static func isLoss(_ failure: LoadFailure) -> Bool {
+        switch failure {
+        case .channel(.broken), .http(.peer(.truncatedBody)): true
+        default: false
+        }
+    }
+}
