@@ -84,7 +84,9 @@ struct LabCommandTests {
                     recording.modeName(TraceRecord(kind: .entry, began: 0, mode: $0.mode))
                 })
             #expect(modes.isSuperset(of: ["default", "tracking"]))
-            #expect(recording.activations.allSatisfy { $0.result != nil })
+            // A loop of Rondo's own may still run when the program ends.
+            let own = recording.activations.filter { recording.loopName($0.loop) == "main" }
+            #expect(!own.isEmpty && own.allSatisfy { $0.result != nil })
         }
     }
 
