@@ -39,6 +39,8 @@ struct CacheStore {
     private struct Memory {
         var misses: [Key: LoopInstant] = [:]
         var written: [Key: Written] = [:]
+        /// Records as they were read last: reading one takes longer than asking a server.
+        var records: [Key: (text: String, entry: CacheEntry)] = [:]
     }
 
     private static let memory = Mutex(Memory())
@@ -46,7 +48,11 @@ struct CacheStore {
     private func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: Self.name(url)) }
 
     /// The whole URL without its fragment, which no server sees.
-    private static func name(_ url: URL) -> String { String(url.absoluteString.prefix { $0 != "#" }) }
+    private static func name(_ url: URL) -> String {
+        let text = url.absoluteString
+        guard let hash = text.utf8.firstIndex(of: UInt8(ascii: "#")) else { return text }
+        return String(text[..<hash])
+    }
 
     // MARK: Reading
 
@@ -58,7 +64,7 @@ struct CacheStore {
             let missed = Self.memory.withLock { memory in memory.misses.isEmpty ? nil : memory.misses[key] }
             if let missed, LoopClock.now.seconds(since: missed) < Self.missLifetime { return nil }
         }
-        guard let cached = cache.cachedResponse(for: request), let entry = Self.entry(of: cached),
+        guard let cached = cache.cachedResponse(for: request), let entry = Self.entry(of: cached, key),
             cached.response.url.map(Self.name) == key.url
         else {
             Self.memory.withLock { memory in
@@ -72,11 +78,17 @@ struct CacheStore {
 
     /// What the rules look at; nil for what is no HTTP. A response that a program has stored by itself has no
     /// record: it came when it says that it was made, and answers any request.
-    private static func entry(of cached: CachedURLResponse) -> CacheEntry? {
-        if let text = cached.userInfo?[recordKey] as? String,
-            let record = try? JSONDecoder().decode(Record.self, from: Data(text.utf8))
-        {
-            return record.entry
+    private static func entry(of cached: CachedURLResponse, _ key: Key) -> CacheEntry? {
+        if let text = cached.userInfo?[recordKey] as? String {
+            if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.entry }
+            if let record = try? JSONDecoder().decode(Record.self, from: Data(text.utf8)) {
+                let entry = record.entry
+                memory.withLock { memory in
+                    if memory.records.count >= maximumRemembered { memory.records = [:] }
+                    memory.records[key] = (text, entry)
+                }
+                return entry
+            }
         }
         guard let response = cached.response as? HTTPURLResponse else { return nil }
         var fields = HeaderFields()

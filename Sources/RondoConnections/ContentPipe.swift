@@ -22,13 +22,15 @@ final class ContentPipe {
     private var sawEnd = false
 
     /// Nil where the body is the content: nothing is encoded, and there are no parts.
-    init?(_ head: ResponseHead, method: String, limits: ContentLimits) throws(ContentDecodingError) {
+    init?(_ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits)
+        throws(ContentDecodingError)
+    {
         // A part of an encoded whole cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
         let codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
         let boundary = head.fields["Content-Type"].flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
         if codings.isEmpty, boundary == nil { return nil }
-        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits)
+        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits())
         parts = boundary.map { MultipartReader(boundary: $0) }
     }
 

@@ -168,8 +168,9 @@ extension Loader {
 
     /// A response is about to be delivered: is it to be kept?
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
-        guard let caching, !writesFile, pipeHead == nil, CacheRules.mayStore(head, to: caching.fields),
-            Self.isWorthKeeping(head), response.expectedContentLength <= Int64(caching.store.maximumSize)
+        guard let caching, !writesFile, pipeHead == nil, Self.isWorthKeeping(head),
+            CacheRules.mayStore(head, to: caching.fields),
+            response.expectedContentLength <= Int64(caching.store.maximumSize)
         else {
             caching = nil
             return

@@ -13,8 +13,9 @@ extension Loader {
     func openPipe(for head: ResponseHead) -> Bool {
         pipeHead = nil
         do throws(ContentDecodingError) {
-            let limits = (connection?.configuration.contentLimits ?? URLConnection.ContentLimits()).values
-            pipe = try ContentPipe(head, method: state.lastSent.httpMethod ?? "GET", limits: limits)
+            pipe = try ContentPipe(
+                head, method: state.lastSent.httpMethod ?? "GET",
+                limits: (connection?.configuration.contentLimits ?? URLConnection.ContentLimits()).values)
             if pipe?.hasParts ?? false { pipeHead = head }
             return true
         } catch {

@@ -18,7 +18,7 @@ extension Loader {
 
     /// Every response is looked at, those that send the request elsewhere too.
     func noteFields(_ head: ResponseHead) {
-        jar?.receive(head.fields, for: state.lastSent)
+        if head.fields.contains("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
         guard head.fields.contains("Strict-Transport-Security"), let url = state.lastSent.url,
             url.scheme?.lowercased() == "https", connection?.configuration.tls.verification == .full
         else { return }
