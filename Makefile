@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab build test rules sanitize bench docs examples format format-check clean
+.PHONY: help demo lab build test rules sanitize bench examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'

@@ -36,8 +36,10 @@ import Testing
             "work 1 timer outer", "inner 1 perform", "inner 2 entry", "inner 2 block", "inner 2 exit",
         ]
         #expect(seen.contains("work 0 add outer") || seen.contains("work 1 add outer"))
-        let start = try #require(seen.firstIndex(of: expected[0]))
-        #expect(Array(seen[start...].prefix(expected.count)) == expected)
+        // The one who adds tells of it afterwards, when the timer may have fired.
+        let called = seen.filter { !$0.hasSuffix("add outer") }
+        let start = try #require(called.firstIndex(of: expected[0]))
+        #expect(Array(called[start...].prefix(expected.count)) == expected)
         let activations = found.activations.filter { found.loopName($0.loop) == "nesting" }
         #expect(activations.map(\.depth) == [1, 2])
         #expect(activations.map(\.result) == [.stopped, .timedOut])
