@@ -97,12 +97,13 @@ import Testing
 
     // MARK: Storing
 
-    @Test func `UC-53 the delegate is asked after the data, and a fresh entry answers the next load`() throws
+    @Test func `UC-53 UC-55 the delegate is asked after the data, a fresh entry makes the same calls`()
+        throws
     {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let first = try Self.get(server.url("/a"), store)
         #expect(first.calls == Self.asked && first.text == "1")
-        // UC-55: the same callbacks, from the loop.
+        // The same callbacks, from the loop and not inside `start()`, as `get` looks (rule UC-55).
         let second = try Self.get(server.url("/a"), store)
         #expect(second.calls == Self.told && second.text == "1")
         #expect(server.requests.count == 1)
