@@ -3,6 +3,7 @@ import BenchmarkSupport
 import Dispatch
 import Glibc
 
+// `nonisolated(unsafe)`: one thread or queue counts, and another reads only after it was waited for.
 let peer = "dispatch"
 
 func churn(_ n: Int) {

@@ -2,6 +2,8 @@ import BenchmarkSupport
 // Peer: Foundation's RunLoop and Timer on Linux. W1, W2, W8. See README.md.
 import Foundation
 
+// `nonisolated(unsafe)`: one thread or queue counts, and another reads only after it was waited for.
+// `unsafeBitCast`: the functions are declared so in CFRunLoop.h, and are part of libFoundation.
 let peer = "foundation"
 typealias CFLoop = UnsafeRawPointer
 /// CFRunLoopWakeUp is in libFoundation but not in its Swift interface; RunLoop.perform alone does not wake a waiting loop.

@@ -1,6 +1,8 @@
 import BenchmarkSupport
 import Rondo
 
+// `nonisolated(unsafe)`: one thread counts, and another reads only after that has ended or been joined.
+
 // W3 and W4.
 
 func descriptors(_ count: Int, active: Int, events: Int) {

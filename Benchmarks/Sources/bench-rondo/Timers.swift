@@ -1,6 +1,8 @@
 import BenchmarkSupport
 import Rondo
 
+// `nonisolated(unsafe)`: one thread counts, and another reads only after that has ended or been joined.
+
 // W1.
 
 private let million = 1_000_000

@@ -1,6 +1,8 @@
 import BenchmarkSupport
 import Rondo
 
+// `nonisolated(unsafe)`: one thread counts, and another reads only after that has ended or been joined.
+
 // W2.
 
 func perform(_ count: Int) {
