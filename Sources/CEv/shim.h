@@ -2,6 +2,7 @@
 #ifndef RONDO_CEV_SHIM_H
 #define RONDO_CEV_SHIM_H
 
+#include <malloc.h>
 #include <errno.h>
 #include <ev.h>
 #include <poll.h>
@@ -98,6 +99,11 @@ static inline int rondo_thread_number(void) {
 /// libdispatch's entry points for a run loop that drains the main queue; exported, but in no header.
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *_Nullable message);
+
+/// The bytes that may be used of what malloc() has given out.
+static inline long rondo_allocation_size(void *memory) {
+    return (long)malloc_usable_size(memory);
+}
 
 #pragma clang assume_nonnull end
 

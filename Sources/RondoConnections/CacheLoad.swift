@@ -3,7 +3,9 @@ internal import RondoCore
 internal import RondoHTTP
 
 /// What a load knows of the cache while one request is under way.
-struct CacheLoad {
+///
+/// A class, so that looking at it copies nothing. Inside the gate.
+final class CacheLoad {
     let store: CacheStore
     let policy: RondoHTTP.CachePolicy
     /// The canonical request, whose URL is the key (rule UC-73).

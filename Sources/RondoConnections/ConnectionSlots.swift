@@ -93,8 +93,9 @@ struct SlotState<Waiter> {
 }
 
 extension URLConnection {
-    /// How many connections to servers may be in use at once; a load that finds no room waits, in order, and
-    /// that time is not held against its timeout.
+    /// How many connections to servers may be in use at once, and how many are kept open for later requests.
+    ///
+    /// A load that finds no room waits, in order, and that time is not held against its timeout.
     ///
     /// A load that stands still because its mode does not run keeps its place.
     public struct Limits: Sendable, Hashable {
@@ -104,6 +105,11 @@ extension URLConnection {
         public var exceptions: [String: Int] = [:]
         /// In all: well below the 1,024 descriptors that a process may have open as a rule. At least 1.
         public var connections = 512
+        /// Kept open to one server while no load uses them. 0 keeps none.
+        public var idleConnectionsPerServer = 64
+        /// Kept open in all while no load uses them; beyond that the one that was used longest ago is closed.
+        /// 0 keeps none.
+        public var idleConnections = 256
 
         public init() {}
     }
@@ -129,6 +135,9 @@ final class ConnectionSlots: Sendable {
             var limits = newValue
             limits.connections = max(1, limits.connections)
             limits.connectionsPerServer = max(1, limits.connectionsPerServer)
+            limits.idleConnections = max(0, limits.idleConnections)
+            limits.idleConnectionsPerServer = max(0, limits.idleConnectionsPerServer)
+            Pool.shared.setLimits(limits)
             call(state.withLock { [limits] in $0.setLimits(limits) })
         }
     }

@@ -44,7 +44,8 @@ final class HTTPExchange {
     private var sendFailure: ChannelError?
 
     // What was received and not read yet.
-    private var buffer = ReceiveBuffer()
+    /// Held only while there is something unread.
+    private var buffer: ReceiveBuffer?
     private var filled = 0
     private var consumed = 0
     private var sawEnd = false
@@ -70,6 +71,8 @@ final class HTTPExchange {
         self.onEvent = onEvent
         phase = link.channel.isOpen ? .open : .opening
     }
+
+    deinit { giveBackBuffer() }
 
     /// Whether the server cannot have acted on the request: the kept connection was dead when it was used, or
     /// at least gave no sign of life, and the request does no harm if it arrives twice.
@@ -117,7 +120,7 @@ final class HTTPExchange {
         guard case .open = phase else { return }
         abandon()
         while true {
-            let input = UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
+            let input = unread
             do throws(HTTP1Error) {
                 switch try link.codec.nextEvent(from: input, consumed: &consumed) {
                 case .informational, .response, .body, .bodyRange, .trailers: continue
@@ -229,11 +232,8 @@ final class HTTPExchange {
 
     private func receive() {
         guard case .open = phase, !isPaused else { return }
-        if consumed == filled {
-            consumed = 0
-            filled = 0
-            if buffer.isShared { buffer = ReceiveBuffer() }
-        }
+        let buffer = buffer ?? ReceiveBuffer.take()
+        self.buffer = buffer
         do throws(ChannelError) {
             // TLS gives a record at a time; a pass is worth more than that.
             fill: while filled < ReceiveBuffer.capacity {
@@ -262,14 +262,27 @@ final class HTTPExchange {
         parse()
     }
 
+    /// From `consumed` on nobody has looked at it.
+    private var unread: UnsafeRawBufferPointer {
+        guard let buffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
+    }
+
+    private func giveBackBuffer() {
+        guard let buffer else { return }
+        self.buffer = nil
+        (consumed, filled) = (0, 0)
+        ReceiveBuffer.give(back: buffer)
+    }
+
     /// Takes what can be told from the received bytes, an event at a time: each may pause or end the
     /// exchange.
     private func parse() {
+        defer { if consumed == filled { giveBackBuffer() } }
         while case .open = phase, !isPaused {
             let event: HTTP1Event
             do throws(HTTP1Error) {
-                let input = UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])
-                event = try link.codec.nextEvent(from: input, consumed: &consumed)
+                event = try link.codec.nextEvent(from: unread, consumed: &consumed)
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
                     return fail(.channel(sendFailure))
@@ -290,7 +303,7 @@ final class HTTPExchange {
                 onEvent(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
                 bodyReceived += Int64(range.count)
-                onEvent(.body(buffer.data(range)))
+                onEvent(.body(buffer?.data(range) ?? Data()))
             case .trailers, .body:
                 break
             case .needMoreData:

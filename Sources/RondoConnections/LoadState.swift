@@ -86,6 +86,10 @@ struct LoadState {
     /// The first turn on the loop.
     mutating func begin() -> Action {
         guard case .created = phase else { return .nothing }
+        if CanonicalRequest.isSent(asIs: request) {
+            phase = .exchanging
+            return .send(request)
+        }
         guard let canonical = CanonicalRequest.of(request) else { return fail(.unsupportedURL) }
         guard canonical != request else {
             phase = .exchanging
@@ -151,7 +155,7 @@ struct LoadState {
             return .authenticate(head)
         }
         let decision = Redirect.follow(
-            status: head.status, location: head.fields.values(for: "Location").first,
+            status: head.status, location: head.fields.first("Location"),
             method: request.httpMethod ?? "GET", currentURL: url)
         switch decision {
         case .notARedirect:

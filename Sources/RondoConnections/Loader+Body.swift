@@ -89,7 +89,7 @@ extension Loader {
     }
 
     func waitForGoAhead() {
-        guard goAheadTimer == nil, let seconds = connection?.configuration.goAheadTimeout else { return }
+        guard goAheadTimer == nil, let seconds = connection?.settings.values.goAheadTimeout else { return }
         goAheadTimer = PlaceTimer(places, after: max(0, seconds), repeats: false) { [weak self] in
             self?.ring(.goAhead)
         }

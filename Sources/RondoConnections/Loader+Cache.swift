@@ -19,7 +19,7 @@ extension Loader {
             return false
         }
         let policy = RondoHTTP.CachePolicy(request.cachePolicy)
-        guard let cache = connection.configuration.cache, var caching = CacheLoad(request, cache, policy)
+        guard let cache = connection.settings.values.cache, let caching = CacheLoad(request, cache, policy)
         else {
             guard policy == .cacheOnly else { return false }
             perform(state.failed(.notInCache))
@@ -63,7 +63,7 @@ extension Loader {
 
     /// The fields as they would be sent: Vary may name any of them.
     private func outgoingFields(_ caching: CacheLoad) -> HeaderFields {
-        let omitted = connection?.configuration.omittedFields ?? []
+        let omitted = connection?.settings.values.omittedFields ?? []
         let outgoing = try? OutgoingRequest(caching.request, omittedFields: omitted) { _, _ in
             self.cookieFields(of: caching.request)
         }
@@ -157,7 +157,7 @@ extension Loader {
     private func invalidate(by head: ResponseHead) {
         let request = state.lastSent
         guard let method = request.httpMethod, method != "GET", let url = request.url,
-            let cache = connection?.configuration.cache
+            let cache = connection?.settings.values.cache
         else { return }
         for url in CacheRules.invalidated(by: head, method: method, url: url) {
             CacheStore(cache: cache).remove(url)

@@ -15,7 +15,7 @@ extension Loader {
         do throws(ContentDecodingError) {
             pipe = try ContentPipe(
                 head, method: state.lastSent.httpMethod ?? "GET",
-                limits: (connection?.configuration.contentLimits ?? URLConnection.ContentLimits()).values)
+                limits: (connection?.settings.values.contentLimits ?? URLConnection.ContentLimits()).values)
             if pipe?.hasParts ?? false { pipeHead = head }
             return true
         } catch {

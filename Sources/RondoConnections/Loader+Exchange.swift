@@ -11,18 +11,18 @@ extension Loader {
     /// Sends `request` with its body, over a kept connection or a new one.
     func exchange(_ request: URLRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
-        let configuration = connection.configuration
-        guard let url = request.url, let host = url.host else {
+        let settings = connection.settings
+        guard let address = request.url.flatMap(WebAddress.init) else {
             return perform(state.failed(.unsupportedURL))
         }
         let route: Route
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            route = try self.route(to: url, host: host, configuration)
+            route = try self.route(to: address, settings.values)
             guard enterSlot(route.key, request, body: body, mayReuse: mayReuse) else { return }
             let isForProxy = route.isForProxy
             outgoing = try OutgoingRequest(
-                request, stream: body, omittedFields: configuration.omittedFields,
+                request, to: address, stream: body, omittedFields: settings.values.omittedFields,
                 isForProxy: isForProxy
             ) { [self] target, sent in
                 authenticationFields(
@@ -38,7 +38,7 @@ extension Loader {
         let link: HTTPLink
         if mayReuse, let kept = Pool.shared.take(for: route.key) {
             link = kept
-            if configuration.onDiagnostic != nil {
+            if settings.values.onDiagnostic != nil {
                 connection.report(
                     .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
             }
@@ -59,7 +59,7 @@ extension Loader {
         }
         for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
         let exchange = HTTPExchange(
-            outgoing, over: link, tellsHeads: configuration.onDiagnostic != nil
+            outgoing, over: link, tellsHeads: settings.values.onDiagnostic != nil
         ) { [weak self] event in self?.received(event) }
         self.exchange = exchange
         shared.withLock { [interest = link.channel.interest] in $0.channel = interest }

@@ -20,10 +20,10 @@ extension Loader {
     func noteFields(_ head: ResponseHead) {
         if head.fields.contains("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
         guard head.fields.contains("Strict-Transport-Security"), let url = state.lastSent.url,
-            url.scheme?.lowercased() == "https", connection?.configuration.tls.verification == .full
+            url.scheme?.lowercased() == "https", connection?.settings.values.tls.verification == .full
         else { return }
         TransportSecurity.receive(head.fields, from: url)
     }
 
-    private var jar: CookieJar? { connection?.configuration.cookieStorage.map(CookieJar.init) }
+    private var jar: CookieJar? { connection?.settings.values.cookieStorage.map(CookieJar.init) }
 }

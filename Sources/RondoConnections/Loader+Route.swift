@@ -15,17 +15,17 @@ struct Route {
 }
 
 extension Loader {
-    /// The proxy for `url`; nil: none.
+    /// The proxy for `address`; nil: none.
     func proxy(
-        for url: URL, host: String, port: Int, _ choice: URLConnection.ProxyChoice
+        for address: WebAddress, _ choice: URLConnection.ProxyChoice
     ) throws(LoadFailure) -> StreamProxy? {
         switch choice {
         case .direct: return nil
         case .by(let proxy): return proxy
         case .environment:
             do throws(ProxyEnvironment.Failure) {
-                let scheme = url.scheme?.lowercased() ?? "http"
-                return try ProxyEnvironment.process.proxy(scheme: scheme, host: host, port: port)
+                return try ProxyEnvironment.process.proxy(
+                    scheme: address.isSecure ? "https" : "http", host: address.host, port: address.port)
             } catch {
                 switch error {
                 case .unsupported(let text): throw .unsupportedProxy(text)
@@ -35,18 +35,17 @@ extension Loader {
     }
 
     func route(
-        to url: URL, host: String, _ configuration: URLConnection.Configuration
+        to address: WebAddress, _ configuration: URLConnection.Configuration
     ) throws(LoadFailure) -> Route {
-        let isSecure = url.scheme?.lowercased() == "https"
-        let port = url.port ?? (isSecure ? 443 : 80)
-        let tls = isSecure ? configuration.tls : nil
-        let proxy = try proxy(for: url, host: host, port: port, configuration.proxy)
+        let (host, port) = (address.host, address.port)
+        let tls = address.isSecure ? configuration.tls : nil
+        let proxy = try proxy(for: address, configuration.proxy)
         self.proxy = proxy
         guard let proxy else {
             let key = PoolKey(host: host, port: port, tls: tls)
             return Route(key: key, channel: .init(host: host, port: port, tls: tls), isForProxy: false)
         }
-        if proxy.kind == .httpConnect, !isSecure {
+        if proxy.kind == .httpConnect, !address.isSecure {
             let key = PoolKey(host: proxy.host, port: proxy.port, tls: nil, proxy: proxy)
             return Route(key: key, channel: .init(host: proxy.host, port: proxy.port), isForProxy: true)
         }

@@ -11,6 +11,9 @@ extension Loader {
     }
 
     private var nanosecondsRun: Int64 {
+        if places.count == 1, let place = places.first, place.mode != .common {
+            return place.loop.nanosecondsRun(in: place.mode)
+        }
         guard places.count > 1 else {
             return places.reduce(0) { sum, place in
                 place.loop.modes(named: place.mode).reduce(sum) { $0 + place.loop.nanosecondsRun(in: $1) }

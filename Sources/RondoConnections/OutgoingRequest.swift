@@ -19,6 +19,7 @@ struct OutgoingRequest {
     let expectsContinue: Bool
 
     /// - Parameters:
+    ///   - address: Its URL's, where that is known already.
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
@@ -26,22 +27,18 @@ struct OutgoingRequest {
     ///   - added: Fields of this exchange, not of the request, for path and query, and for the target as it is
     ///     sent: they stand in place of those of their name.
     init(
-        _ request: URLRequest, stream: BodyStream? = nil, omittedFields: [String] = [],
+        _ request: URLRequest, to address: WebAddress? = nil, stream: BodyStream? = nil,
+        omittedFields: [String] = [],
         isForProxy: Bool = false,
         adding added: (_ target: String, _ sent: String) -> [(name: String, value: String)] = { _, _ in [] }
     ) throws(LoadFailure) {
-        let omitted = Set(omittedFields.map { $0.lowercased() })
-        guard let url = request.url, let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
-            let host = parts.percentEncodedHost, !host.isEmpty
-        else { throw .unsupportedURL }
+        let omitted = omittedFields.map { $0.lowercased() }
+        guard let address = address ?? request.url.flatMap(WebAddress.init) else { throw .unsupportedURL }
         let method = request.httpMethod ?? "GET"
-        var target = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
-        if let query = parts.percentEncodedQuery { target += "?" + query }
-        let authority = parts.port.map { "\(host):\($0)" } ?? host
-        // Whole, without user and fragment, where a proxy has to find the server by it.
-        let sent = isForProxy ? "\(parts.scheme ?? "http")://\(authority)\(target)" : target
+        // Whole where a proxy has to find the server by it.
+        let sent = isForProxy ? address.absoluteForm : address.target
         var fields = HeaderFields()
-        fields.append(name: "Host", value: authority)
+        fields.append(name: "Host", value: address.authority)
         // In one order, whatever that of the dictionary is.
         let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
         for (name, value) in given where !Self.isFraming(name) {
@@ -51,9 +48,9 @@ struct OutgoingRequest {
                 fields.append(name: name, value: value)
             }
         }
-        for (name, value) in added(target, sent) { fields.set(name: name, value: value) }
+        for (name, value) in added(address.target, sent) { fields.set(name: name, value: value) }
         for (name, value) in Self.defaults
-        where !fields.contains(name) && !omitted.contains(name.lowercased()) {
+        where !fields.contains(name) && (omitted.isEmpty || !omitted.contains(name.lowercased())) {
             // A part of an encoded whole cannot be decoded by itself.
             let wantsPart = name == "Accept-Encoding" && fields.contains("Range")
             fields.append(name: name, value: wantsPart ? "identity" : value)
@@ -66,10 +63,14 @@ struct OutgoingRequest {
             let data = request.httpBody ?? Data()
             body = .data(data)
             // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
-            let expectsBody = ["POST", "PUT", "PATCH"].contains(method)
+            let expectsBody = method == "POST" || method == "PUT" || method == "PATCH"
             framing = data.isEmpty && !expectsBody ? .none : .length(Int64(data.count))
         }
-        isIdempotent = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].contains(method)
+        isIdempotent =
+            switch method {
+            case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE": true
+            default: false
+            }
         let isEmpty = framing == .none || framing == .length(0)
         expectsContinue = !isEmpty && fields.contains("Expect", token: "100-continue")
     }

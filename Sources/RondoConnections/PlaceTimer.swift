@@ -9,7 +9,8 @@ struct PlaceTimer {
         _ places: [Loader.Place], after seconds: TimeInterval, repeats: Bool,
         fire: @escaping @Sendable () -> Void
     ) {
-        timers = Set(places.map(\.loop)).map { loop in
+        let loops = places.count == 1 ? [places[0].loop] : Array(Set(places.map(\.loop)))
+        timers = loops.map { loop in
             let timer = Timer(timeInterval: seconds, repeats: repeats) { _ in fire() }
             for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
             return timer

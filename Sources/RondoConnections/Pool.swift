@@ -70,6 +70,10 @@ final class Pool: Sendable {
         if state.withLock({ $0.count > 0 }) { watch() }
     }
 
+    func setLimits(_ limits: URLConnection.Limits) {
+        for idle in state.withLock({ $0.setLimits(limits) }) { idle.link.channel.close() }
+    }
+
     func closeAll() {
         for idle in state.withLock({ $0.removeAll() }) { idle.link.channel.close() }
     }

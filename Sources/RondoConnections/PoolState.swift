@@ -13,61 +13,109 @@ struct PoolKey: Hashable {
 
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.
 struct PoolState<Kept> {
-    /// Idle connections kept for one server (browsers keep six).
-    static var maximumPerServer: Int { 6 }
-    /// Idle connections kept in all.
-    static var maximum: Int { 64 }
     /// A connection is not kept idle for longer, in seconds: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
 
     private struct Entry {
-        let key: PoolKey
         let since: LoopInstant
         let kept: Kept
     }
 
-    /// In order of their becoming idle.
-    private var entries: [Entry] = []
+    private(set) var limits: URLConnection.Limits
+    /// Of each server in order of their becoming idle; no list is empty.
+    private var entries: [PoolKey: [Entry]] = [:]
+    private(set) var count = 0
+    /// Nothing has been idle since before.
+    private var first: LoopInstant?
 
-    var count: Int { entries.count }
+    init(limits: URLConnection.Limits = URLConnection.Limits()) { self.limits = limits }
 
     /// Keeps a connection.
     ///
     /// - Returns: Those that are kept no longer: too old, or too many.
     mutating func add(_ kept: Kept, for key: PoolKey, now: LoopInstant) -> [Kept] {
-        entries.append(Entry(key: key, since: now, kept: kept))
-        var dropped = removeExpired(now: now)
-        let ofServer = entries.indices.filter { entries[$0].key == key }
-        if ofServer.count > Self.maximumPerServer { dropped.append(entries.remove(at: ofServer[0]).kept) }
-        if entries.count > Self.maximum { dropped.append(entries.removeFirst().kept) }
+        let ofServer = entries[key, default: []].add(Entry(since: now, kept: kept))
+        count += 1
+        if first == nil { first = now }
+        var dropped = takeExpired(now: now)
+        if ofServer > limits.idleConnectionsPerServer, let oldest = removeFirst(of: key) {
+            dropped.append(oldest)
+        }
+        if count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
         return dropped
     }
 
     /// Takes out the connection to `key` that has been idle for the shortest time.
     mutating func take(for key: PoolKey, now: LoopInstant) -> (kept: Kept?, dropped: [Kept]) {
-        let dropped = removeExpired(now: now)
-        guard let index = entries.lastIndex(where: { $0.key == key }) else { return (nil, dropped) }
-        return (entries.remove(at: index).kept, dropped)
+        let dropped = takeExpired(now: now)
+        guard let taken = entries[key]?.popLast() else { return (nil, dropped) }
+        count -= 1
+        if entries[key]?.isEmpty ?? false { entries[key] = nil }
+        return (taken.kept, dropped)
+    }
+
+    /// - Returns: Those that are too many by the new limits, the oldest first.
+    mutating func setLimits(_ limits: URLConnection.Limits) -> [Kept] {
+        self.limits = limits
+        var dropped: [Kept] = []
+        for (key, list) in entries where list.count > limits.idleConnectionsPerServer {
+            for _ in limits.idleConnectionsPerServer..<list.count {
+                if let oldest = removeFirst(of: key) { dropped.append(oldest) }
+            }
+        }
+        while count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
+        return dropped
     }
 
     /// Seconds until the first of them has been idle for too long; nil if there is none.
     func secondsToExpiry(now: LoopInstant) -> Double? {
-        entries.first.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
+        oldest.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
     }
 
     /// Takes out those that have been idle for too long.
-    mutating func takeExpired(now: LoopInstant) -> [Kept] { removeExpired(now: now) }
-
-    mutating func removeAll() -> [Kept] {
-        defer { entries = [] }
-        return entries.map(\.kept)
+    mutating func takeExpired(now: LoopInstant) -> [Kept] {
+        let isExpired = { (since: LoopInstant) in now.seconds(since: since) > Self.maximumIdleSeconds }
+        guard let first, isExpired(first) else { return [] }
+        var expired: [Kept] = []
+        for key in entries.keys {
+            while let entry = entries[key]?.first, isExpired(entry.since), let kept = removeFirst(of: key) {
+                expired.append(kept)
+            }
+        }
+        self.first = oldest?.since
+        return expired
     }
 
-    private mutating func removeExpired(now: LoopInstant) -> [Kept] {
-        let isExpired = { (entry: Entry) in now.seconds(since: entry.since) > Self.maximumIdleSeconds }
-        guard let first = entries.first, isExpired(first) else { return [] }
-        let expired = entries.filter(isExpired).map(\.kept)
-        entries.removeAll(where: isExpired)
-        return expired
+    mutating func removeAll() -> [Kept] {
+        defer {
+            entries = [:]
+            count = 0
+            first = nil
+        }
+        return entries.values.flatMap { $0 }.sorted { $0.since < $1.since }.map(\.kept)
+    }
+
+    // MARK: Inside
+
+    private var oldest: (key: PoolKey, since: LoopInstant)? {
+        entries.lazy.compactMap { key, list in list.first.map { (key, $0.since) } }.min { $0.1 < $1.1 }
+    }
+
+    private mutating func removeOldest() -> Kept? { oldest.flatMap { removeFirst(of: $0.key) } }
+
+    private mutating func removeFirst(of key: PoolKey) -> Kept? {
+        guard let list = entries[key], !list.isEmpty else { return nil }
+        count -= 1
+        let removed = entries[key]?.removeFirst()
+        if list.count == 1 { entries[key] = nil }
+        return removed?.kept
+    }
+}
+
+extension Array {
+    /// - Returns: How many there are now.
+    fileprivate mutating func add(_ element: Element) -> Int {
+        append(element)
+        return count
     }
 }

@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import Synchronization
 
 /// Memory that a channel reads into and that `Data` may keep a part of without a copy.
 ///
@@ -19,6 +20,21 @@ final class ReceiveBuffer: @unchecked Sendable {
     private(set) var isShared = false
 
     deinit { memory.deallocate() }
+
+    // MARK: Spares
+
+    /// Buffers that are kept for the next exchange; more come and go with bursts.
+    private static let maximumSpare = 8
+
+    private static let spare = Mutex<[ReceiveBuffer]>([])
+
+    static func take() -> ReceiveBuffer { spare.withLock { $0.popLast() } ?? ReceiveBuffer() }
+
+    /// To be called by who has let go of it: a part of it may be somebody's `Data`, then it is not used again.
+    static func give(back buffer: ReceiveBuffer) {
+        guard !buffer.isShared else { return }
+        spare.withLock { if $0.count < maximumSpare { $0.append(buffer) } }
+    }
 
     func data(_ range: Range<Int>) -> Data {
         guard let base = memory.baseAddress, range.count >= Self.inPlaceThreshold else {

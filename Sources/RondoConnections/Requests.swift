@@ -8,6 +8,7 @@ enum CanonicalRequest {
     /// - Returns: Nil for what nobody can load.
     static func of(_ request: URLRequest) -> URLRequest? {
         if let type = ProtocolRegistry.accepting(request) { return type.canonicalRequest(for: request) }
+        if isCanonical(request) { return request }
         if let url = request.url, LocalContent.canLoad(url) { return request }
         guard let url = request.url, let scheme = url.scheme, let host = url.host, !host.isEmpty else {
             return nil
@@ -28,6 +29,15 @@ enum CanonicalRequest {
         var rewritten = request
         rewritten.url = canonical
         return rewritten
+    }
+
+    /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
+    static func isSent(asIs request: URLRequest) -> Bool {
+        ProtocolRegistry.accepting(request) == nil && isCanonical(request)
+    }
+
+    private static func isCanonical(_ request: URLRequest) -> Bool {
+        request.url.map { WebAddress.isPlain($0) && TransportSecurity.upgraded($0) == nil } ?? false
     }
 }
 

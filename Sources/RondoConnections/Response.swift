@@ -9,16 +9,12 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     init?(url: URL, head: ResponseHead, bodyLength: Int64?) {
         announcedLength = Self.announcedLength(head, bodyLength: bodyLength)
-        var fields: [String: String] = [:]
-        var spellings: [String: String] = [:]
-        for (name, value) in head.fields {
-            // Fields that come again, in whatever case, are one list (RFC 9110 §5.3).
-            let name = spellings[name.lowercased(), default: name]
-            spellings[name.lowercased()] = name
-            if let known = fields[name] { fields[name] = known + ", " + value } else { fields[name] = value }
-        }
+        let fields = ResponseFields.dictionary(head)
+        let isPut = ResponseFieldsPlace.isKnown
         super.init(
-            url: url, statusCode: head.status, httpVersion: head.version.description, headerFields: fields)
+            url: url, statusCode: head.status, httpVersion: head.version.description,
+            headerFields: isPut ? nil : fields)
+        if isPut { ResponseFieldsPlace.put(fields, into: self) }
     }
 
     required init?(coder: NSCoder) {
@@ -44,6 +40,13 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     }
 
     override var expectedContentLength: Int64 { announcedLength }
+
+    /// The media type that Content-Type names, in lower case and without parameters.
+    override var mimeType: String? {
+        guard let field = value(forHTTPHeaderField: "Content-Type") else { return nil }
+        let type = field.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+        return type.isEmpty ? nil : type
+    }
 
     /// The charset that Content-Type names (rule UC-26); Foundation knows the parameter in lower case only.
     override var textEncodingName: String? {

@@ -45,6 +45,16 @@ extension URLConnection {
         public init() {}
     }
 
+    /// A configuration behind a reference: most connections share one, and who wants to know one value of it
+    /// does not copy all.
+    final class Settings: Sendable {
+        static let standard = Settings(Configuration())
+
+        let values: Configuration
+
+        init(_ values: Configuration) { self.values = values }
+    }
+
     /// A step of a load that the delegate is not told about.
     public enum Diagnostic: Sendable, Equatable {
         case resolving(host: String)

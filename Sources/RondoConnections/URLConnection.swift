@@ -27,7 +27,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         /// Nil once it is let go.
         var delegate: DelegateObject?
         var currentRequest: URLRequest
-        var configuration = Configuration()
+        var settings = Settings.standard
         var loader: Loader?
         var hasWarned = false
         var label: String?
@@ -136,9 +136,15 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// Settings beyond the request. Set after the start they have no effect on a connection being made.
     open var configuration: Configuration {
-        get { state.withLock { $0.configuration } }
-        set { state.withLock { $0.configuration = newValue } }
+        get { settings.values }
+        set {
+            let settings = Settings(newValue)
+            state.withLock { $0.settings = settings }
+        }
     }
+
+    /// The configuration, to look at one of its values.
+    var settings: Settings { state.withLock { $0.settings } }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Set before the start, it names what the
     /// connection puts into its run loops as well. Any thread.
@@ -247,7 +253,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     }
 
     func report(_ diagnostic: Diagnostic) {
-        configuration.onDiagnostic?(diagnostic)
+        settings.values.onDiagnostic?(diagnostic)
     }
 
     /// The load is over: the delegate is let go (rule UC-15).

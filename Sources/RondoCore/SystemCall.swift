@@ -31,6 +31,11 @@ package func systemCall<Result: FixedWidthInteger>(
     }
 }
 
+/// How many bytes `object` may be read of: those that were allocated for it, header and all.
+package func allocationSize(of object: AnyObject) -> Int {
+    withExtendedLifetime(object) { rondo_allocation_size(Unmanaged.passUnretained(object).toOpaque()) }
+}
+
 /// Takes a connection from a listening socket, non-blocking and not inherited by other programs.
 ///
 /// - Returns: The descriptor, or the negative value of `errno`.

@@ -42,16 +42,23 @@ struct PoolStateTests {
         }
     }
 
-    @Test func `one server has at most six, the oldest goes`() {
-        var pool = PoolState<Int>()
+    private static func limits(_ perServer: Int, _ all: Int) -> URLConnection.Limits {
+        var limits = URLConnection.Limits()
+        limits.idleConnectionsPerServer = perServer
+        limits.idleConnections = all
+        return limits
+    }
+
+    @Test func `one server has at most as many as the limit says, the oldest goes`() {
+        var pool = PoolState<Int>(limits: Self.limits(6, 64))
         for number in 0..<6 { #expect(pool.add(number, for: Self.key("a"), now: Self.second(0)) == []) }
         _ = pool.add(100, for: Self.key("b"), now: Self.second(0))
         #expect(pool.add(6, for: Self.key("a"), now: Self.second(0)) == [0])
         #expect(pool.count == 7)
     }
 
-    @Test func `there are at most 64 in all, the oldest goes`() {
-        var pool = PoolState<Int>()
+    @Test func `there are at most as many in all as the limit says, the oldest goes`() {
+        var pool = PoolState<Int>(limits: Self.limits(6, 64))
         for number in 0..<64 {
             #expect(pool.add(number, for: Self.key("\(number)"), now: Self.second(0)) == [])
         }
@@ -68,6 +75,18 @@ struct PoolStateTests {
         #expect(taken.dropped == [1])
         #expect(pool.add(3, for: Self.key("c"), now: Self.second(66)) == [2])
         #expect(pool.take(for: Self.key("c"), now: Self.second(67)).kept == 3)
+    }
+
+    @Test func `those that are too many by new limits go, the oldest first`() {
+        var pool = PoolState<Int>()
+        for number in 0..<4 { _ = pool.add(number, for: Self.key("a"), now: Self.second(Double(number))) }
+        _ = pool.add(10, for: Self.key("b"), now: Self.second(1.5))
+        #expect(pool.setLimits(Self.limits(3, 64)) == [0])
+        #expect(pool.setLimits(Self.limits(3, 2)) == [1, 10])
+        #expect(pool.count == 2)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(5)).kept == 3)
+        #expect(pool.setLimits(Self.limits(0, 0)) == [2])
+        #expect(pool.add(11, for: Self.key("b"), now: Self.second(6)) == [11])
     }
 
     @Test func `removeAll gives all back`() {

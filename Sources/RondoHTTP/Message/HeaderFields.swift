@@ -93,6 +93,11 @@ package struct HeaderFields: Sendable {
         return joined
     }
 
+    /// The value of the first field called `name`.
+    package func first(_ name: String) -> String? {
+        entries.first { isNamed($0, name) }.map(value)
+    }
+
     /// The values of every field called `name`, in order, none split at its commas.
     package func values(for name: String) -> [String] {
         entries.compactMap { isNamed($0, name) ? value($0) : nil }
@@ -151,15 +156,19 @@ package struct HeaderFields: Sendable {
     }
 
     func name(_ entry: Entry) -> String {
-        String(decoding: bytes[entry.name], as: UTF8.self)
+        bytes.withUnsafeBufferPointer { bytes in
+            String(decoding: UnsafeBufferPointer(rebasing: bytes[entry.name]), as: UTF8.self)
+        }
     }
 
     /// The value as text: UTF-8 where it is that, else ISO 8859-1, the charset fields once had (RFC 9110
     /// §5.5). No byte is lost that way.
     func value(_ entry: Entry) -> String {
-        let slice = bytes[entry.value]
-        if let text = String(validating: slice, as: UTF8.self) { return text }
-        return String(String.UnicodeScalarView(slice.lazy.map { Unicode.Scalar($0) }))
+        bytes.withUnsafeBufferPointer { bytes in
+            let value = UnsafeBufferPointer(rebasing: bytes[entry.value])
+            if let text = String(validating: value, as: UTF8.self) { return text }
+            return String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+        }
     }
 
     /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).

@@ -16,10 +16,10 @@ package enum Redirect {
     }
 
     package static func follow(
-        status: Int, location: String?, method: String, currentURL: URL
+        status: Int, location: @autoclosure () -> String?, method: String, currentURL: URL
     ) -> Decision {
-        guard [301, 302, 303, 307, 308].contains(status) else { return .notARedirect }
-        guard let location, let target = target(of: location, seenFrom: currentURL) else {
+        guard isRedirect(status) else { return .notARedirect }
+        guard let location = location(), let target = target(of: location, seenFrom: currentURL) else {
             return .missingLocation
         }
         guard let url = URL(string: target.text) else { return .missingLocation }
@@ -35,6 +35,13 @@ package enum Redirect {
         left.scheme?.lowercased() == right.scheme?.lowercased()
             && left.host?.lowercased() == right.host?.lowercased()
             && port(left) == port(right)
+    }
+
+    private static func isRedirect(_ status: Int) -> Bool {
+        switch status {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
     }
 
     // MARK: Where

@@ -1,0 +1,126 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What a request needs to know of an http or https URL.
+///
+/// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
+/// byte by byte; what is not is left to Foundation's parser, which takes ten times as long.
+struct WebAddress {
+    let isSecure: Bool
+    /// A name or an address, without brackets.
+    let host: String
+    /// The default one where the URL names none.
+    let port: Int
+    /// Host and, where the URL names one, port, as in the field Host.
+    let authority: String
+    /// Path and query (origin-form, RFC 9112 §3.2.1).
+    let target: String
+
+    /// Nil unless it is http or https with a host.
+    init?(_ url: URL) {
+        if let plain = Self.plain(url.absoluteString) {
+            self = plain
+            return
+        }
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let scheme = parts.scheme?.lowercased(), scheme == "http" || scheme == "https",
+            let host = url.host, !host.isEmpty, let encodedHost = parts.percentEncodedHost
+        else { return nil }
+        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        isSecure = scheme == "https"
+        self.host = host
+        port = parts.port ?? (scheme == "https" ? 443 : 80)
+        authority = parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost
+        target = parts.percentEncodedQuery.map { path + "?" + $0 } ?? path
+    }
+
+    private init(isSecure: Bool, host: String, port: Int, authority: String, target: String) {
+        self.isSecure = isSecure
+        self.host = host
+        self.port = port
+        self.authority = authority
+        self.target = target
+    }
+
+    /// Without user and fragment, as a proxy is told it (absolute-form, RFC 9112 §3.2.2).
+    var absoluteForm: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
+
+    // MARK: - Plain URLs
+
+    /// Where the parts lie in a plain URL.
+    private struct Parts {
+        var isSecure = false
+        var host = 0..<0
+        var port = 0
+        var authorityEnd = 0
+        var end = 0
+    }
+
+    /// Whether the URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
+    static func isPlain(_ url: URL) -> Bool {
+        let text = url.absoluteString
+        return text.utf8.withContiguousStorageIfAvailable { parts(of: $0) != nil } ?? false
+    }
+
+    /// Nil: it takes a parser.
+    private static func plain(_ text: String) -> WebAddress? {
+        text.utf8.withContiguousStorageIfAvailable { bytes -> WebAddress? in
+            guard let parts = parts(of: bytes) else { return nil }
+            let text = { (range: Range<Int>) in
+                String(decoding: UnsafeBufferPointer(rebasing: bytes[range]), as: UTF8.self)
+            }
+            return WebAddress(
+                isSecure: parts.isSecure, host: text(parts.host), port: parts.port,
+                authority: text(parts.host.lowerBound..<parts.authorityEnd),
+                target: text(parts.authorityEnd..<parts.end))
+        } ?? nil
+    }
+
+    private static func parts(of bytes: UnsafeBufferPointer<UInt8>) -> Parts? {
+        var parts = Parts()
+        var index: Int
+        if bytes.starts(with: "http://".utf8) {
+            index = 7
+        } else if bytes.starts(with: "https://".utf8) {
+            (parts.isSecure, index) = (true, 8)
+        } else {
+            return nil
+        }
+        let hostStart = index
+        while index < bytes.count, isOfPlainHost(bytes[index]) { index += 1 }
+        parts.host = hostStart..<index
+        parts.port = parts.isSecure ? 443 : 80
+        if index < bytes.count, bytes[index] == Grammar.colon {
+            let start = index + 1
+            index = start
+            parts.port = 0
+            while index < bytes.count, Grammar.isDigit(bytes[index]), index - start < 5 {
+                parts.port = parts.port * 10 + Int(bytes[index] - UInt8(ascii: "0"))
+                index += 1
+            }
+            // Otherwise written than a number is.
+            if index == start || bytes[start] == UInt8(ascii: "0") { return nil }
+        }
+        guard !parts.host.isEmpty, parts.port <= 65_535, index < bytes.count,
+            bytes[index] == UInt8(ascii: "/")
+        else { return nil }
+        parts.authorityEnd = index
+        while index < bytes.count, bytes[index] != UInt8(ascii: "#") {
+            guard Grammar.isTarget(bytes[index]) else { return nil }
+            index += 1
+        }
+        parts.end = index
+        return parts
+    }
+
+    /// Lower case: nothing is to be made canonical.
+    private static func isOfPlainHost(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}

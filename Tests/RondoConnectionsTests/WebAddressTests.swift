@@ -1,0 +1,90 @@
+import Foundation
+import FoundationNetworking
+import RondoCore
+import Testing
+
+@testable import RondoConnections
+@testable import RondoHTTP
+
+/// URLs and responses, read and made without Foundation's slow ways where that is the same.
+struct WebAddressTests {
+    @Test(
+        arguments: [
+            ("http://a/", "a", 80, "a", "/", true),
+            ("https://a.b-c.d/x?y=1", "a.b-c.d", 443, "a.b-c.d", "/x?y=1", true),
+            ("http://127.0.0.1:8080/x#f", "127.0.0.1", 8080, "127.0.0.1:8080", "/x", true),
+            ("http://a:80/?", "a", 80, "a:80", "/?", true),
+            ("http://a/b?c?d#e?f#", "a", 80, "a", "/b?c?d", true),
+            ("http://a", "a", 80, "a", "/", false), ("http://a?b", "a", 80, "a", "/?b", false),
+            ("HTTP://a/", "a", 80, "a", "/", false), ("http://A/", "A", 80, "A", "/", false),
+            ("http://u:p@a/x", "a", 80, "a", "/x", false),
+            ("http://[::1]:81/x", "::1", 81, "[::1]:81", "/x", false),
+            ("http://a:081/x", "a", 81, "a:81", "/x", false), ("http://a:/x", "a", 80, "a", "/x", false),
+        ] as [(String, String, Int, String, String, Bool)])
+    func `a URL is read as Foundation reads it`(
+        text: String, host: String, port: Int, authority: String, target: String, isPlain: Bool
+    ) throws {
+        let url = try #require(URL(string: text))
+        let address = try #require(WebAddress(url))
+        #expect(address.host == host && address.port == port)
+        #expect(address.authority == authority && address.target == target)
+        #expect(WebAddress.isPlain(url) == isPlain)
+        // By the parser that the plain way does without.
+        let parts = try #require(URLComponents(url: url, resolvingAgainstBaseURL: true))
+        #expect(address.host == url.host)
+        #expect(address.port == parts.port ?? (parts.scheme?.lowercased() == "https" ? 443 : 80))
+        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        #expect(address.target == path + (parts.percentEncodedQuery.map { "?" + $0 } ?? ""))
+    }
+
+    @Test(arguments: ["file:///a", "data:,x", "http:///x", "ftp://a/b", "mailto:a@b", "x"])
+    func `what is no address of the web has none`(text: String) throws {
+        #expect(WebAddress(try #require(URL(string: text))) == nil)
+    }
+
+    @Test func `a URL relative to another is read whole`() throws {
+        let base = try #require(URL(string: "http://a/b/c"))
+        let url = try #require(URL(string: "../d?e", relativeTo: base))
+        #expect(WebAddress(url)?.target == "/d?e" && WebAddress(url)?.host == "a")
+    }
+
+    @Test func `UC-25 the fields of a response are spelled as Foundation spells them`() throws {
+        let url = try #require(URL(string: "http://a/b"))
+        let names = [
+            "content-type", "ETag", "x-one", "X-Two-THREE", "WWW-authenticate", "sec-ch-ua-64bit", "a_b.c",
+            "P3P", "Content-MD5", "strict-transport-security", "ÄTag", "x",
+        ]
+        let fields = Dictionary(uniqueKeysWithValues: names.map { ($0, "value of \($0)") })
+        let head = ResponseHead(status: 200, fields: HeaderFields(fields.map { ($0.key, $0.value) }))
+        let response = try #require(LoadedResponse(url: url, head: head, bodyLength: 1))
+        let foundation = try #require(
+            HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields))
+        #expect(
+            response.allHeaderFields as? [String: String] == foundation.allHeaderFields as? [String: String])
+        for name in names {
+            #expect(response.value(forHTTPHeaderField: name.uppercased()) == "value of \(name)")
+        }
+        #expect(ResponseFieldsPlace.isKnown, "responses are made in the slow way with this Foundation")
+    }
+
+    @Test func `UC-25 fields that come again are one list, whatever their case`() throws {
+        let url = try #require(URL(string: "http://a/b"))
+        let fields = HeaderFields([("X-a", "1"), ("Via", "2"), ("x-A", "3"), ("VIA", "4"), ("X-A", "5")])
+        let head = ResponseHead(status: 200, fields: fields)
+        let response = try #require(LoadedResponse(url: url, head: head, bodyLength: nil))
+        #expect(response.allHeaderFields as? [String: String] == ["X-a": "1, 3, 5", "Via": "2, 4"])
+    }
+
+    @Test(arguments: [
+        "text/html", "Text/HTML; charset=utf-8", "text/plain ;charset=x", "a/b;c=\"d;e\"", " a/b ",
+        "multipart/x; boundary=y",
+    ])
+    func `UC-26 the media type is the one that Foundation finds`(field: String) throws {
+        let url = try #require(URL(string: "http://a/b"))
+        let head = ResponseHead(status: 200, fields: HeaderFields([("Content-Type", field)]))
+        let response = try #require(LoadedResponse(url: url, head: head, bodyLength: nil))
+        let foundation = HTTPURLResponse(
+            url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": field])
+        #expect(response.mimeType == foundation?.mimeType)
+    }
+}
