@@ -328,7 +328,7 @@ final class HTTPExchange {
     var isReusable: Bool {
         !link.isPrivate && link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil
             && !sawEnd
-            && consumed == filled
+            && consumed == filled && !link.channel.hasBufferedBytes
     }
 
     private static func text(of head: ResponseHead) -> String {

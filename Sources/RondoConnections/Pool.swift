@@ -33,7 +33,7 @@ final class Pool: Sendable {
     func keep(_ link: HTTPLink) {
         link.codec.startNextCycle()
         link.isReused = true
-        link.channel.wantsRead = false
+        // In no loop, it does not matter that the next exchange will want to read.
         link.channel.wantsWrite = false
         link.channel.removeFromAllLoops()
         let idle = IdleLink(link: link)

@@ -56,12 +56,14 @@ package final class ChannelInterest: Sendable {
         for wish in wishes { wish.source.interest = [] }
     }
 
-    func resume() {
-        let wishes = state.withLock { state in
+    /// - Returns: False: nobody had suspended it.
+    func resume() -> Bool {
+        let wishes = state.withLock { state -> [Wish]? in
             defer { state.isSuspended = false }
-            return state.isSuspended ? state.all : []
+            return state.isSuspended ? state.all : nil
         }
-        for wish in wishes { wish.source.interest = wish.interest }
+        for wish in wishes ?? [] { wish.source.interest = wish.interest }
+        return wishes != nil
     }
 
     func set(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {

@@ -33,8 +33,7 @@ extension SocketChannel {
 
     /// Watches again what `ChannelInterest.suspend()` has let go.
     package func resumeInterest() {
-        interest.resume()
-        turns?.signalAndWakeUp()
+        if interest.resume() { turns?.signalAndWakeUp() }
     }
 
     var places: [Place] { turns?.places ?? [] }
