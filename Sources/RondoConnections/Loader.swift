@@ -17,6 +17,10 @@ final class Loader: @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
+
+        static func == (left: Place, right: Place) -> Bool {
+            left.loop === right.loop && left.mode == right.mode
+        }
     }
 
     /// What a timer has to say to the next turn.

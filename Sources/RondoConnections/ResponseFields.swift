@@ -5,43 +5,66 @@ internal import Synchronization
 
 /// The fields of a response as `HTTPURLResponse` has them: one of a name, spelled in Foundation's way.
 enum ResponseFields {
-    /// Names whose spelling is remembered; those of any one server are a few dozen.
-    private static let maximumRemembered = 512
+    private struct Spelling {
+        let received: [UInt8]
+        let name: String
+        /// One of those that Foundation leaves as they came.
+        let isExperimental: Bool
 
-    private static let spellings = Mutex<[String: String]>([:])
+        init(_ received: UnsafeBufferPointer<UInt8>) {
+            self.received = Array(received)
+            let text = String(decoding: received, as: UTF8.self)
+            isExperimental = text.hasPrefix("x-") || text.hasPrefix("X-")
+            if isExperimental {
+                name = text
+            } else {
+                name = text.lowercased() == "www-authenticate" ? "WWW-Authenticate" : text.capitalized
+            }
+        }
+
+        func isOf(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+            received.elementsEqual(bytes)
+        }
+    }
+
+    /// Names whose spelling is remembered.
+    private static let maximumRemembered = 64
+
+    /// Of the last head, in its order: the next one often has the same names in the same places.
+    private static let spellings = Mutex<[Spelling]>([])
 
     static func dictionary(_ head: ResponseHead) -> [String: String] {
         var fields: [String: String] = [:]
         fields.reserveCapacity(head.fields.count)
-        for (name, value) in head.fields where !name.isEmpty {
-            var name = spelling(name)
-            // Foundation leaves these as they came; in whatever case, they are one field.
-            if isOfNoStandard(name), fields[name] == nil {
-                name = fields.keys.first { Grammar.equalIgnoringCase($0.utf8, name.utf8) } ?? name
+        spellings.withLock { spellings in
+            var index = 0
+            head.fields.forEachField { received, value in
+                defer { index += 1 }
+                let spelling: Spelling
+                if index < spellings.count, spellings[index].isOf(received) {
+                    spelling = spellings[index]
+                } else {
+                    spelling = Spelling(received)
+                    if index < spellings.count {
+                        spellings[index] = spelling
+                    } else if index < maximumRemembered {
+                        spellings.append(spelling)
+                    }
+                }
+                add(value, spelling, to: &fields)
             }
-            // Fields that come again are one list (RFC 9110 §5.3).
-            if let known = fields.updateValue(value, forKey: name) { fields[name] = known + ", " + value }
         }
         return fields
     }
 
-    private static func spelling(_ name: String) -> String {
-        spellings.withLock { spellings in
-            if let known = spellings[name] { return known }
-            let spelling = capitalized(name)
-            if spellings.count < maximumRemembered { spellings[name] = spelling }
-            return spelling
+    private static func add(_ value: String, _ spelling: Spelling, to fields: inout [String: String]) {
+        var name = spelling.name
+        // In whatever case, it is one field.
+        if spelling.isExperimental, fields[name] == nil {
+            name = fields.keys.first { Grammar.equalIgnoringCase($0.utf8, name.utf8) } ?? name
         }
-    }
-
-    /// As Foundation spells it.
-    private static func capitalized(_ name: String) -> String {
-        if isOfNoStandard(name) { return name }
-        return name.lowercased() == "www-authenticate" ? "WWW-Authenticate" : name.capitalized
-    }
-
-    private static func isOfNoStandard(_ name: String) -> Bool {
-        name.hasPrefix("x-") || name.hasPrefix("X-")
+        // Fields that come again are one list (RFC 9110 §5.3).
+        if let known = fields.updateValue(value, forKey: name) { fields[name] = known + ", " + value }
     }
 }
 

@@ -45,9 +45,9 @@ package struct HeaderFields: Sendable {
 
     package mutating func append(name: String, value: String) {
         let nameStart = bytes.count
-        bytes.append(contentsOf: name.utf8)
+        bytes.append(text: name)
         let valueStart = bytes.count
-        bytes.append(contentsOf: value.utf8)
+        bytes.append(text: value)
         entries.append(
             Entry(
                 nameStart: UInt32(nameStart), nameCount: UInt32(valueStart - nameStart),
@@ -61,7 +61,7 @@ package struct HeaderFields: Sendable {
             return append(name: name, value: value)
         }
         let start = bytes.count
-        bytes.append(contentsOf: value.utf8)
+        bytes.append(text: value)
         entries[first].valueStart = UInt32(start)
         entries[first].valueCount = UInt32(bytes.count - start)
         var index = 0
@@ -129,6 +129,15 @@ package struct HeaderFields: Sendable {
         }
     }
 
+    /// The fields in order, for who need not have every name as a String.
+    package func forEachField(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: String) -> Void) {
+        bytes.withUnsafeBufferPointer { bytes in
+            for entry in entries {
+                body(UnsafeBufferPointer(rebasing: bytes[entry.name]), value(entry))
+            }
+        }
+    }
+
     // MARK: Inside
 
     // Lengths first: among the names of one head few are of the same length.
@@ -166,9 +175,17 @@ package struct HeaderFields: Sendable {
     func value(_ entry: Entry) -> String {
         bytes.withUnsafeBufferPointer { bytes in
             let value = UnsafeBufferPointer(rebasing: bytes[entry.value])
-            if let text = String(validating: value, as: UTF8.self) { return text }
+            if let text = Self.text(value) { return text }
             return String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
         }
+    }
+
+    /// Nil: it is not UTF-8. (The standard library's check takes several times as long where all is ASCII.)
+    private static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        var union: UInt8 = 0
+        for byte in bytes { union |= byte }
+        if union < 0x80 { return String(decoding: bytes, as: UTF8.self) }
+        return String(validating: bytes, as: UTF8.self)
     }
 
     /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).
@@ -218,6 +235,14 @@ extension HeaderFields: CustomStringConvertible {
     /// One field a line. It shows credentials and cookies: not for logs.
     package var description: String {
         map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+    }
+}
+
+extension [UInt8] {
+    /// In one piece, which `append(contentsOf: text.utf8)` is not.
+    mutating func append(text: String) {
+        var text = text
+        text.withUTF8 { append(contentsOf: $0) }
     }
 }
 
