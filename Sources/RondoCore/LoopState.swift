@@ -168,9 +168,11 @@ extension LoopState {
     }
 
     /// Takes note of everything that other threads have left, and decides whether the loop may sleep.
-    mutating func prepareToLook(mode: Int, now: LoopInstant, maySleep: Bool) -> Outlook {
+    mutating func prepareToLook(
+        mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool
+    ) -> Outlook {
         let wasWoken = takeWakeUp()
-        let (stop, watch) = modes[mode].takeOutdated()
+        let (stop, watch) = updatesWatchers ? modes[mode].takeOutdated() : ([], [])
         let nearest = modes[mode].timers.nearest
         let timersAreDue = nearest.map { $0 <= now } ?? false
         isWaiting = maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty

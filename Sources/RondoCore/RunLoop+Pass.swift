@@ -162,7 +162,9 @@ struct Pass {
 
     /// (h): sleeps until something real has happened, or just looks.
     ///
-    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57). A sleep can
+    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and what changed
+    /// about those that are watched can wait as well: who is called is a member that wants it in any case. Not in
+    /// the last pass before the limit, which serves what is ready now. A sleep can
     /// end without cause (a signal, a stale registration, libev's own minute); it goes on then, or observers
     /// would see waits that were none.
     ///
@@ -171,9 +173,12 @@ struct Pass {
         var wasWoken = false
         while true {
             let now = loop.now
-            let maySleepNow = maySleep && modeLoop.ready.isEmpty && !limit.isReached(at: now)
+            let asksKernel = modeLoop.ready.isEmpty
+            let isLast = limit.isReached(at: now)
             let outlook = loop.state.withLock { [mode, wasWoken] in
-                $0.prepareToLook(mode: mode, now: now, maySleep: maySleepNow && !wasWoken)
+                $0.prepareToLook(
+                    mode: mode, now: now, maySleep: maySleep && asksKernel && !isLast && !wasWoken,
+                    updatesWatchers: asksKernel || isLast)
             }
             wasWoken = wasWoken || outlook.wasWoken
             if loop.isMain {
