@@ -4,6 +4,9 @@ internal import CEv
 ///
 /// It is a projection of what `LoopState` says the mode holds, brought up to date before each look at the
 /// kernel. Loop's thread only.
+///
+/// `@exclusivity(unchecked)`, here and wherever else passes go by: one thread touches these, and no access lasts
+/// while something else is called. The check would take a sixth of an empty pass.
 final class ModeLoop {
     private enum Token {
         static let wakeUp = WatcherToken(index: 0, generation: 0)
@@ -14,26 +17,26 @@ final class ModeLoop {
 
     private let loop: OpaquePointer
     private let wakeUp: WakeUp
-    private var watchers: [IOWatcher?] = []
-    private var generations: [UInt32] = []
-    private var free: [UInt32] = []
-    private var tokens: [ObjectIdentifier: WatcherToken] = [:]
+    @exclusivity(unchecked) private var watchers: [IOWatcher?] = []
+    @exclusivity(unchecked) private var generations: [UInt32] = []
+    @exclusivity(unchecked) private var free: [UInt32] = []
+    @exclusivity(unchecked) private var tokens: [ObjectIdentifier: WatcherToken] = [:]
     /// Watchers that are started, by descriptor.
-    private var startedCounts: [UInt16] = []
-    private var paused: Set<ObjectIdentifier> = []
+    @exclusivity(unchecked) private var startedCounts: [UInt16] = []
+    @exclusivity(unchecked) private var paused: Set<ObjectIdentifier> = []
     /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
-    private var mirror: DescriptorMirror?
+    @exclusivity(unchecked) private var mirror: DescriptorMirror?
 
     /// What the kernel found ready and nobody has served yet.
-    var ready = ReadySet()
+    @exclusivity(unchecked) var ready = ReadySet()
     /// Whose turn it is among the kinds of step (j).
-    var turn = EventKind.timers
+    @exclusivity(unchecked) var turn = EventKind.timers
     /// The main dispatch queue has work; only ever true in the main loop's common modes.
-    private(set) var mainQueueIsReady = false
+    @exclusivity(unchecked) private(set) var mainQueueIsReady = false
     /// How often the kernel has been asked.
-    private(set) var looks = 0
+    @exclusivity(unchecked) private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
-    var era: UInt32 = 0
+    @exclusivity(unchecked) var era: UInt32 = 0
 
     /// - Throws: The errno of whatever ran out: descriptors, as a rule.
     init(wakeUp: WakeUp) throws(SystemError) {

@@ -160,7 +160,7 @@ public final class RunLoop: NSObject, Sendable {
     }
 }
 
-/// What only the loop's thread touches.
+/// What only the loop's thread touches. (For `@exclusivity(unchecked)` see `ModeLoop`.)
 final class LoopOwner {
     static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -171,24 +171,24 @@ final class LoopOwner {
 
     static let log = Logger(label: "rondo.core")
 
-    var modeLoops: [ModeLoop?] = []
-    var wakeUp: WakeUp?
-    var isEmbedded = false
+    @exclusivity(unchecked) var modeLoops: [ModeLoop?] = []
+    @exclusivity(unchecked) var wakeUp: WakeUp?
+    @exclusivity(unchecked) var isEmbedded = false
     /// Inside a turn that a foreign loop makes.
-    var isTurning = false
+    @exclusivity(unchecked) var isTurning = false
     /// The clock of this loop, if it is not the machine's.
-    var timeSource: (any LoopTimeSource)?
+    @exclusivity(unchecked) var timeSource: (any LoopTimeSource)?
     /// The time, as long as nothing has been called and the loop has not slept since it was read.
-    var knownNow: LoopInstant?
+    @exclusivity(unchecked) var knownNow: LoopInstant?
     /// What the timerfd is set to.
-    var armed = LoopInstant.never
+    @exclusivity(unchecked) var armed = LoopInstant.never
     /// Counts activations that began or ended.
-    var era: UInt32 = 0
+    @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
-    var serving: [RunLoop.Source] = []
+    @exclusivity(unchecked) var serving: [RunLoop.Source] = []
     /// The mode that was run last, and its index.
-    var lastRun: (mode: RunLoop.Mode, index: Int)?
-    var isDrainingMainQueue = false
+    @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
+    @exclusivity(unchecked) var isDrainingMainQueue = false
     var isEnding = false
 }
 

@@ -64,7 +64,7 @@ public final class Timer: NSObject, Sendable {
     /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It
     /// stands here, and not in a table of the loop, so that taking a timer out of the middle of a heap needs
     /// no look-up.
-    nonisolated(unsafe) var slots = TimerSlots()
+    @exclusivity(unchecked) nonisolated(unsafe) var slots = TimerSlots()
 
     // MARK: - Making timers
 

@@ -24,9 +24,9 @@ final class IOWatcher {
     let source: RunLoop.Source?
     private let watcher: UnsafeMutablePointer<ev_io>
     private let loop: OpaquePointer
-    private(set) var isStarted = false
+    @exclusivity(unchecked) private(set) var isStarted = false
     /// It stands in the mode's ready set.
-    var isListed = false
+    @exclusivity(unchecked) var isListed = false
 
     /// - Parameters:
     ///   - loop: The `ev_loop`, owned by the `ModeLoop` that owns this watcher as well.
