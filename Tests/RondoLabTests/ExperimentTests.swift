@@ -179,6 +179,37 @@ import Testing
             },
             .lost("upload"),
         ],
+        "mixed-replace": [
+            Alteration("a part has no response of its own") { recording in
+                let last = recording.records.last { recording.isNote($0, "response text/html") }
+                recording.remove { $1 == last }
+            },
+            Alteration("data of the outer response are delivered") { recording in
+                let first = recording.records.first { recording.name($0) == "didReceive response" }
+                recording.change(where: { $0.name($1) == "didReceive data" }) {
+                    [began = first?.began ?? 0] in
+                    $0.began = began + 1
+                }
+            },
+            Alteration("a byte is lost") { recording in
+                recording.change(where: { $0.isNote($1, "bytes of the part") }) { $0.duration -= 1 }
+            },
+            .lost("camera"), .neverNoted("response multipart/x-mixed-replace"),
+        ],
+        "cache-policies": [
+            Alteration("the cache answers inside start()") { recording in
+                let end = recording.ended
+                recording.change(
+                    all: true, where: { $0.isCall($1, "returnCacheDataElseLoad") && $1.kind == .delegate }
+                ) { $0.began = end + 1 }
+            },
+            Alteration("the failure is another one") { recording in
+                recording.change(where: { $0.isNote($1, "error") }) { $0.duration = -1001 }
+            },
+            .neverNoted("useProtocolCachePolicy, fresh: version"),
+            .neverNoted("returnCacheDataDontLoad, missing: requests"),
+            .neverNoted("reloadIgnoringLocalAndRemoteCacheData, fresh: caches on the way were told"),
+        ],
         "two-loops-one-source": [
             Alteration("both loops perform one signal") { recording in
                 recording.repeatFirst(where: { $0.isCall($1, "work") }) { $1.began += 1 }

@@ -5,9 +5,7 @@ extension Experiment {
         .runCannotBeStopped, .pollingLoop, .nestedLoops, .stopTheWrongLoop, .delegateQueue,
         .synchronousRequest,
         .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .lateChallenge, .saveADownload,
-        .uploadWithProgress,
-        .twoLoopsOneSource, .actorOnAMode,
-        .mainQueue,
+        .uploadWithProgress, .mixedReplace, .cachePolicies, .twoLoopsOneSource, .actorOnAMode, .mainQueue,
     ]
 
     package static func named(_ name: String) -> Experiment? {

@@ -8,6 +8,9 @@ internal import Synchronization
 ///     /redirect                         302 to /drip/1/5/0
 ///     /upload                           the number of bytes that the body had
 ///     /secret                           5 bytes for user "user" with password "secret", else 401
+///     /camera                           multipart/x-mixed-replace: parts of 5, 10 and 15 bytes
+///     /news/SECONDS/NAME                as many bytes as it was asked for, which may be kept so long;
+///                                       304 where the client says that it has them
 ///     anything else                     404
 ///
 /// It listens on 127.0.0.1 alone.
@@ -19,11 +22,14 @@ final class LabServer: Sendable {
         static let patience = 30
         static let pieces = 100_000
         static let pieceSize = 1 << 20
+        /// Of the news; what goes beyond is not counted.
+        static let requests = 10_000
     }
 
     private let listener: Int32
     private let port: UInt16
     private let isStopped = Mutex(false)
+    private let news = Mutex<[(target: String, cacheControl: String)]>([])
 
     init() throws(StageFailure) {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -49,6 +55,11 @@ final class LabServer: Sendable {
 
     func url(_ path: String) -> URL {
         URL(string: "http://127.0.0.1:\(port)\(path)") ?? URL(fileURLWithPath: "/")
+    }
+
+    /// What the requests for these news said in Cache-Control, in the order in which they came.
+    func requests(for url: URL) -> [String] {
+        news.withLock { $0.filter { $0.target == url.path }.map(\.cacheControl) }
     }
 
     /// Takes no more clients; those that are being served end by themselves.
@@ -102,6 +113,10 @@ final class LabServer: Sendable {
                     client,
                     head("401 Unauthorized", length: 0, more: "WWW-Authenticate: Basic realm=\"lab\"\r\n"))
             }
+        case "camera":
+            camera(client)
+        case "news" where parts.count == 3:
+            answer(client, newsFor: request, lifetime: max(0, Int(parts[1]) ?? 0))
         default:
             _ = send(client, head("404 Not Found", length: 0))
         }
@@ -116,9 +131,38 @@ final class LabServer: Sendable {
         }
     }
 
-    private func head(_ status: String, length: Int, more: String = "") -> String {
-        "HTTP/1.1 \(status)\r\nContent-Length: \(length)\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-            + more + "\r\n"
+    private func camera(_ client: Int32) {
+        let type = "multipart/x-mixed-replace; boundary=frame"
+        var text = "HTTP/1.1 200 OK\r\nContent-Type: \(type)\r\nConnection: close\r\n\r\n--frame\r\n"
+        for (number, type) in ["text/plain", "text/plain", "text/html"].enumerated() {
+            if number > 0 { Thread.sleep(forTimeInterval: 0.05) }
+            text += "Content-Type: \(type)\r\n\r\n" + String(repeating: "r", count: (number + 1) * 5)
+            // A part has ended once the next boundary is there.
+            guard send(client, text + (number == 2 ? "\r\n--frame--\r\n" : "\r\n--frame\r\n")) else { return }
+            text = ""
+        }
+    }
+
+    private func answer(_ client: Int32, newsFor request: ClientReader.Request, lifetime: Int) {
+        let version = news.withLock { news -> Int in
+            if news.count < Limits.requests {
+                news.append((request.target, request.fields["cache-control"] ?? ""))
+            }
+            return news.count { $0.target == request.target }
+        }
+        let fields = "Cache-Control: max-age=\(lifetime)\r\nETag: \"news\"\r\n"
+        if request.fields["if-none-match"] == "\"news\"" {
+            _ = send(client, head("304 Not Modified", more: fields))
+        } else {
+            _ = send(
+                client,
+                head("200 OK", length: version, more: fields) + String(repeating: "n", count: version))
+        }
+    }
+
+    private func head(_ status: String, length: Int? = nil, more: String = "") -> String {
+        let content = length.map { "Content-Length: \($0)\r\nContent-Type: text/plain\r\n" } ?? ""
+        return "HTTP/1.1 \(status)\r\n\(content)Connection: close\r\n\(more)\r\n"
     }
 
     private func send(_ client: Int32, _ text: String) -> Bool {

@@ -4,6 +4,42 @@
 /// The code of each experiment: the lines that are compiled, copied from their sources.
 enum Listings {
     static let all: [String: String] = [
+        "cache-policies": #"""
+            @Sendable private func cachePoliciesCode(_ stage: Stage) throws {
+                let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+                let policies: [(String, URLRequest.CachePolicy)] = [
+                    ("useProtocolCachePolicy", .useProtocolCachePolicy),
+                    ("reloadIgnoringLocalCacheData", .reloadIgnoringLocalCacheData),
+                    ("returnCacheDataElseLoad", .returnCacheDataElseLoad),
+                    ("returnCacheDataDontLoad", .returnCacheDataDontLoad),
+                    ("reloadIgnoringLocalAndRemoteCacheData", .reloadIgnoringLocalAndRemoteCacheData),
+                    ("reloadRevalidatingCacheData", .reloadRevalidatingCacheData),
+                ]
+                func load(_ label: String, _ url: URL, _ policy: URLRequest.CachePolicy) throws -> Reader {
+                    let reader = Reader()
+                    let load = try URLConnection.labelled(label, URLRequest(url: url, cachePolicy: policy), reader)
+                    load.configuration.cache = cache
+                    load.start()
+                    try stage.run(.current) { reader.isDone }
+                    return reader
+                }
+                for (name, policy) in policies {
+                    for (state, age) in [("fresh", 60), ("stale", 0), ("missing", 60)] {
+                        // May be kept for so many seconds; its Nth version is N bytes long.
+                        let url = stage.url("/news/\(age)/\(state)-\(name)")
+                        if state != "missing" { _ = try load("to fill the cache", url, .useProtocolCachePolicy) }
+                        let before = stage.requests(for: url)
+
+                        let reader = try load(name, url, policy)
+                        let asked = stage.requests(for: url).dropFirst(before.count)
+                        stage.note("\(name), \(state): requests", asked.count)
+                        stage.note("\(name), \(state): version", reader.bytes)
+                        if asked.contains("no-cache") { stage.note("\(name), \(state): caches on the way were told", 1) }
+                        if reader.errorCode != 0 { stage.note("error", reader.errorCode) }
+                    }
+                }
+            }
+            """#,
         "common-modes": #"""
             @Sendable private func commonModesCode(_ stage: Stage) throws {
                 let loop = RunLoop.current
@@ -69,6 +105,36 @@ enum Listings {
 
                 try stage.run(loop) { patient.isDone }
                 beat.invalidate()
+            }
+            """#,
+        "mixed-replace": #"""
+            private final class Viewer: NSObject, URLConnectionDataDelegate {
+                let stage: Stage
+                var picture = Data(), isDone = false
+                init(_ stage: Stage) { self.stage = stage }
+
+                func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+                    show()  // the picture is whole once another begins
+                    stage.note("response \(response.mimeType ?? "without a type")")
+                    picture = Data()  // what comes now replaces it
+                }
+
+                func connection(_ connection: URLConnection, didReceive data: Data) { picture.append(data) }
+
+                func connectionDidFinishLoading(_ connection: URLConnection) {
+                    show()  // the last one
+                    isDone = true
+                }
+
+                private func show() {
+                    if !picture.isEmpty { stage.note("bytes of the part", picture.count) }
+                }
+            }
+
+            @Sendable private func mixedReplaceCode(_ stage: Stage) throws {
+                let viewer = Viewer(stage)
+                try URLConnection.labelled("camera", stage.url("/camera"), viewer).start()
+                try stage.run(.current) { viewer.isDone }
             }
             """#,
         "redirects": #"""

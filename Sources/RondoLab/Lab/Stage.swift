@@ -19,6 +19,9 @@ final class Stage: Sendable {
     /// An address of the lab's server; see `LabServer` for what it answers.
     func url(_ path: String) -> URL { server.url(path) }
 
+    /// What the requests for news said in Cache-Control; see `LabServer`.
+    func requests(for url: URL) -> [String] { server.requests(for: url) }
+
     /// Writes a note into the recording, with the calling thread and time.
     func note(_ name: String, _ value: Int = 0) { recorder.mark(name, value: Int64(value)) }
 
@@ -99,13 +102,15 @@ final class Shared<Value: Sendable>: Sendable {
 
 /// The delegate of most experiments: counts.
 final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
-    private let state = Mutex((bytes: 0, isDone: false, failure: ""))
+    private let state = Mutex((bytes: 0, isDone: false, errorCode: 0))
     private let whenDone: @Sendable () -> Void
 
     init(whenDone: @escaping @Sendable () -> Void = {}) { self.whenDone = whenDone }
 
     var bytes: Int { state.withLock { $0.bytes } }
     var isDone: Bool { state.withLock { $0.isDone } }
+    /// Of the error that ended the load; 0 if none did.
+    var errorCode: Int { state.withLock { $0.errorCode } }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
         state.withLock { $0.bytes += data.count }
@@ -117,7 +122,7 @@ final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
-        state.withLock { ($0.isDone, $0.failure) = (true, error.localizedDescription) }
+        state.withLock { ($0.isDone, $0.errorCode) = (true, (error as NSError).code) }
         whenDone()
     }
 }
