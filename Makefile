@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab build test rules sanitize bench examples format format-check clean
+.PHONY: help demo lab docs build test rules sanitize bench examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -19,6 +19,10 @@ lab: ## run all experiments with run loops and write rondo-lab.html
 	@Scripts/prepare
 	@$(SWIFT) build --product rondo >&2
 	@"$$($(SWIFT) build --show-bin-path)/rondo" lab report --output rondo-lab.html
+
+docs: ## build the documentation as a site, .build/site; BASE_PATH=NAME where it is to lie in a folder
+	@Scripts/prepare
+	@SWIFT='$(SWIFT)' Scripts/docs
 
 build: ## build the library and the command
 	@Scripts/prepare

@@ -1,11 +1,11 @@
 // Declared here and not only re-exported, so that `Rondo.RunLoop`, `Rondo::RunLoop` and
-// `import class Rondo.RunLoop` all resolve.
+// `import class Rondo.RunLoop` all resolve. The documentation shows the classes themselves.
 
-public typealias RunLoop = RondoCore.RunLoop
-public typealias Timer = RondoCore.Timer
-public typealias Port = RondoCore.Port
-public typealias InputStream = RondoStreams.InputStream
-public typealias OutputStream = RondoStreams.OutputStream
+@_documentation(visibility: internal) public typealias RunLoop = RondoCore.RunLoop
+@_documentation(visibility: internal) public typealias Timer = RondoCore.Timer
+@_documentation(visibility: internal) public typealias Port = RondoCore.Port
+@_documentation(visibility: internal) public typealias InputStream = RondoStreams.InputStream
+@_documentation(visibility: internal) public typealias OutputStream = RondoStreams.OutputStream
 
 // Cocoa's names.
 
