@@ -71,6 +71,7 @@ final class BoundPair: StreamBackend, Sendable {
         writer?.signal()
     }
 
+    var peerName: String? { "bound pair" }
     func schedule(in place: StreamCore.Place) {}
     func remove(from place: StreamCore.Place) {}
 

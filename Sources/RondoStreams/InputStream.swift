@@ -60,6 +60,12 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// What the stream does as its own delegate: nothing, unless a subclass does something.
     open func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {}
 
+    /// A name for traces; nil at first: they tell streams apart by numbers then.
+    public var label: String? {
+        get { core.label }
+        set { core.label = newValue }
+    }
+
     // MARK: - Schedule
 
     /// Tells the delegate of this stream's events on the thread of `aRunLoop`, while it runs in `mode`.

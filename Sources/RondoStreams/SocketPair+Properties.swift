@@ -61,6 +61,14 @@ extension SocketPair {
         }
     }
 
+    var peerName: String? {
+        switch target {
+        case .host(let name, let port): "\(name):\(port)"
+        case .address(let address): address.description
+        case .descriptor, .socket: lock.withLock { _ in remoteAddress?.description }
+        }
+    }
+
     var remotePort: Int {
         switch target {
         case .host(_, let port): port

@@ -10,6 +10,8 @@ protocol StreamBackend: AnyObject {
     func schedule(in place: StreamCore.Place)
     /// The stream's core does not have this place any more.
     func remove(from place: StreamCore.Place)
+    /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
+    var peerName: String? { get }
     func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject?
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool
 

@@ -32,6 +32,8 @@ final class StreamCore: CourierClient {
         var state: StreamState
         var way = Way()
         var schedule = StreamSchedule()
+        /// Boxed: most streams have none.
+        var name: StreamName?
         /// The thread that calls the delegate just now, and how deep, because of nested runs.
         var deliverer: (thread: pthread_t, depth: UInt32)?
 
@@ -189,8 +191,7 @@ final class StreamCore: CourierClient {
             guard isDue else { continue }
             hasTold = true
             RunLoop.tracingDelegateCall(
-                event.nameInTraces, of: stream,
-                label: stream is Foundation.InputStream ? "input stream" : "output stream", on: loop
+                event.nameInTraces, of: stream, label: nameInTraces(of: stream), on: loop
             ) { stream.delegate?.stream(stream, handle: event) }
         }
         return hasTold
@@ -218,6 +219,46 @@ final class StreamCore: CourierClient {
             return guarded.turnsToAskFor()
         }
         ask(for: turns)
+    }
+}
+
+// MARK: - Names
+
+/// What traces call a stream: the label that the client gave it, or what it was called when it was first traced.
+private indirect enum StreamName {
+    case label(String)
+    case made(String)
+}
+
+extension StreamCore {
+    private static let tracedInputs = Atomic(0), tracedOutputs = Atomic(0)
+
+    var label: String? {
+        get {
+            let name = guarded.withLock { $0.name }
+            return if case .label(let label) = name { label } else { nil }
+        }
+        set {
+            let name = newValue.map(StreamName.label)
+            guarded.withLock { $0.name = name }
+        }
+    }
+
+    /// Without a label a number tells streams apart, and the peer, where there is one, says which it is.
+    private func nameInTraces(of stream: Foundation.Stream) -> String {
+        switch guarded.withLock({ $0.name }) {
+        case .label(let name), .made(let name): return name
+        case nil: break
+        }
+        let isInput = stream is Foundation.InputStream
+        let number =
+            isInput
+            ? Self.tracedInputs.wrappingAdd(1, ordering: .relaxed).newValue
+            : Self.tracedOutputs.wrappingAdd(1, ordering: .relaxed).newValue
+        let peer = (stream as? any DrivenStream)?.backend?.peerName
+        let name = "\(isInput ? "input" : "output") stream \(number)" + (peer.map { ", " + $0 } ?? "")
+        guarded.withLock { if $0.name == nil { $0.name = .made(name) } }
+        return name
     }
 }
 

@@ -74,6 +74,37 @@ import Testing
         #expect(held.detail == TraceRecord.Kind.timer.rawValue)
     }
 
+    @Test func `streams are told apart, by label or by number and peer`() throws {
+        let found = try recording { _ in
+            let thread = LoopThread { loop -> Bool in
+                for label in [nil, nil, "mine"] {
+                    var input: InputStream?, output: OutputStream?
+                    Stream.getBoundStreams(withBufferSize: 10, inputStream: &input, outputStream: &output)
+                    guard let input, let output else { return false }
+                    input.label = label
+                    guard input.label == label else { return false }
+                    input.schedule(in: loop, forMode: .work)
+                    input.open()
+                    output.open()
+                    _ = output.write([1], maxLength: 1)
+                    _ = loop.run(in: .work, for: 0, returnAfterSourceHandled: false)
+                    input.close()
+                    output.close()
+                }
+                return true
+            }
+            let haveBeenMade = try thread.value()
+            #expect(haveBeenMade)
+        }
+        let calls = found.records.filter { $0.kind == .delegate && found.modeName($0) == "work" }
+        let labels = calls.map { found.label($0) }.reduce(into: [String]()) {
+            if $0.last != $1 { $0.append($1) }
+        }
+        #expect(labels.count == 3 && labels.last == "mine")
+        #expect(
+            labels.dropLast().allSatisfy { $0.hasPrefix("input stream ") && $0.hasSuffix(", bound pair") })
+    }
+
     @Test func `the newest events are kept, in order, and the others counted`() {
         let found = recording(capacity: 10) { recorder in
             for number in 0..<25 { recorder.mark("m", value: Int64(number)) }
