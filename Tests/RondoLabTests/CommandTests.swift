@@ -90,6 +90,22 @@ struct LabCommandTests {
         }
     }
 
+    /// What begins to record is found by the constructor through a weak symbol, which no symbol table may be needed
+    /// for.
+    @Test func `a program without its symbols is recorded as well`() throws {
+        try withFile { file in
+            let program = file + "-stripped"
+            defer { unlink(program) }
+            _ = try TestServerProcess.run(["strip", "-o", program, try Tool.path])
+            _ = try TestServerProcess.run([
+                "env", "RONDO_TRACE=\(file)", program, "demo", "--json", "--size", "20k", "--rate", "400k",
+                "--span", "0.1",
+            ])
+            let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
+            #expect(recording.activations.contains { recording.loopName($0.loop) == "main" })
+        }
+    }
+
     @Test func `a file that cannot be written, or is no recording, is said so`() {
         #expect(throws: (any Error).self) {
             try Tool.run(["lab", "run", "timer-modes", "--html", "/no/such/folder/page.html"])

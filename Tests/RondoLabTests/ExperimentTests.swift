@@ -128,6 +128,7 @@ import Testing
                 recording.change(where: { $0.isNote($1, "the waking block") }) { $0.thread = 0 }
             },
             .neverNoted("the waking block"), .neverNoted("the silent block"),
+            .moved("the waking block", by: 10_000),
         ],
         "one-event-until-you-read": [
             .repeated("hasBytesAvailable"), .neverNoted("hasBytesAvailable"),
@@ -159,9 +160,19 @@ import Testing
                     $0.began = 0
                 }
             },
+            Alteration("the callback waits for the answer") { recording in
+                let answered = recording.records.first { recording.isNote($0, "answered") }?.began ?? 0
+                recording.change(where: { $0.name($1) == "challenge" }) { $0.duration = answered - $0.began }
+            },
             .neverCalled("beat"), .lost("load"), .neverNoted("answered"), .neverNoted("status"),
         ],
         "upload-with-progress": [
+            Alteration("the pair takes the whole body at once") { recording in
+                let first = recording.records.first { recording.isNote($0, "body, sent") }?.began ?? 0
+                recording.change(all: true, where: { $0.isNote($1, "body, written") }) {
+                    $0.began = first - 1
+                }
+            },
             Alteration("the body is collected before it is sent") { recording in
                 let last = recording.records.last { recording.isNote($0, "body, written") }?.began ?? 0
                 recording.change(all: true, where: { $0.isNote($1, "body, sent") && $1.began < last }) {
@@ -200,15 +211,15 @@ import Testing
             Alteration("the cache answers inside start()") { recording in
                 let end = recording.ended
                 recording.change(
-                    all: true, where: { $0.isCall($1, "returnCacheDataElseLoad") && $1.kind == .delegate }
+                    all: true, where: { $0.isCall($1, "2 else load") && $1.kind == .delegate }
                 ) { $0.began = end + 1 }
             },
             Alteration("the failure is another one") { recording in
                 recording.change(where: { $0.isNote($1, "error") }) { $0.duration = -1001 }
             },
-            .neverNoted("useProtocolCachePolicy, fresh: version"),
-            .neverNoted("returnCacheDataDontLoad, missing: requests"),
-            .neverNoted("reloadIgnoringLocalAndRemoteCacheData, fresh: caches on the way were told"),
+            .neverNoted("0 protocol, fresh: version"),
+            .neverNoted("3 don't load, missing: requests"),
+            .neverNoted("4 reload, all, fresh: caches on the way were told"),
         ],
         "two-loops-one-source": [
             Alteration("both loops perform one signal") { recording in
@@ -290,6 +301,17 @@ import Testing
             #expect(experiment.code.split(separator: "\n").count <= 40, "\(experiment.name) is long")
         }
         #expect(Set(code.keys) == Set(Experiment.all.map(\.name)))
+    }
+
+    @Test func `an experiment that waits in vain is not as documented, and says for what`() throws {
+        let experiment = Experiment(
+            "in-vain", title: "", question: "", choices: [], answer: 0, why: "", rules: [],
+            body: { stage in try stage.run(.current, .work) { false } },
+            checks: { _ in [Check("all else is well", true, seen: "it is")] })
+        let outcome = try InstrumentTurn.take { try Runner.run(experiment) }
+        #expect(!outcome.verdict.isAsDocumented)
+        #expect(
+            outcome.verdict.checks.map(\.seen) == ["the run loop had nothing to wait for in work", "it is"])
     }
 
     @Test func `a verdict without a check is none`() {

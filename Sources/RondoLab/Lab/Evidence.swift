@@ -78,9 +78,9 @@ struct Evidence {
         return TextFormats.fixed(value, digits: abs(value) < 10 ? 1 : 0) + " ms"
     }
 
-    /// "once", "3 times", "not once".
+    /// "once", "3 times", "0 times".
     static func times(_ count: Int) -> String {
-        count == 0 ? "not once" : count == 1 ? "once" : "\(TextFormats.grouped(count)) times"
+        count == 1 ? "once" : "\(TextFormats.grouped(count)) times"
     }
 }
 

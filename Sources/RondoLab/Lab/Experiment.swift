@@ -5,6 +5,8 @@ package struct Experiment: Sendable {
     /// As in `rondo lab run NAME`: words with hyphens.
     package let name: String
     package let title: String
+    /// What somebody has to know to understand the question, who has not met run loops before; may be empty.
+    package let background: String
     package let question: String
     /// What a reader may predict.
     package let choices: [String]
@@ -22,13 +24,15 @@ package struct Experiment: Sendable {
     let checks: @Sendable (Evidence) -> [Check]
 
     init(
-        _ name: String, title: String, question: String, choices: [String], answer: Int, why: String,
+        _ name: String, title: String, background: String = "", question: String, choices: [String],
+        answer: Int, why: String,
         rules: [String], needsMainThread: Bool = false, plot: Plot? = nil,
         body: @escaping @Sendable (Stage) throws -> Void,
         checks: @escaping @Sendable (Evidence) -> [Check]
     ) {
         self.name = name
         self.title = title
+        self.background = background
         self.question = question
         self.choices = choices
         self.answer = answer
@@ -42,8 +46,15 @@ package struct Experiment: Sendable {
 
     /// What a recording says. It is computed from the events and from nothing else.
     package func verdict(on recording: Recording) -> Verdict {
-        Verdict(checks: checks(Evidence(recording)))
+        let evidence = Evidence(recording)
+        let notes = evidence.ofKind(.mark).map { recording.name($0) }
+        let reason = notes.first { $0.hasPrefix(Self.gaveUp) }?.dropFirst(Self.gaveUp.count)
+        let end = reason.map { Check("the run comes to its end", false, seen: String($0)) }
+        return Verdict(checks: (end.map { [$0] } ?? []) + checks(evidence))
     }
+
+    /// How the note of a run begins that waited in vain; the reason follows.
+    static let gaveUp = "gave up: "
 
     /// The lines that ran, as they stand in the source.
     package var code: String { Listings.all[name] ?? "" }

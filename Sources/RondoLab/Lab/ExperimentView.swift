@@ -24,6 +24,7 @@ package struct ExperimentView: Sendable {
             "\n" + "  " + terminal.tinted(experiment.title, .strong) + "\n"
                 + terminal.tinted(
                     "  \(experiment.name) · \(experiment.rules.joined(separator: ", "))", .quiet) + "\n\n"
+                + (experiment.background.isEmpty ? "" : paragraph(experiment.background) + "\n")
                 + paragraph(experiment.question) + "\n")
     }
 
@@ -53,11 +54,12 @@ package struct ExperimentView: Sendable {
     // MARK: While it runs
 
     /// Draws what was recorded so far, over what was drawn before; does nothing where the cursor cannot be moved.
-    package func live() -> (@Sendable (Recording) -> Void)? {
+    package func live() -> (@Sendable (Recording, _ isWhole: Bool) -> Void)? {
         guard canMove else { return nil }
         let drawn = Shared(0)
-        return { recording in
-            let seconds = max(1, Double(recording.ended - recording.began) / 1e9)
+        return { recording, isWhole in
+            // While it grows the scale stays, as long as it can.
+            let seconds = isWhole ? nil : max(1, Double(recording.ended - recording.began) / 1e9)
             let lines = TextTimeline(recording, terminal: terminal, width: width, seconds: seconds).lines
             draw(lines, over: drawn.value)
             drawn.value = min(lines.count, room)

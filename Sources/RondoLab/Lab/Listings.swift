@@ -7,13 +7,11 @@ enum Listings {
         "cache-policies": #"""
             @Sendable private func cachePoliciesCode(_ stage: Stage) throws {
                 let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
-                let policies: [(String, URLRequest.CachePolicy)] = [
-                    ("useProtocolCachePolicy", .useProtocolCachePolicy),
-                    ("reloadIgnoringLocalCacheData", .reloadIgnoringLocalCacheData),
-                    ("returnCacheDataElseLoad", .returnCacheDataElseLoad),
-                    ("returnCacheDataDontLoad", .returnCacheDataDontLoad),
-                    ("reloadIgnoringLocalAndRemoteCacheData", .reloadIgnoringLocalAndRemoteCacheData),
-                    ("reloadRevalidatingCacheData", .reloadRevalidatingCacheData),
+                let policies: [(name: String, policy: URLRequest.CachePolicy)] = [
+                    ("0 protocol", .useProtocolCachePolicy), ("1 reload", .reloadIgnoringLocalCacheData),
+                    ("2 else load", .returnCacheDataElseLoad), ("3 don't load", .returnCacheDataDontLoad),
+                    ("4 reload, all", .reloadIgnoringLocalAndRemoteCacheData),
+                    ("5 revalidate", .reloadRevalidatingCacheData),
                 ]
                 func load(_ label: String, _ url: URL, _ policy: URLRequest.CachePolicy) throws -> Reader {
                     let reader = Reader()
@@ -26,7 +24,7 @@ enum Listings {
                 for (name, policy) in policies {
                     for (state, age) in [("fresh", 60), ("stale", 0), ("missing", 60)] {
                         // May be kept for so many seconds; its Nth version is N bytes long.
-                        let url = stage.url("/news/\(age)/\(state)-\(name)")
+                        let url = stage.url("/news/\(age)/\(state)-\(policy.rawValue)")
                         if state != "missing" { _ = try load("to fill the cache", url, .useProtocolCachePolicy) }
                         let before = stage.requests(for: url)
 
@@ -305,15 +303,19 @@ enum Listings {
             """#,
         "upload-with-progress": #"""
             private final class Uploader: NSObject, URLConnectionDataDelegate, StreamDelegate {
-                let stage: Stage, piece = [UInt8](repeating: 7, count: 4096)
+                let stage: Stage, body = [UInt8](repeating: 7, count: 128 * 4096)
                 var written = 0, answer = Data(), isDone = false
                 init(_ stage: Stage) { self.stage = stage }
 
                 func stream(_ stream: Foundation.Stream, handle event: Foundation.Stream.Event) {
                     guard event == .hasSpaceAvailable, let output = stream as? OutputStream else { return }
-                    guard written < 128 * piece.count else { return output.close() }
-                    written += max(0, output.write(piece, maxLength: piece.count))
-                    stage.note("body, written", written)
+                    while written < body.count, output.hasSpaceAvailable {
+                        let piece = Array(body[written...].prefix(4096))
+                        written += max(0, output.write(piece, maxLength: piece.count))
+                        stage.note("body, written", written)
+                    }
+                    // Full: back to the run loop, until there is space again.
+                    if written == body.count { output.close() }
                 }
 
                 func connection(
@@ -331,6 +333,7 @@ enum Listings {
                 let uploader = Uploader(stage)
                 var body: InputStream?, source: OutputStream?
                 Stream.getBoundStreams(withBufferSize: 16384, inputStream: &body, outputStream: &source)
+                source?.label = "body"
                 source?.delegate = uploader
                 source?.schedule(in: .current, forMode: .default)
                 source?.open()
@@ -392,7 +395,7 @@ enum Listings {
 
                 loop.perform {}
 
-                loop.spend(0.05, in: .default)
+                loop.spend(0.005, in: .default)
             }
             """#,
         "main-queue": #"""
@@ -428,7 +431,7 @@ enum Listings {
 
                 let busy = Timer(timeInterval: 0.13, repeats: false) { _ in
                     stage.note("busy")
-                    Thread.sleep(forTimeInterval: 0.18)
+                    Thread.sleep(forTimeInterval: 0.2)
                     stage.note("free")
                 }
                 busy.label = "busy"
@@ -477,6 +480,7 @@ enum Listings {
                 Stream.getBoundStreams(withBufferSize: 1000, inputStream: &input, outputStream: &output)
                 guard let input, let output else { throw StageFailure.noConnection }
                 let listener = Listener(stage)
+                input.label = "input"
                 input.delegate = listener
                 input.schedule(in: loop, forMode: .default)
                 input.open()

@@ -6,55 +6,58 @@ internal import Synchronization
 package enum Runner {
     /// Seconds between two looks for what is held back: closer than for a program that is left recording.
     private static let lookInterval = 0.002
+    /// Seconds for a whole experiment, each of whose waits has `Stage.patience`; only a call that never returns
+    /// takes so long.
+    private static let patience = 4 * Stage.patience
 
     /// Runs `experiment` and judges it.
     ///
+    /// One that waits in vain, because the behaviour is another than it counts on, gives up, and the recording
+    /// says so: that is a verdict as well.
+    ///
     /// One that needs the main thread is run on the calling thread, which has to be that; any other on a thread of
     /// its own, whose loop is new.
-    /// - Parameter watching: Called ten times a second on another thread, with what was recorded so far.
-    /// - Throws: `StageFailure`, if it could not be carried out.
+    /// - Parameter watching: Called ten times a second on another thread, with what was recorded so far, and at
+    ///   last with all of it.
+    /// - Throws: `StageFailure`, if it could not even begin.
     package static func run(
-        _ experiment: Experiment, watching: (@Sendable (Recording) -> Void)? = nil
+        _ experiment: Experiment, watching: (@Sendable (Recording, _ isWhole: Bool) -> Void)? = nil
     ) throws -> Outcome {
         let recorder = Recorder(lookInterval: lookInterval)
         let stage = try Stage(recorder: recorder)
         defer { stage.end() }
         recorder.start()
         let watch = watching.map { watching in
-            Watch { watching(recorder.soFar()) }
+            Watch { watching(recorder.soFar(), false) }
         }
-        let failure: (any Error)?
         if experiment.needsMainThread {
-            failure = carryOut(experiment, on: stage)
+            carryOut(experiment, on: stage)
         } else {
-            let result = Shared<(any Error)?>(nil)
             let ended = DispatchSemaphore(value: 0)
             let thread = Thread {
                 nameThisThread("lab")
-                result.value = carryOut(experiment, on: stage)
+                carryOut(experiment, on: stage)
                 ended.signal()
             }
             thread.name = "lab"
             thread.start()
-            ended.wait()
-            failure = result.value
+            if ended.wait(timeout: .now() + patience) == .timedOut {
+                stage.note(Experiment.gaveUp + "a call did not return within \(Int(patience)) s")
+            }
         }
         let recording = recorder.finish()
         watch?.stop()
-        // The last picture shows all of it.
-        watching?(recording)
-        if let failure { throw failure }
+        watching?(recording, true)
         return Outcome(
             experiment: experiment, recording: recording, verdict: experiment.verdict(on: recording))
     }
 
-    private static func carryOut(_ experiment: Experiment, on stage: Stage) -> (any Error)? {
+    private static func carryOut(_ experiment: Experiment, on stage: Stage) {
         do {
             try experiment.body(stage)
             try stage.joinThreads()
-            return nil
         } catch {
-            return error
+            stage.note(Experiment.gaveUp + "\(error)")
         }
     }
 }

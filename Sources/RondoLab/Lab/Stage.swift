@@ -69,7 +69,7 @@ final class Stage: Sendable {
     func end() { server.stop() }
 }
 
-/// Why an experiment could not be carried out. It says nothing about whether the behaviour is as documented.
+/// Why an experiment could not begin, or gave up.
 package enum StageFailure: Error, Equatable, CustomStringConvertible {
     case tookTooLong
     case emptyMode(String)

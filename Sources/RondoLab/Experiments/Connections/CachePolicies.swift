@@ -5,6 +5,8 @@ extension Experiment {
     /// version where the load fails.
     private struct Outcomes {
         let policy: String
+        /// That of its loads in the timeline.
+        let label: String
         /// Of an entry that is fresh, of one that is stale, and of none.
         let requests: [Int]
         let versions: [Int]
@@ -16,22 +18,27 @@ extension Experiment {
     /// The table of rule UC-56.
     private static let outcomes = [
         Outcomes(
-            policy: "useProtocolCachePolicy", requests: [0, 1, 1], versions: [1, 1, 1],
+            policy: "useProtocolCachePolicy", label: "0 protocol", requests: [0, 1, 1], versions: [1, 1, 1],
             sentence: "takes what is fresh, asks about what is stale, loads what is missing"),
         Outcomes(
-            policy: "reloadIgnoringLocalCacheData", requests: [1, 1, 1], versions: [2, 2, 1],
+            policy: "reloadIgnoringLocalCacheData", label: "1 reload", requests: [1, 1, 1],
+            versions: [2, 2, 1],
             sentence: "always loads"),
         Outcomes(
-            policy: "returnCacheDataElseLoad", requests: [0, 0, 1], versions: [1, 1, 1],
+            policy: "returnCacheDataElseLoad", label: "2 else load", requests: [0, 0, 1],
+            versions: [1, 1, 1],
             sentence: "takes the entry whatever its age, and loads what is missing"),
         Outcomes(
-            policy: "returnCacheDataDontLoad", requests: [0, 0, 0], versions: [1, 1, 0],
+            policy: "returnCacheDataDontLoad", label: "3 don't load", requests: [0, 0, 0],
+            versions: [1, 1, 0],
             sentence: "takes the entry whatever its age, and fails where there is none"),
         Outcomes(
-            policy: "reloadIgnoringLocalAndRemoteCacheData", requests: [1, 1, 1], versions: [2, 2, 1],
+            policy: "reloadIgnoringLocalAndRemoteCacheData", label: "4 reload, all", requests: [1, 1, 1],
+            versions: [2, 2, 1],
             sentence: "always loads"),
         Outcomes(
-            policy: "reloadRevalidatingCacheData", requests: [1, 1, 1], versions: [1, 1, 1],
+            policy: "reloadRevalidatingCacheData", label: "5 revalidate", requests: [1, 1, 1],
+            versions: [1, 1, 1],
             sentence: "takes the entry once the server has confirmed it, and loads what is missing"),
     ]
 
@@ -54,20 +61,21 @@ extension Experiment {
             """,
         rules: ["UC-56", "UC-55", "UC-53"], body: cachePoliciesCode
     ) { evidence in
-        func values(_ policy: String, _ what: String) -> [Int?] {
-            states.map { evidence.notes("\(policy), \($0): \(what)").last.map { Int($0.duration) } }
+        func values(_ label: String, _ what: String) -> [Int?] {
+            states.map { evidence.notes("\(label), \($0): \(what)").last.map { Int($0.duration) } }
         }
         var checks = outcomes.map { row in
-            let (requests, versions) = (values(row.policy, "requests"), values(row.policy, "version"))
+            let (requests, versions) = (values(row.label, "requests"), values(row.label, "version"))
             let words = states.enumerated().map { place, state in
                 let version = versions[place].map { $0 > 0 ? "version \($0)" : "a failure" } ?? "nothing"
-                return "\(state): \(requests[place].map(String.init) ?? "?") asked, \(version)"
+                return "\(state): \(requests[place] == 0 ? "not asked" : "asked"), \(version)"
             }
             return Check(
                 "\(row.policy) \(row.sentence)", requests == row.requests && versions == row.versions,
                 seen: words.joined(separator: "; "))
         }
-        let told = outcomes.map(\.policy).filter { values($0, "caches on the way were told") == [1, 1, 1] }
+        let told = outcomes.filter { values($0.label, "caches on the way were told") == [1, 1, 1] }.map(
+            \.policy)
         checks.append(
             Check(
                 "one of them tells caches on the way not to answer",
@@ -80,7 +88,7 @@ extension Experiment {
                 seen: failures.isEmpty
                     ? "none failed" : "\(failures.map(String.init).joined(separator: ", "))"))
         let expected = ["didReceive response", "didReceive data", "connectionDidFinishLoading"]
-        let calls = evidence.delegateCalls("returnCacheDataElseLoad")
+        let calls = evidence.delegateCalls("2 else load")
         let names = calls.map { evidence.recording.name($0) }.filter(expected.contains).prefix(3)
         let inside = calls.filter { call in evidence.activations().contains { $0.contains(call) } }
         checks.append(
@@ -95,13 +103,11 @@ extension Experiment {
 // begin cache-policies
 @Sendable private func cachePoliciesCode(_ stage: Stage) throws {
     let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
-    let policies: [(String, URLRequest.CachePolicy)] = [
-        ("useProtocolCachePolicy", .useProtocolCachePolicy),
-        ("reloadIgnoringLocalCacheData", .reloadIgnoringLocalCacheData),
-        ("returnCacheDataElseLoad", .returnCacheDataElseLoad),
-        ("returnCacheDataDontLoad", .returnCacheDataDontLoad),
-        ("reloadIgnoringLocalAndRemoteCacheData", .reloadIgnoringLocalAndRemoteCacheData),
-        ("reloadRevalidatingCacheData", .reloadRevalidatingCacheData),
+    let policies: [(name: String, policy: URLRequest.CachePolicy)] = [
+        ("0 protocol", .useProtocolCachePolicy), ("1 reload", .reloadIgnoringLocalCacheData),
+        ("2 else load", .returnCacheDataElseLoad), ("3 don't load", .returnCacheDataDontLoad),
+        ("4 reload, all", .reloadIgnoringLocalAndRemoteCacheData),
+        ("5 revalidate", .reloadRevalidatingCacheData),
     ]
     func load(_ label: String, _ url: URL, _ policy: URLRequest.CachePolicy) throws -> Reader {
         let reader = Reader()
@@ -114,7 +120,7 @@ extension Experiment {
     for (name, policy) in policies {
         for (state, age) in [("fresh", 60), ("stale", 0), ("missing", 60)] {
             // May be kept for so many seconds; its Nth version is N bytes long.
-            let url = stage.url("/news/\(age)/\(state)-\(name)")
+            let url = stage.url("/news/\(age)/\(state)-\(policy.rawValue)")
             if state != "missing" { _ = try load("to fill the cache", url, .useProtocolCachePolicy) }
             let before = stage.requests(for: url)
 

@@ -3,14 +3,20 @@ import Rondo
 extension Experiment {
     static let commonModes = Experiment(
         "common-modes", title: "A load in the common modes goes on while somebody scrolls",
+        background: """
+            A run loop calls only what is scheduled in the mode that it runs in. While somebody scrolls that is tracking, \
+            else default. “The common modes” is a name to schedule by.
+            """,
         question: """
             Two loads of the same file on one run loop: A in the default mode, B in the common modes. The loop runs in \
             tracking for a while. Which of them gets bytes then?
             """,
         choices: ["Both", "Neither", "B alone", "A alone"], answer: 2,
         why: """
-            “Common” is no mode but a set of modes; default and tracking are in it from the start. What is scheduled \
-            under that name is in each of them, so it is served in tracking as well. A is in default alone.
+            “Common” is no mode that a loop could run in, but a set of modes; default and tracking are in it from the \
+            start. B is scheduled under that name, so it is in both and is called in whichever of them runs. A is in \
+            default alone, and waits until the scrolling is over. B pays for it: its callbacks take time from the \
+            scrolling.
             """,
         rules: ["RL-19", "RL-20", "UC-4", "TH-10"], body: commonModesCode
     ) { evidence in

@@ -26,10 +26,15 @@ extension Experiment {
         let responses = evidence.delegateCalls("load", "didReceive response")
         let early = responses.filter { $0.began < (answered?.began ?? .max) }
         let status = evidence.notes("status").map { Int($0.duration) }
+        let returns =
+            if let asked, let answered { asked.duration < (answered.began - asked.began) / 2 } else { false }
         return [
             Check(
                 "the delegate is asked", asked != nil,
                 seen: asked.map { "at \(evidence.time($0.began))" } ?? "never"),
+            Check(
+                "its callback returns at once, and does not wait for the answer", returns,
+                seen: asked.map { "it took \(Evidence.milliseconds($0.duration))" } ?? "it never came"),
             Check(
                 "until it is answered the loop serves others", beats.count >= 3,
                 seen: "a timer fired \(Evidence.times(beats.count)) meanwhile"),

@@ -3,18 +3,26 @@ import Rondo
 extension Experiment {
     static let scrollingStalls = Experiment(
         "scrolling-stalls", title: "A load in the default mode stops while somebody scrolls",
+        background: """
+            A run loop is how a thread waits: it sleeps until something happens, calls whoever is scheduled for that, \
+            and sleeps again. It runs in one mode at a time, and calls only what is scheduled in that mode. Mostly the \
+            mode is “default”. While somebody scrolls, a user interface runs the loop in “tracking”, so that nothing \
+            else can make the scrolling stutter.
+            """,
         question: """
-            A connection is started on the thread's run loop in the usual way. While its bytes come in, the loop runs \
-            in tracking for 0.4 s, as it does while somebody scrolls. What happens to the load?
+            A load of a URL is started in the usual way, which schedules it in default. While its bytes come in, the \
+            loop runs in tracking for 0.4 s, as if somebody scrolled. What happens to the load?
             """,
         choices: [
             "It goes on: bytes are bytes", "It stands still, and goes on when default runs again",
             "It stands still, and the bytes sent meanwhile are lost", "It fails with a timeout",
         ], answer: 1,
         why: """
-            A connection that nobody schedules is in the default mode. While the loop runs in tracking, nothing listens \
-            to its socket: the bytes wait in the kernel, and when that is full the server has to wait. Nothing is lost. \
-            As soon as default runs again, the loop finds the socket ready.
+            This is why callbacks stop while somebody scrolls: the load is scheduled in default, the loop runs in \
+            tracking, and what is not scheduled in the running mode is not called, however ready it is. Nobody even \
+            listens to its socket: the bytes wait in the kernel, and when that is full the server has to wait. Nothing is \
+            lost. As soon as the loop runs in default again, it finds the socket ready and calls. To have it called while \
+            scrolling, schedule it in both modes: the next experiment, common-modes, does.
             """,
         rules: ["UC-3", "UC-12", "RL-8", "RL-9"], body: scrollingStallsCode
     ) { evidence in

@@ -3,6 +3,10 @@ import Rondo
 extension Experiment {
     static let threadWithoutLoop = Experiment(
         "thread-without-loop", title: "On a background thread that runs no loop, nothing comes",
+        background: """
+            Each thread has a run loop of its own, and callbacks come on the thread whose loop they were scheduled on, \
+            from inside a function that runs that loop.
+            """,
         question: """
             Two background threads start the same load. One then waits on a semaphore for the end, the other runs its \
             run loop. Which of them gets its bytes?

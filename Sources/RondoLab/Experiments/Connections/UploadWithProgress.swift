@@ -56,15 +56,19 @@ extension Experiment {
 
 // begin upload-with-progress
 private final class Uploader: NSObject, URLConnectionDataDelegate, StreamDelegate {
-    let stage: Stage, piece = [UInt8](repeating: 7, count: 4096)
+    let stage: Stage, body = [UInt8](repeating: 7, count: 128 * 4096)
     var written = 0, answer = Data(), isDone = false
     init(_ stage: Stage) { self.stage = stage }
 
     func stream(_ stream: Foundation.Stream, handle event: Foundation.Stream.Event) {
         guard event == .hasSpaceAvailable, let output = stream as? OutputStream else { return }
-        guard written < 128 * piece.count else { return output.close() }
-        written += max(0, output.write(piece, maxLength: piece.count))
-        stage.note("body, written", written)
+        while written < body.count, output.hasSpaceAvailable {
+            let piece = Array(body[written...].prefix(4096))
+            written += max(0, output.write(piece, maxLength: piece.count))
+            stage.note("body, written", written)
+        }
+        // Full: back to the run loop, until there is space again.
+        if written == body.count { output.close() }
     }
 
     func connection(
@@ -82,6 +86,7 @@ private final class Uploader: NSObject, URLConnectionDataDelegate, StreamDelegat
     let uploader = Uploader(stage)
     var body: InputStream?, source: OutputStream?
     Stream.getBoundStreams(withBufferSize: 16384, inputStream: &body, outputStream: &source)
+    source?.label = "body"
     source?.delegate = uploader
     source?.schedule(in: .current, forMode: .default)
     source?.open()

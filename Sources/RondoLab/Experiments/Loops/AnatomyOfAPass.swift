@@ -72,6 +72,6 @@ extension Experiment {
 
     loop.perform {}
 
-    loop.spend(0.05, in: .default)
+    loop.spend(0.005, in: .default)
 }
 // end

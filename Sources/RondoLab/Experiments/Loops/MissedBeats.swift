@@ -5,7 +5,7 @@ extension Experiment {
     static let missedBeats = Experiment(
         "missed-beats", title: "A timer that misses its beats keeps its grid",
         question: """
-            A timer repeats every 50 ms. A block keeps the thread busy for 180 ms. How often is the timer called for the \
+            A timer repeats every 50 ms. A block keeps the thread busy for 200 ms. How often is the timer called for the \
             beats that it missed, and when is the next one?
             """,
         choices: [
@@ -66,7 +66,7 @@ extension Experiment {
 
     let busy = Timer(timeInterval: 0.13, repeats: false) { _ in
         stage.note("busy")
-        Thread.sleep(forTimeInterval: 0.18)
+        Thread.sleep(forTimeInterval: 0.2)
         stage.note("free")
     }
     busy.label = "busy"

@@ -50,6 +50,7 @@ private final class Listener: NSObject, StreamDelegate, Sendable {
     Stream.getBoundStreams(withBufferSize: 1000, inputStream: &input, outputStream: &output)
     guard let input, let output else { throw StageFailure.noConnection }
     let listener = Listener(stage)
+    input.label = "input"
     input.delegate = listener
     input.schedule(in: loop, forMode: .default)
     input.open()
