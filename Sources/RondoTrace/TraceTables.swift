@@ -170,5 +170,7 @@ private func nameOfThisThread() -> String {
     // The kernel keeps 15 bytes and a zero.
     var buffer = [CChar](repeating: 0, count: 16)
     rondo_trace_name_of_thread(&buffer)
-    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    // Dispatch's workers are called com.apple.root.default-qos and the like, of which the kernel has kept the end.
+    return name.hasPrefix("oot.") ? "dispatch, " + name.dropFirst("oot.".count) : name
 }

@@ -44,6 +44,9 @@ import Testing
         #expect(document.contains("&lt;/script&gt;&lt;b&gt;") && !document.contains("</script><b>"))
         // The loop's figures: what it ran in, passes and call-outs.
         #expect(document.contains("default 401.0 µs, private 80.0 µs"))
+        // The colours of the modes that ran, and of no other.
+        #expect(document.contains("</i>default</li>") && document.contains("</i>private</li>"))
+        #expect(!document.contains("</i>tracking</li>"))
         // Everything that can be done can be reached by Tab.
         #expect(document.contains("<canvas tabindex=\"0\" role=\"application\""))
     }

@@ -29,6 +29,8 @@ package struct TextTimeline {
     private let terminal: Terminal
     private let columns: Int
     private let span: Double
+    /// By place in the tables.
+    private let letters: [UInt16: Character]
 
     /// - Parameters:
     ///   - width: In columns.
@@ -39,6 +41,20 @@ package struct TextTimeline {
         columns = max(10, width - Limits.title - 4)
         let recorded = Double(recording.ended - recording.began) / 1e9
         span = max(1e-6, seconds ?? recorded)
+        letters = Self.letters(of: recording)
+    }
+
+    /// What tells modes apart where there is no colour, no two alike: a letter of the name, or else a digit.
+    private static func letters(of recording: Recording) -> [UInt16: Character] {
+        var letters: [UInt16: Character] = [:]
+        var free = Set("abcdefghijklmnopqrstuvwxyz0123456789")
+        for mode in Set(recording.activations.map(\.mode)).sorted() {
+            let name = recording.modeName(TraceRecord(kind: .entry, began: 0, mode: mode)).lowercased()
+            guard let letter = name.first(where: free.contains) ?? free.sorted().first else { break }
+            letters[mode] = letter
+            free.remove(letter)
+        }
+        return letters
     }
 
     package var lines: [String] {
@@ -110,9 +126,12 @@ package struct TextTimeline {
         case .empty: return String(repeating: " ", count: count)
         case .mode(let mode):
             let name = name(ofMode: mode)
-            // Without colours the letters of its name tell a mode.
-            let mark = terminal.hasColour && unicode ? "━" : String(name.first ?? "?")
-            return terminal.tinted(String(repeating: mark, count: count), tint(name))
+            guard terminal.hasColour && unicode else {
+                return terminal.tinted(String(repeating: letter(of: mode), count: count), tint(name))
+            }
+            // Named where there is room: colours are fewer than modes.
+            let bar = count >= name.count + 4 ? "━ \(name) " : ""
+            return terminal.tinted(bar + String(repeating: "━", count: count - bar.count), tint(name))
         case .call(let mode):
             return terminal.tinted(
                 String(repeating: unicode ? "▪" : "#", count: count), tint(name(ofMode: mode)))
@@ -120,6 +139,8 @@ package struct TextTimeline {
             return terminal.tinted(String(repeating: unicode ? "▒" : "~", count: count), .bad)
         }
     }
+
+    private func letter(of mode: UInt16) -> Character { letters[mode] ?? "?" }
 
     private func name(ofMode mode: UInt16) -> String {
         recording.modeName(TraceRecord(kind: .entry, began: 0, mode: mode))
@@ -141,10 +162,10 @@ package struct TextTimeline {
         let unicode = terminal.hasUnicode
         // Those that ran; the common name is in the tables as well.
         let ran = Set(recording.activations.map(\.mode))
-        let names = ran.sorted().map { name(ofMode: $0) }
-        let modes = names.map { name in
-            terminal.tinted(
-                terminal.hasColour && unicode ? "━ \(name)" : "\(name.prefix(1)) \(name)", tint(name))
+        let modes = ran.sorted().map { mode in
+            let name = name(ofMode: mode)
+            let mark = terminal.hasColour && unicode ? "━" : letter(of: mode)
+            return terminal.tinted("\(mark) \(name)", tint(name))
         }
         let marks = [
             unicode ? "▪ called" : "# called",

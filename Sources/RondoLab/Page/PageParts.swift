@@ -56,6 +56,7 @@ enum PageParts {
             <button type="button" data-do="fit">All</button>
             <button type="button" data-do="held">Next that waits</button>
             </span>
+            <ul class="modes" aria-label="Modes that ran"></ul>
             </figcaption>
             <div class="stage">
             <canvas tabindex="0" role="application" aria-label="Timeline: \(HTML.escaped(title))"></canvas>

@@ -13,6 +13,7 @@ enum PageScriptControls {
             this.selected = null;
             this.pointers = new Map();
             this.listen();
+            this.listModes();
             this.listHeldBack();
             this.listFacts();
             this.resize();
@@ -55,7 +56,7 @@ enum PageScriptControls {
             this.redraw();
           }
 
-          fit() { this.painter.setView(0, this.model.length); this.redraw(); }
+          fit() { this.painter.setView(...this.painter.whole); this.redraw(); }
 
           show(from, to) {
             const margin = Math.max((to - from) * .6, this.model.length / 2000, 1000);
@@ -268,6 +269,17 @@ enum PageScriptControls {
 
           // What is said in words
 
+          /** The colour of each mode that ran. */
+          listModes() {
+            const list = this.figure.querySelector('.modes');
+            for (const mode of new Set(this.model.activations.map(a => a.mode))) {
+              const swatch = document.createElement('i'), item = document.createElement('li');
+              swatch.style.background = 'var(--' + this.painter.modeName[mode] + ')';
+              item.append(swatch, this.model.data.modes[mode]);
+              list.append(item);
+            }
+          }
+
           listHeldBack() {
             const box = this.figure.querySelector('.waiting'), held = this.model.heldBack;
             if (!held.length) { box.remove(); this.figure.querySelector('[data-do=held]').remove(); return; }
@@ -343,7 +355,7 @@ enum PageScriptControls {
             times.sort((a, b) => a - b);
             this.figure.dataset.medianFrame = times[times.length >> 1].toFixed(2);
             this.figure.dataset.mostDrawn = most;
-            this.painter.setView(0, this.model.length);
+            this.painter.setView(...this.painter.whole);
             this.drawNow();
           }
         }

@@ -4,7 +4,7 @@
 /// and not the number of events.
 enum PageScriptDrawing {
     static let text = #"""
-        const LANE = 20, GAP = 4, HEAD = 26, AXIS = 24, MAP = 22, GUTTER = 168, LABEL = 15;
+        const LANE = 20, GAP = 4, HEAD = 26, AXIS = 24, MAP = 22, GUTTER = 120, LABEL = 15;
         const FONT = '"DejaVu Sans", "Noto Sans", system-ui, sans-serif';
         const GLYPHS = {12: '■', 13: '▲', 14: '●', 15: '◆', 16: '+'};
 
@@ -13,7 +13,7 @@ enum PageScriptDrawing {
             this.model = model;
             this.canvas = canvas;
             this.context = canvas.getContext('2d');
-            this.view = {from: 0, to: model.length};
+            this.setView(...this.whole);
             this.readColours();
           }
 
@@ -26,8 +26,9 @@ enum PageScriptDrawing {
             }
             // Default is always blue and tracking orange; others take the rest in order.
             let next = 2;
-            this.modeColour = this.model.data.modes.map((name, i) => i === 0 ? this.colour.none : read('mode' +
-              (name === 'default' ? 0 : name === 'tracking' ? 1 : next < 7 ? next++ : 7)));
+            this.modeName = this.model.data.modes.map((name, i) => i === 0 ? 'none' : 'mode' +
+              (name === 'default' ? 0 : name === 'tracking' ? 1 : next < 7 ? next++ : 7));
+            this.modeColour = this.modeName.map(read);
             this.hatch = this.makeHatch();
           }
 
@@ -49,7 +50,7 @@ enum PageScriptDrawing {
           layOut(width) {
             this.width = Math.max(200, width);
             this.isNarrow = this.width < 620;
-            this.left = this.isNarrow ? 0 : GUTTER;
+            this.left = this.isNarrow ? 0 : this.gutter();
             this.plot = this.width - this.left - (this.isNarrow ? 0 : 8);
             this.rows = [];
             let y = MAP + AXIS;
@@ -70,6 +71,22 @@ enum PageScriptDrawing {
             this.canvas.style.height = this.height + 'px';
             this.scale = scale;
           }
+
+          /** Wide enough for the titles, as long as the lanes keep most of the width. */
+          gutter() {
+            const c = this.context;
+            c.font = '11.5px ' + FONT;
+            let widest = 0;
+            for (const group of this.model.groups) {
+              for (const {title, isNamed, word} of group.lanes) {
+                widest = Math.max(widest, c.measureText(title + (isNamed && word ? '   ' + word : '')).width);
+              }
+            }
+            return Math.round(Math.min(Math.max(GUTTER, widest + 30), Math.max(GUTTER, this.width * .25)));
+          }
+
+          /** All of it, and a little around, so that what stands at an edge can be read. */
+          get whole() { return [-.01 * this.model.length, 1.01 * this.model.length]; }
 
           x(t) { return this.left + (t - this.view.from) / (this.view.to - this.view.from) * this.plot; }
           t(x) { return this.view.from + (x - this.left) / this.plot * (this.view.to - this.view.from); }
@@ -147,12 +164,12 @@ enum PageScriptDrawing {
               if (this.isNarrow) c.fillText(this.cut(word + row.lane.title, this.width - 16), 6, row.y - LABEL / 2 + 1);
               else {
                 c.fillStyle = this.colour.ink;
-                const width = Math.min(c.measureText(row.lane.title).width, GUTTER - 22);
-                c.fillText(this.cut(row.lane.title, GUTTER - 20), 12, row.y + LANE / 2);
+                const width = Math.min(c.measureText(row.lane.title).width, this.left - 22);
+                c.fillText(this.cut(row.lane.title, this.left - 20), 12, row.y + LANE / 2);
                 c.fillStyle = this.colour.quiet;
-                if (word && width + c.measureText(word).width < GUTTER - 34) {
+                if (word && width + c.measureText(word).width < this.left - 26) {
                   c.textAlign = 'right';
-                  c.fillText(word.trim(), GUTTER - 10, row.y + LANE / 2);
+                  c.fillText(word.trim(), this.left - 10, row.y + LANE / 2);
                   c.textAlign = 'left';
                 }
               }
@@ -261,15 +278,14 @@ enum PageScriptDrawing {
             const c = this.context, d = this.model.data;
             this.each(lane.spans, (ref, x, width) => {
               const colour = this.modeColour[d.mode[ref]] || this.colour.none;
-              const inset = Math.min(3, Math.max(0, d.depth[ref] - 1)) * 2.5;
               if (width < 5) {
                 c.fillStyle = colour;
-                c.fillRect(x, y + 4 + inset, Math.max(1, width - .7), LANE - 9 - inset * 2);
+                c.fillRect(x, y + 4, Math.max(1, width - .7), LANE - 9);
                 return;
               }
               c.strokeStyle = colour;
               c.lineWidth = 1.5;
-              c.strokeRect(x + .75, y + 2.5 + inset, width - 2, LANE - 6 - inset * 2);
+              c.strokeRect(x + .75, y + 2.5, width - 2, LANE - 6);
               if (width > 58) this.writeStages(ref, x, width, y);
             });
           }
@@ -278,13 +294,9 @@ enum PageScriptDrawing {
           writeStages(ref, x, width, y) {
             const c = this.context, d = this.model.data, bits = d.detail[ref];
             c.font = '600 9.5px ' + FONT;
-            c.fillStyle = this.colour.ink;
             c.textBaseline = 'middle';
             c.textAlign = 'left';
             const from = Math.max(x, this.left) + 4;
-            // A nested pass lies over the one around it, and so do its letters.
-            c.fillStyle = this.colour.paper;
-            if (d.depth[ref] > 1) c.fillRect(from - 1, y + 7, Math.min(44, width - 8), LANE - 14);
             c.fillStyle = this.colour.ink;
             c.fillText('T S', from, y + LANE / 2);
             if (!(bits & 32)) return;
@@ -374,7 +386,7 @@ enum PageScriptDrawing {
             c.fillRect(0, 0, this.width, MAP);
             let pixel = -1;
             for (const a of this.model.activations) {
-              const from = x(a.from), to = x(a.to);
+              const from = x(a.from), to = x(Math.min(a.to, whole));
               if (to - from < 1 && Math.floor(from) <= pixel) continue;
               pixel = Math.floor(from);
               c.fillStyle = this.modeColour[a.mode];

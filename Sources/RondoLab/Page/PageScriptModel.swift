@@ -56,6 +56,7 @@ enum PageScriptModel {
             this.from = new Float64Array(n);
             let t = 0;
             for (let i = 0; i < n; i++) this.from[i] = t += data.began[i];
+            this.threadNames = this.numbered(data.threads);
             this.activations = [];
             this.groups = [];
             this.makeActivations();
@@ -65,8 +66,24 @@ enum PageScriptModel {
           get kinds() { return this.data.kind; }
           to(i) { return this.kinds[i] === K.mark ? this.from[i] : this.from[i] + this.data.took[i]; }
           mode(i) { return this.data.modes[this.data.mode[i]] || ''; }
-          thread(place) { return place ? this.data.threads[place] || 'thread ' + place : ''; }
-          loop(place) { const l = this.data.loops[place]; return place && l ? l.name || 'loop ' + place : ''; }
+          thread(place) { return place ? this.threadNames[place] || 'thread ' + place : ''; }
+
+          /** A loop has the name of its thread, by which it is told apart from another thread's of that name. */
+          loop(place) {
+            const l = this.data.loops[place];
+            if (!place || !l) return '';
+            return l.name && l.name === this.data.threads[l.thread] ? this.thread(l.thread) : l.name || 'loop ' + place;
+          }
+
+          /** Of several that are called the same, all but the first have a number. */
+          numbered(names) {
+            const seen = new Map();
+            return names.map(name => {
+              const n = (seen.get(name) || 0) + 1;
+              seen.set(name, n);
+              return name && n > 1 ? name + ' ' + n : name;
+            });
+          }
 
           makeActivations() {
             const open = new Map(), d = this.data;
@@ -130,8 +147,9 @@ enum PageScriptModel {
                 const modes = group(d.loop[i]).lanes.get('modes' + d.depth[i]);
                 if (modes) modes.sleep.add(from, to, i);
               } else if (kind === K.pass) {
-                lane(group(d.loop[i]), 'passes', () => ({order: 300, title: 'passes', type: 'passes'}))
-                  .spans.add(from, to, i);
+                const depth = d.depth[i];
+                lane(group(d.loop[i]), 'passes' + depth, () => ({order: 300 + Math.min(9, depth), type: 'passes',
+                  title: depth > 1 ? 'passes, nested ' + (depth - 1) : 'passes'})).spans.add(from, to, i);
               } else if (kind >= K.stop && kind <= K.add) {
                 lane(group(d.loop[i]), 'asked', () => ({order: 310, title: 'asked of it', type: 'asked'}))
                   .spans.add(from, to, i);

@@ -37,8 +37,8 @@ enum PageStyle {
         fieldset { border: 1px solid var(--line); border-radius: .4rem; margin: .75rem 0; padding: .4rem 1rem .7rem;
           max-width: 46rem; }
         legend { color: var(--quiet); padding: 0 .4rem; }
-        fieldset label { display: block; padding: .25rem 0; min-height: 1.75rem; }
-        fieldset output { display: block; font-weight: 600; min-height: 1.5em; }
+        fieldset label { display: flex; gap: .5rem; align-items: baseline; padding: .25rem 0; min-height: 1.75rem; }
+        fieldset output { display: block; font-weight: 600; } fieldset output:empty { display: none; }
         .checks { list-style: none; padding: 0; } .checks li { padding-left: 1.6rem; position: relative; margin: .25rem 0; }
         .checks li::before { position: absolute; left: 0; font-weight: 700; }
         .checks .good::before { content: "\2713"; } .checks .bad::before { content: "\2717"; }
@@ -52,6 +52,10 @@ enum PageStyle {
         figure.timeline figcaption { padding: .5rem .75rem; border-bottom: 1px solid var(--line); display: flex;
           flex-wrap: wrap; gap: .4rem .5rem; align-items: center; background: var(--panel); }
         figure.timeline .title { font-weight: 600; margin-right: auto; }
+        .modes { flex-basis: 100%; max-width: none; display: flex; flex-wrap: wrap; gap: .1rem 1rem; margin: 0; padding: 0;
+          list-style: none; font-size: .85rem; } .modes:empty { display: none; }
+        .modes i { display: inline-block; width: 1.4em; height: .8em; border-radius: 2px; margin-right: .4em;
+          print-color-adjust: exact; -webkit-print-color-adjust: exact; }
         button { font: inherit; font-size: .875rem; color: inherit; background: var(--paper); cursor: pointer;
           border: 1px solid var(--line); border-radius: .35rem; padding: .2rem .6rem; min-height: 2rem; min-width: 2rem; }
         button:hover { border-color: var(--quiet); }
@@ -64,8 +68,9 @@ enum PageStyle {
         .tip[hidden] { display: none; }
         .details { display: block; padding: .6rem .75rem; border-top: 1px solid var(--line); background: var(--panel);
           min-height: 4.6rem; font-size: .9rem; }
-        .details b { display: block; }
-        .details .numbers { color: var(--quiet); display: inline-block; margin-right: 1.2em; }
+        .details b, .tip b { display: block; }
+        .details .numbers { color: var(--quiet); }
+        .details .numbers, .tip .numbers { display: inline-block; margin-right: 1.2em; }
         .waiting { padding: .2rem .75rem .6rem; border-top: 1px solid var(--line); font-size: .9rem; }
         .waiting ul { padding: 0; margin: .2rem 0; list-style: none; max-width: none; }
         .waiting li { display: flex; gap: .6rem; align-items: baseline; margin: .3rem 0; }
@@ -100,6 +105,8 @@ enum PageStyle {
           html { background: #fff; } body { max-width: none; padding: 0; font-size: 10pt; }
           button, .tip, .controls, .details.hint, fieldset output:empty { display: none !important; }
           figure.timeline, pre, table, .key li { break-inside: avoid; } h2, h3 { break-after: avoid; }
+          /* Laid out for the window; on a narrower sheet it shrinks as a whole. */
+          .stage canvas { height: auto !important; }
           .details { min-height: 0; } .details:empty { display: none; }
           a { color: inherit; text-decoration: none; }
         }

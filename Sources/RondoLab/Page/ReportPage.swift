@@ -35,9 +35,10 @@ package enum ReportPage {
         var text = HTML.element(
             "p",
             """
-            A run loop waits for events of one thread and calls whoever is scheduled for them, in one mode at a time. \
-            Each experiment below asks a question, ran on this machine when the page was made, and was recorded. Its \
-            verdict is computed from the recorded events and from nothing else.
+            A run loop is how a thread waits: it sleeps until something happens, calls whoever is scheduled for that, \
+            and sleeps again. It runs in one mode at a time, and calls only what is scheduled in that mode. Each \
+            experiment below asks a question, ran on this machine when the page was made, and was recorded. Its \
+            verdict is computed from the recorded events and from nothing else. Predict first, then look.
             """)
         text +=
             "<p id=\"summary\"><span class=\"badge \(bad == 0 ? "good" : "bad")\">\(good) as documented</span> "
@@ -69,6 +70,7 @@ package enum ReportPage {
         var text =
             "<section class=\"experiment\" id=\"\(HTML.escaped(experiment.name))\" data-verdict=\"\(isGood)\">\n"
         if hasTitle { text += HTML.element("h2", experiment.title) }
+        if !experiment.background.isEmpty { text += HTML.element("p", experiment.background) }
         text += HTML.element("p", class: "question", experiment.question)
         text += quiz(experiment, place: place)
         text += PageParts.timeline(outcome.recording, id: "recording\(place)", title: experiment.name)

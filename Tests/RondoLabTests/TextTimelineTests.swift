@@ -1,0 +1,47 @@
+import Rondo
+import RondoTrace
+import Testing
+
+@testable import RondoLab
+
+/// A recording as lines of text.
+struct TextTimelineTests {
+    private func recording(modes: [String]) -> Recording {
+        var maker = RecordingMaker()
+        maker.tables.modes = [""] + modes
+        for place in modes.indices {
+            let began = Int64(place) * 100_000_000
+            maker.add(.entry, began, mode: UInt16(place + 1))
+            maker.add(.exit, began + 90_000_000, mode: UInt16(place + 1), detail: 3)
+        }
+        return maker.recording(ended: Int64(modes.count) * 100_000_000)
+    }
+
+    private func lines(_ recording: Recording, colour: Bool = false) -> [String] {
+        let terminal = Terminal(
+            descriptor: 1, isTerminal: colour,
+            environment: colour ? ["LC_ALL": "C.UTF-8", "TERM": "xterm"] : ["LC_ALL": "C"])
+        return TextTimeline(recording, terminal: terminal, width: 100).lines
+    }
+
+    @Test func `without colour each mode has a letter of its own, in its lane and in the key`() throws {
+        let modes = [
+            RunLoop.Mode.default.rawValue, RunLoop.Mode.tracking.rawValue, "the modal one", "tt", "modal",
+            "Ö",
+        ]
+        let lines = lines(recording(modes: modes))
+        let key = try #require(lines.last)
+        let letters = ["d default", "t tracking", "h the modal one", "0 tt", "m modal", "1 Ö"]
+        for letter in letters { #expect(key.contains(letter), "\(letter) in \(key)") }
+        let lane = try #require(lines.first { $0.contains("  mode") }).dropFirst(24)
+        #expect(
+            Array(lane).filter { $0 != " " }.reduce(into: "") { if $0.last != $1 { $0.append($1) } }
+                == "dth0m1")
+    }
+
+    @Test func `in colour a mode is named where there is room`() throws {
+        let lines = lines(recording(modes: [RunLoop.Mode.default.rawValue, "private"]), colour: true)
+        let lane = try #require(lines.first { $0.contains("  mode") })
+        #expect(lane.contains("━ default ━") && lane.contains("━ private ━"))
+    }
+}
