@@ -44,7 +44,7 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --sanitize=address --scratch-path .build-asan \
 		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
-bench: ## Rondo and its peers side by side; W='W1 W5' for some workloads, REPS=3, PEERS=few without NIO
+bench: ## Rondo and its peers side by side; W='W1 W5 curves' for some of it, REPS=3, PEERS=few without NIO
 	@Scripts/prepare --bench
 	@Benchmarks/run $(W) --reps $(or $(REPS),5) --peers $(or $(PEERS),all)
 

@@ -12,7 +12,8 @@ let package = Package(
     name: "Benchmarks",
     dependencies: [.package(name: "Rondo", path: "..")],
     targets: [
-        .target(name: "BenchmarkSupport", swiftSettings: swift5),
+        .target(name: "CBenchmark"),
+        .target(name: "BenchmarkSupport", dependencies: ["CBenchmark"], swiftSettings: swift5),
         .executableTarget(
             name: "bench-rondo",
             dependencies: ["BenchmarkSupport", .product(name: "Rondo", package: "Rondo")]),

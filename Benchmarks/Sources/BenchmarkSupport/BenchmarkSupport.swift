@@ -38,6 +38,14 @@ public func currentRSSKiB() -> Int {
     return (Int(text[1]) ?? 0) * (Int(getpagesize()) / 1024)
 }
 
+public func openDescriptors() -> Int {
+    guard let directory = opendir("/proc/self/fd") else { return 0 }
+    defer { closedir(directory) }
+    var count = 0
+    while readdir(directory) != nil { count += 1 }
+    return count - 3  // . and .. and the directory itself
+}
+
 /// splitmix64, seed 42: the same delays in every peer.
 public struct SplitMix {
     var state: UInt64 = 42
@@ -150,39 +158,4 @@ public func socketPairs(_ n: Int) -> [(read: Int32, write: Int32)] {
 @inline(__always) public func writeOneByte(_ fd: Int32) {
     var byte: UInt8 = 101
     precondition(Glibc.write(fd, &byte, 1) == 1)
-}
-
-// W4's server side.
-
-public func listeningSocket(port: UInt16) -> Int32 {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
-    var one: Int32 = 1
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-    let bound = withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-    }
-    precondition(bound == 0 && listen(listener, 4096) == 0, "port \(port) is taken")
-    return listener
-}
-
-/// The next connection, not blocking and without delay; nil if there is none yet.
-public func acceptedSocket(_ listener: Int32) -> Int32? {
-    let accepted = accept(listener, nil, nil)
-    guard accepted >= 0 else { return nil }
-    _ = fcntl(accepted, F_SETFL, O_NONBLOCK)
-    var one: Int32 = 1
-    setsockopt(accepted, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-    return accepted
-}
-
-/// Tells whoever has started this that it can be used.
-public func reportReady() {
-    print("ready")
-    fflush(stdout)
 }

@@ -1,5 +1,5 @@
-// Peer: AsyncHTTPClient on one NIO event loop, HTTP/1.1 only. W5, W6, W7. See README.md.
-// usage: peer-ahc get URL CACERT REQUESTS CONCURRENCY | bulk URL CACERT | idle URL COUNT    (CACERT: - for none)
+// Peer: AsyncHTTPClient on one NIO event loop, HTTP/1.1 only. W5, W6, W7. See ../../README.md.
+// usage: bench-async-http-client get URL CACERT REQUESTS CONCURRENCY | bulk URL CACERT | idle URL COUNT | curve-get N URL    (CACERT: - for none)
 import AsyncHTTPClient
 import BenchmarkSupport
 import Glibc
@@ -8,7 +8,8 @@ import NIOPosix
 import NIOSSL
 
 let peer = "ahc"
-let address = argument(2, ""), cacert = argument(3, "-")
+let isCurve = argument(1, "") == "curve-get"
+let address = argument(isCurve ? 3 : 2, ""), cacert = isCurve ? "-" : argument(3, "-")
 
 func client(_ connections: Int) -> HTTPClient {
     var c = HTTPClient.Configuration()
@@ -73,5 +74,14 @@ case "idle":
         wall: m.wall, cpu: m.cpu)
     print("open descriptors: \(open)")
     exit(0)
-default: print("usage: peer-ahc get|bulk|idle ...")
+case "curve-get":
+    let n = argument(2, 100), requests = curveRequests(n), http = client(n)
+    try await get(http, n, n)
+    let m = Meter()
+    try await get(http, requests, n)
+    reportCurve("connections", n, peer, items: requests, wall: m.wall, cpu: m.cpu)
+    exit(0)
+default:
+    print("usage: bench-async-http-client get|bulk|idle|curve-get …")
+    exit(2)
 }

@@ -1,5 +1,5 @@
 import BenchmarkSupport
-// Peer: Dispatch (GCD) on Linux, one serial queue as "the loop". W1, W2, W3. See README.md.
+// Peer: Dispatch (GCD) on Linux, one serial queue as "the loop". W1, W2, W3. See ../../README.md.
 import Dispatch
 import Glibc
 
@@ -141,6 +141,49 @@ func fds(_ n: Int, _ active: Int, _ events: Int) {
     exit(0)  // the sources are still live
 }
 
+func curveTimers(_ n: Int) {  // in rounds: n timers with delays below n microseconds, until all have fired
+    let queue = DispatchQueue(label: "loop"), done = DispatchSemaphore(value: 0)
+    var random = SplitMix()
+    nonisolated(unsafe) var left = 0
+    let rounds = max(1, curveItems / n), m = Meter()
+    for _ in 0..<rounds {
+        queue.sync { left = n }
+        for _ in 0..<n {
+            queue.asyncAfter(deadline: .now() + random.unit() * Double(n) * 1e-6) {
+                left -= 1
+                if left == 0 { done.signal() }
+            }
+        }
+        done.wait()
+    }
+    reportCurve("timers", n, peer, items: rounds * n, wall: m.wall, cpu: m.cpu)
+}
+
+func curveSources(_ n: Int) {  // a hundred tokens go round through n descriptors
+    let queue = DispatchQueue(label: "loop"), done = DispatchSemaphore(value: 0)
+    let descriptors = tokenDescriptors(n)
+    nonisolated(unsafe) var left = curveItems
+    var sources: [DispatchSourceRead] = []
+    for i in 0..<n {
+        let (fd, next) = (descriptors[i], descriptors[(i + 1) % n])
+        let s = DispatchSource.makeReadSource(fileDescriptor: fd, queue: queue)
+        s.setEventHandler {
+            guard takeToken(fd) else { return }
+            putToken(next)
+            left -= 1
+            if left == 0 { done.signal() }
+        }
+        s.resume()
+        sources.append(s)
+    }
+    usleep(300_000)
+    let m = Meter()
+    for token in 0..<100 { putToken(descriptors[token * n / 100]) }
+    done.wait()
+    reportCurve("sources", n, peer, items: curveItems, wall: m.wall, cpu: m.cpu)
+    exit(0)  // the sources are still live
+}
+
 switch argument(1, "") {
 case "churn": churn(argument(2, 1_000_000))
 case "cancel": cancel(argument(2, 1_000_000))
@@ -148,5 +191,9 @@ case "repeat": repeating(argument(2, 10_000), argument(3, 3))
 case "perform": perform(argument(2, 1_000_000))
 case "pingpong": pingpong(argument(2, 200_000))
 case "fds": fds(argument(2, 9_900), argument(3, 100), argument(4, 1_000_000))
-default: print("usage: peer-dispatch churn|cancel|repeat|perform|pingpong|fds [N]")
+case "curve-timers": curveTimers(argument(2, 100))
+case "curve-sources": curveSources(argument(2, 100))
+default:
+    print("usage: bench-dispatch churn|cancel|repeat|perform|pingpong|fds|curve-timers|curve-sources [N]")
+    exit(2)
 }

@@ -1,5 +1,5 @@
 import BenchmarkSupport
-// Peer: Foundation's RunLoop and Timer on Linux. W1, W2, W8. See README.md.
+// Peer: Foundation's RunLoop and Timer on Linux. W1, W2, W8. See ../../README.md.
 import Foundation
 
 // `nonisolated(unsafe)`: one thread or queue counts, and another reads only after it was waited for.
@@ -169,6 +169,36 @@ func pass(_ n: Int) {
     }
 }
 
+func curveTimers(_ n: Int) {  // in rounds: n timers with delays below n microseconds; a tenth of the items
+    var random = SplitMix()
+    nonisolated(unsafe) var left = 0
+    nonisolated(unsafe) let cf = cfGetCurrent()
+    let rounds = max(1, curveItems / 10 / n), m = Meter()
+    for _ in 0..<rounds {
+        left = n
+        for _ in 0..<n {
+            RunLoop.current.add(
+                timer(random.unit() * Double(n) * 1e-6) { _ in
+                    left -= 1
+                    if left == 0 { cfStop(cf) }
+                }, forMode: .default)
+        }
+        while left > 0 { _ = RunLoop.current.run(mode: .default, before: .distantFuture) }
+    }
+    reportCurve("timers", n, peer, items: rounds * n, wall: m.wall, cpu: m.cpu)
+}
+
+func curveModes(_ n: Int) {  // n modes that hold a far timer each; a tenth of the passes
+    let modes = (0..<n).map { RunLoop.Mode("bench.\($0)") }
+    for mode in modes {
+        RunLoop.current.add(timer(3600) { _ in }, forMode: mode)
+        _ = RunLoop.current.run(mode: mode, before: .distantPast)
+    }
+    let passes = curveItems / 10, m = Meter()
+    for pass in 0..<passes { _ = RunLoop.current.run(mode: modes[pass % n], before: .distantPast) }
+    reportCurve("modes", n, peer, items: passes, wall: m.wall, cpu: m.cpu)
+}
+
 switch argument(1, "") {
 case "churn": churn(argument(2, 10_000))
 case "cancel": cancel(argument(2, 100_000))
@@ -176,5 +206,10 @@ case "repeat": repeating(argument(2, 10_000), argument(3, 3))
 case "perform": perform(argument(2, 1_000_000))
 case "pingpong": pingpong(argument(2, 200_000))
 case "pass": pass(argument(2, 1000))
-default: print("usage: peer-foundation churn|cancel|repeat|perform|pingpong|pass [N]")
+case "curve-timers": curveTimers(argument(2, 100))
+case "curve-modes": curveModes(argument(2, 100))
+default:
+    print(
+        "usage: bench-foundation churn|cancel|repeat|perform|pingpong|pass|curve-timers|curve-modes [N]")
+    exit(2)
 }

@@ -1,5 +1,5 @@
 import BenchmarkSupport
-// Peer: SwiftNIO, one event loop thread. W1 to W4 and W7. See README.md.
+// Peer: SwiftNIO, one event loop thread. W1 to W4 and W7. See ../../README.md.
 import Glibc
 import NIOCore
 import NIOPosix
@@ -184,8 +184,7 @@ func echo(_ port: Int) throws {
         .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
         .childChannelInitializer { $0.pipeline.addHandler(Echo()) }
         .bind(host: "127.0.0.1", port: port).wait()
-    print("ready")
-    fflush(stdout)
+    reportReady(port: channel.localAddress?.port ?? 0)
     try channel.closeFuture.wait()
 }
 
@@ -210,6 +209,20 @@ func idle(_ port: Int, _ n: Int) throws {
     exit(0)
 }
 
+func curveTimers(_ n: Int) throws {  // in rounds: n timers with delays below n microseconds
+    var random = SplitMix()
+    let rounds = max(1, curveItems / n), m = Meter()
+    for _ in 0..<rounds {
+        let delays = (0..<n).map { _ in nanos(random.unit() * Double(n) * 1e-6) }
+        let done = loop.makePromise(of: Void.self), handler = Callback(n, done)
+        loop.execute {
+            for delay in delays { _ = try! loop.scheduleCallback(in: delay, handler: handler) }
+        }
+        try done.futureResult.wait()
+    }
+    reportCurve("timers", n, peer, items: rounds * n, wall: m.wall, cpu: m.cpu)
+}
+
 switch argument(1, "") {
 case "churn": try churn(argument(2, 1_000_000))
 case "churn-callback": try churnCallback(argument(2, 1_000_000))
@@ -218,7 +231,11 @@ case "repeat": try repeating(argument(2, 10_000), argument(3, 3))
 case "perform": try perform(argument(2, 1_000_000))
 case "pingpong": try pingpong(argument(2, 200_000))
 case "fds": try fds(argument(2, 9_900), argument(3, 100), argument(4, 1_000_000))
-case "echo": try echo(argument(2, 7401))
+case "echo": try echo(argument(2, 0))
 case "idle": try idle(argument(2, 7402), argument(3, 10_000))
-default: print("usage: peer-nio churn|churn-callback|cancel|repeat|perform|pingpong|fds|echo|idle")
+case "curve-timers": try curveTimers(argument(2, 100))
+default:
+    print(
+        "usage: bench-nio churn|churn-callback|cancel|repeat|perform|pingpong|fds|echo|idle|curve-timers [N]")
+    exit(2)
 }

@@ -45,7 +45,7 @@ func echo(port: UInt16) {
                 loop.add(Echo(accepted).source, forMode: .default)
             }
         }, forMode: .default)
-    reportReady()
+    reportReady(listener)
     runUntilStopped()
 }
 

@@ -6,7 +6,8 @@ import Rondo
 func get(_ address: String, requests: Int, concurrency: Int) {
     round(address, requests: concurrency * 4, concurrency: concurrency)
     let meter = Meter()
-    round(address, requests: requests, concurrency: concurrency)
+    let bytes = round(address, requests: requests, concurrency: concurrency)
+    precondition(bytes == requests * 1024)
     reportGet(
         peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu)
 }
@@ -22,9 +23,20 @@ func idleRequests(_ address: String, _ count: Int) {
     let meter = Meter()
     round(address, requests: count, concurrency: count)
     _ = RunLoop.current.run(in: .default, for: 0.5, returnAfterSourceHandled: false)
+    precondition(openDescriptors() >= count, "not all connections were kept")
     report(
         "W7.idle-http", peer, Double(currentRSSKiB() - before) * 1024 / Double(count), "bytes/connection",
         wall: meter.wall, cpu: meter.cpu)
+}
+
+/// `count` requests in flight, each on its connection.
+func curveRequests(_ address: String, _ count: Int) {
+    round(address, requests: count, concurrency: count)
+    let requests = curveRequests(count)
+    let meter = Meter()
+    let bytes = round(address, requests: requests, concurrency: count)
+    precondition(bytes == requests * 1024)
+    reportCurve("connections", count, peer, items: requests, wall: meter.wall, cpu: meter.cpu)
 }
 
 /// - Returns: How many bytes the bodies had.
@@ -33,10 +45,21 @@ private func round(_ address: String, requests: Int, concurrency: Int) -> Int {
     guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
     var request = URLRequest(url: url)
     request.cachePolicy = .reloadIgnoringLocalCacheData
+    allow(connections: concurrency)
     let job = Job(request, count: requests, on: RunLoop.current)
     for _ in 0..<concurrency { Getter(job).next() }
     runUntilStopped()
     return job.bytes
+}
+
+/// As many connections as there are requests in flight, all of them kept.
+private func allow(connections: Int) {
+    var limits = URLConnection.Limits()
+    limits.connections = max(limits.connections, connections)
+    limits.connectionsPerServer = max(limits.connectionsPerServer, connections)
+    limits.idleConnections = max(limits.idleConnections, connections)
+    limits.idleConnectionsPerServer = max(limits.idleConnectionsPerServer, connections)
+    URLConnection.limits = limits
 }
 
 /// What the getters of a round share; touched by the loop's thread only.

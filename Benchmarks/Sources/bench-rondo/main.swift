@@ -13,15 +13,20 @@ Thread.detachNewThread {
     case "perform": perform(argument(2, 1_000_000))
     case "pingpong": pingPong(argument(2, 200_000))
     case "fds": descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000))
-    case "echo": echo(port: UInt16(argument(2, 7401)))
+    case "echo": echo(port: UInt16(argument(2, 0)))
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
     case "bulk": bulk(argument(2, ""))
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
     case "pass": pass(argument(2, 10_000))
+    case "curve-timers": curveTimers(argument(2, 100))
+    case "curve-sources": curveSources(argument(2, 100))
+    case "curve-get": curveRequests(argument(3, ""), argument(2, 100))
+    case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|fds|echo|get|bulk|idle|idle-http|pass …")
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|fds|echo|get|bulk|idle|idle-http|pass|"
+                + "curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)

@@ -1,7 +1,7 @@
 import BenchmarkSupport
-// Peer: Foundation's URLSession on Linux (libcurl underneath). W5 and W6. See README.md.
-// usage: peer-urlsession get URL REQUESTS CONCURRENCY | bulk URL
-// HTTPS: the certificate is trusted through URLSessionCertificateAuthorityInfoFile=<pem> in the environment.
+// Peer: Foundation's URLSession on Linux (libcurl underneath). W5 and W6. See ../../README.md.
+// usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL
+// HTTPS: it trusts the system's certificates and no others; ../../suite/jobs.py puts ours in their place.
 import Foundation
 import FoundationNetworking
 
@@ -73,6 +73,8 @@ case "bulk":
     s.dataTask(with: url).resume()
     b.done.wait()
     reportBulk(peer, url: address, bytes: b.bytes, wall: m.wall, cpu: m.cpu)
-default: print("usage: peer-urlsession get URL REQUESTS CONCURRENCY | bulk URL")
+default:
+    print("usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL")
+    exit(2)
 }
 exit(0)

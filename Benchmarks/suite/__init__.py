@@ -1,0 +1,1 @@
+"""What ../run is made of."""

@@ -1,0 +1,120 @@
+"""Which programs make up a workload."""
+import os
+import subprocess
+from dataclasses import dataclass
+
+from .places import BUILD, CERTIFICATE, c, program, swift
+
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8"]
+DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
+
+
+@dataclass
+class Job:
+    workload: str
+    peer: str
+    command: list  # `{port}` and `{pid}` are the server's, `{http}` and `{https}` nginx's ports
+    server: list = None  # started beside it; prints `ready PORT`
+    seconds: int = 60  # at most
+    slow: bool = False  # in every other repetition only
+
+    @property
+    def label(self):
+        # The program is the last of the words that we have built; certificates stand before and behind it.
+        place = max(index for index, word in enumerate(self.command)
+                    if word.startswith(BUILD + "/") and word != CERTIFICATE)
+        words = [word for word in self.command[place + 1:] if word not in ("", "-", "{pid}", "{port}", CERTIFICATE)]
+        return f"{self.peer} {' '.join(words)[:44]}"
+
+
+def jobs(workload, peers, left_out):
+    """The programs of `workload`; `left_out` is told what cannot run here, and why."""
+    ev, curl, raw = c("bench_ev"), c("bench_curl"), c("ev_http")
+    rondo, foundation, dispatch, nio, ahc, session = (
+        swift(name) for name in ("rondo", "foundation", "dispatch", "nio", "async-http-client", "urlsession"))
+    found = []
+
+    def add(peer, *command, **options):
+        if peers == "few" and peer in ("nio", "nio-callback", "ahc"):
+            return
+        found.append(Job(workload, peer, [str(word) for word in command], **options))
+
+    def get(scheme, concurrency):
+        url, tls = f"{scheme}://localhost:{{{scheme}}}/1k.txt", scheme == "https"
+        add("rondo", rondo, "get", url, 40_000, concurrency)
+        add("libev-raw", raw, "get", f"{{{scheme}}}", CERTIFICATE if tls else "-", 40_000, concurrency, "/1k.txt")
+        add("curl-multi", curl, "get", url, CERTIFICATE if tls else "", 30_000, concurrency, "reuse")
+        add("ahc", ahc, "get", url, CERTIFICATE if tls else "-", 20_000, concurrency)
+        with_session(tls, "get", url, 5_000, concurrency, slow=True)
+
+    def bulk(scheme):
+        url, tls = f"{scheme}://localhost:{{{scheme}}}/1g.bin", scheme == "https"
+        add("rondo", rondo, "bulk", url)
+        add("libev-raw", raw, "bulk", f"{{{scheme}}}", CERTIFICATE if tls else "-", "/1g.bin")
+        add("curl-multi", curl, "bulk", url, CERTIFICATE if tls else "")
+        add("ahc", ahc, "bulk", url, CERTIFICATE if tls else "-")
+        with_session(tls, "bulk", url, slow=True)
+
+    def with_session(tls, *command, **options):
+        prefix = trusting() if tls else []
+        if prefix is None:
+            left_out("URLSession over HTTPS: it trusts the system's certificates alone, and this user may not"
+                     " make a mount namespace in which ours stands in for them")
+        else:
+            add("urlsession", *prefix, session, *command, **options)
+
+    if workload == "W1":
+        for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch)):
+            for name in ("churn", "cancel", "repeat"):
+                add(peer, path, name)
+        add("nio", nio, "churn", slow=True), add("nio-callback", nio, "churn-callback")
+        add("nio", nio, "cancel", 10_000), add("nio", nio, "repeat", slow=True)
+        add("foundation", foundation, "churn", 100_000, slow=True)
+        add("foundation", foundation, "cancel", 50_000, slow=True)
+        add("foundation", foundation, "repeat", slow=True)
+    if workload == "W2":
+        for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch), ("nio", nio)):
+            add(peer, path, "perform"), add(peer, path, "pingpong")
+        add("foundation", foundation, "perform", slow=True), add("foundation", foundation, "pingpong", slow=True)
+    if workload == "W3":
+        for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch), ("nio", nio)):
+            add(peer, path, "fds")
+    if workload == "W4":
+        for size in (64, 65_536):
+            for peer, path in (("rondo", rondo), ("libev", ev), ("nio", nio)):
+                add(peer, c("echo_load"), peer, "{pid}", "{port}", 64, size, 2, server=[path, "echo"])
+    if workload == "W5":
+        for scheme in ("http", "https"):
+            for concurrency in (1, 64):
+                get(scheme, concurrency)
+    if workload == "W6":
+        bulk("http"), bulk("https")
+    if workload == "W7":
+        for peer, path in (("rondo", rondo), ("libev", ev), ("nio", nio)):
+            add(peer, path, "idle", "{port}", 9_000, server=[c("hold_server")])
+        for peer, path, command in (("rondo", rondo, "idle-http"), ("curl-multi", curl, "idle"), ("ahc", ahc, "idle")):
+            add(peer, path, command, "http://localhost:{http}/1k.txt", 4_000, slow=peer == "ahc")
+    if workload == "W8":
+        add("rondo", rondo, "pass", 10_000), add("libev", ev, "pass", 10_000)
+        add("foundation", foundation, "pass", 10_000)
+    return found
+
+
+def trusting():
+    """What runs a command where the only trusted authority is our certificate; None if this user may not."""
+    unshare = program("unshare")
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    if not unshare or not os.path.exists(bundle):
+        return None
+    prefix = [unshare, "-m"] if os.geteuid() == 0 else [unshare, "-rm"]
+    prefix += ["sh", "-c", f'mount --bind "$0" {bundle} && exec "$@"', CERTIFICATE]
+    return prefix if may_run(prefix + ["true"]) else None
+
+
+def may_run(command, known={}):
+    """Whether a command succeeds; asked once."""
+    key = tuple(command)
+    if key not in known:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        known[key] = done.returncode == 0
+    return known[key]
