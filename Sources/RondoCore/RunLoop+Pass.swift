@@ -142,8 +142,15 @@ struct Pass {
 
     /// - Returns: Whether any was performed.
     private func performSignalledSources() -> Bool {
+        let (count, first) = loop.state.withLock { [mode] state in
+            (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
+        }
+        guard let first else { return false }
+        // One alone needs no order.
+        if count == 1 {
+            return first.signal(in: mode, of: loop) != nil && first.performIfSignalled(in: mode, of: loop)
+        }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
-        guard !sources.isEmpty else { return false }
         let batch =
             sources
             .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
@@ -236,9 +243,9 @@ struct Pass {
 
     /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
     /// RL-52).
-    private func kindsToServe(timersAreDue: Bool) -> [EventKind] {
+    private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let isLast = limit.isReached(at: loop.now)
-        var found: [EventKind] = []
+        var found = EventKinds()
         var kind = modeLoop.turn
         for _ in EventKind.allCases {
             let isReady =

@@ -33,6 +33,12 @@ extension RunLoop {
             let mode: Mode
         }
 
+        /// What is to be called. In a struct of its own, since a bare closure that leaves a lock's closure as its
+        /// result is put into a new one, which is an allocation a call.
+        struct Callback: Sendable {
+            let call: @Sendable (Source, Interest) -> Void
+        }
+
         struct State {
             var isValid = true
             /// When it was signalled, in order of all signals; nil while it is not.
@@ -41,7 +47,7 @@ extension RunLoop {
             var memberships: [Membership] = []
             /// The loop that held it last has lost its thread.
             var threadHasEnded = false
-            var perform: (@Sendable (Source, Interest) -> Void)?
+            var perform: Callback?
             fileprivate var box = Box.empty
 
             /// What most sources have none of; it would be half of their memory.
@@ -92,7 +98,7 @@ extension RunLoop {
         ) {
             self.order = order
             kind = .signalled
-            var state = State(perform: { _, _ in perform() })
+            var state = State(perform: Callback { _, _ in perform() })
             if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
             self.state = Mutex(state)
         }
@@ -109,7 +115,7 @@ extension RunLoop {
         ) {
             order = 0
             kind = .descriptor(fileDescriptor)
-            var state = State(interest: interest, perform: perform)
+            var state = State(interest: interest, perform: Callback(call: perform))
             if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
             self.state = Mutex(state)
         }
@@ -328,14 +334,14 @@ extension RunLoop {
         ///
         /// - Returns: Whether it was performed.
         func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
-            let perform = state.withLock { state -> (@Sendable (Source, Interest) -> Void)? in
+            let perform = state.withLock { state -> Callback? in
                 guard state.isValid, state.signal != nil else { return nil }
                 state.signal = nil
                 loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                 return state.perform
             }
             guard let perform else { return false }
-            Trace.callOut(loop, mode, .signalledSource, label: label, of: self) { perform(self, []) }
+            Trace.callOut(loop, mode, .signalledSource, label: label, of: self) { perform.call(self, []) }
             return true
         }
 
@@ -347,7 +353,7 @@ extension RunLoop {
             }
             guard let perform, !ready.isEmpty else { return false }
             Trace.callOut(loop, mode, .descriptorSource(ready), label: label, of: self) {
-                perform(self, ready)
+                perform.call(self, ready)
             }
             return true
         }

@@ -7,6 +7,12 @@ internal import Synchronization
 /// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
 /// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
 public final class Timer: NSObject, Sendable {
+    /// In a struct of its own, since a bare closure that leaves a lock's closure as its result is put into a
+    /// new one, which is an allocation a call.
+    struct Block: Sendable {
+        let call: @Sendable (Timer) -> Void
+    }
+
     /// A program may have a million timers, so what few of them have stands elsewhere.
     struct State {
         var isValid = true
@@ -22,7 +28,7 @@ public final class Timer: NSObject, Sendable {
         /// When it last fired: a beat of the grid, or the moment at which it was fired by hand.
         var lastBeat = LoopInstant.never
         var loop: RunLoop?
-        var block: (@Sendable (Timer) -> Void)?
+        var block: Block?
         var rarities: Rarities?
 
         /// To write to what few timers have.
@@ -96,7 +102,7 @@ public final class Timer: NSObject, Sendable {
     ) {
         let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
         timeInterval = interval
-        state = Mutex(State(deadline: first, anchorDate: date, anchor: first, block: block))
+        state = Mutex(State(deadline: first, anchorDate: date, anchor: first, block: Block(call: block)))
     }
 
     /// Nanoseconds between two beats; 0 for a timer that fires once.
@@ -190,13 +196,13 @@ public final class Timer: NSObject, Sendable {
     /// A repeating schedule stays as it is; a timer that fires once is invalidated after it.
     public func fire() {
         let now = LoopClock.now
-        let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
+        let block = state.withLock { state -> Block? in
             guard state.isValid else { return nil }
             state.lastBeat = now
             return state.block
         }
         guard let block else { return }
-        block(self)
+        block.call(self)
         if timeInterval == 0 { invalidate() }
     }
 
@@ -322,7 +328,7 @@ public final class Timer: NSObject, Sendable {
     /// where something has happened to it since: an earlier one of the batch may have invalidated, moved or
     /// removed it, or a nested run fired it.
     func fire(_ due: TimerHeap.Due, in mode: Int, of loop: RunLoop) {
-        let block = state.withLock { state -> (@Sendable (Timer) -> Void)? in
+        let block = state.withLock { state -> Block? in
             guard state.isValid, state.loop === loop, loop.state.withLock({ $0.take(due, from: mode) }) else {
                 return nil
             }
@@ -330,7 +336,7 @@ public final class Timer: NSObject, Sendable {
             return state.block
         }
         guard let block else { return }
-        Trace.callOut(loop, mode, .timer, label: label, of: self) { block(self) }
+        Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
         guard timeInterval > 0 else { return invalidate() }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
