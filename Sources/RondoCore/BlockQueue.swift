@@ -27,6 +27,10 @@ struct BlockQueue {
         let content: Content
     }
 
+    /// How many entries' room is kept for the next blocks, so that one at a time allocates nothing; what a
+    /// burst has taken beyond it is given back.
+    static let keptCapacity = 1024
+
     private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
@@ -43,34 +47,39 @@ struct BlockQueue {
         entries.removeAll { if case .shared(shared) = $0.content { true } else { false } }
     }
 
-    /// Takes everything out of this queue and `common`, in order; what was shared is returned as well, so
-    /// that the caller can take it out of the other queues.
-    mutating func takeAll(with common: inout BlockQueue) -> (blocks: [PerformedBlock], shared: [Shared]) {
-        var taken = entries
-        entries = []
+    /// Moves everything in this queue and `common` to the end of `blocks`, in order.
+    ///
+    /// - Returns: What was shared, so that the caller can take it out of the other queues.
+    mutating func takeAll(
+        with common: inout BlockQueue, into blocks: inout [PerformedBlock]
+    ) -> [Shared] {
         if !common.entries.isEmpty {
-            taken += common.entries
-            common.entries = []
-            taken.sort { $0.sequence < $1.sequence }
+            let isMerged = !entries.isEmpty
+            entries += common.entries
+            common.entries.removeAll(keepingCapacity: common.entries.capacity <= Self.keptCapacity)
+            if isMerged { entries.sort { $0.sequence < $1.sequence } }
         }
         var shared: [Shared] = []
-        let blocks = taken.compactMap { entry -> PerformedBlock? in
+        for entry in entries {
             switch entry.content {
-            case .own(let block): return block
+            case .own(let block): blocks.append(block)
             case .shared(let box):
                 // A box stands twice where its modes include both the running one and the common name.
-                guard let block = box.block else { return nil }
+                guard let block = box.block else { continue }
                 box.block = nil
                 shared.append(box)
-                return block
+                blocks.append(block)
             }
         }
-        return (blocks, shared)
+        entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
+        return shared
     }
 
     mutating func removeAll() -> [PerformedBlock] {
         var none = BlockQueue()
-        return takeAll(with: &none).blocks
+        var blocks: [PerformedBlock] = []
+        _ = takeAll(with: &none, into: &blocks)
+        return blocks
     }
 }
 

@@ -123,12 +123,13 @@ struct LoopState {
         modes[mode].sources.isEmpty && modes[mode].timerCount == 0 && !hasBlocks(for: mode)
     }
 
-    /// The eligible blocks, in order. They leave every queue they stood in.
-    mutating func takeBlocks(for mode: Int) -> [PerformedBlock] {
+    /// Moves the eligible blocks to the end of `blocks`, in order. They leave every queue they stood in.
+    mutating func takeBlocks(for mode: Int, into blocks: inout [PerformedBlock]) {
         var none = BlockQueue()
-        let (blocks, shared) =
+        let shared =
             modes[mode].isCommon
-            ? modes[mode].blocks.takeAll(with: &commonBlocks) : modes[mode].blocks.takeAll(with: &none)
+            ? modes[mode].blocks.takeAll(with: &commonBlocks, into: &blocks)
+            : modes[mode].blocks.takeAll(with: &none, into: &blocks)
         for box in shared {
             for queue in box.queues {
                 switch queue {
@@ -137,7 +138,6 @@ struct LoopState {
                 }
             }
         }
-        return blocks
     }
 
     /// Asks for the loop's attention.

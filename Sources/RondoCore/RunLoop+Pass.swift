@@ -134,10 +134,15 @@ struct Pass {
 
     /// A block queued by one of these waits for the next block point (rule RL-63).
     private func performBlocks() {
-        let blocks = loop.state.withLock { state in
-            state.hasBlocks(for: mode) ? state.takeBlocks(for: mode) : []
+        // Taken out, since a block may run the loop again.
+        var blocks: [PerformedBlock] = []
+        swap(&blocks, &loop.owner.spareBlocks)
+        loop.state.withLock { [mode] state in
+            if state.hasBlocks(for: mode) { state.takeBlocks(for: mode, into: &blocks) }
         }
         for block in blocks { Trace.callOut(loop, mode, .block) { block.run() } }
+        blocks.removeAll(keepingCapacity: blocks.capacity <= BlockQueue.keptCapacity)
+        swap(&blocks, &loop.owner.spareBlocks)
     }
 
     /// - Returns: Whether any was performed.

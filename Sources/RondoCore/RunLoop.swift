@@ -190,6 +190,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false
     var isEnding = false
+    /// Empty: room for the blocks that are performed next.
+    var spareBlocks: [PerformedBlock] = []
 }
 
 extension RunLoop {
