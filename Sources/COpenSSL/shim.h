@@ -41,6 +41,15 @@ static inline void rondo_BIO_set_mem_eof_return(BIO *bio, int value) {
     BIO_set_mem_eof_return(bio, value);
 }
 
+// A BIO that reads and writes the plaintext of a connection. It does not own the connection.
+static inline BIO *rondo_BIO_new_over_SSL(SSL *ssl) {
+    BIO *bio = BIO_new(BIO_f_ssl());
+    if (bio != NULL) {
+        BIO_set_ssl(bio, ssl, BIO_NOCLOSE);
+    }
+    return bio;
+}
+
 static inline int rondo_SSL_set_retry_verify(SSL *ssl) {
     return SSL_set_retry_verify(ssl);
 }

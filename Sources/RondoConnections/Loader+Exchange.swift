@@ -44,7 +44,8 @@ extension Loader {
             }
         } else {
             link = HTTPLink(SocketChannel(route.channel), key: route.key)
-            askAboutTLS(of: link)
+            // The delegate is asked about servers; about a proxy its own settings say whom to ask.
+            if !route.isForProxy { askAboutTLS(of: link) }
         }
         // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
         // then.

@@ -4,7 +4,8 @@ internal import RondoHTTP
 internal import RondoStreams
 
 // The way to a server: directly, or by a proxy. An http proxy is handed http requests whole (absolute-form,
-// RFC 9112 §3.2.2) and makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both.
+// RFC 9112 §3.2.2) and makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https
+// proxy is an http proxy that is spoken to by TLS, which the tunnel then goes through: TLS inside of TLS.
 
 /// Where a request's connection goes.
 struct Route {
@@ -46,8 +47,10 @@ extension Loader {
             return Route(key: key, channel: .init(host: host, port: port, tls: tls), isForProxy: false)
         }
         if proxy.kind == .httpConnect, !address.isSecure {
-            let key = PoolKey(host: proxy.host, port: proxy.port, tls: nil, proxy: proxy)
-            return Route(key: key, channel: .init(host: proxy.host, port: proxy.port), isForProxy: true)
+            let key = PoolKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy)
+            return Route(
+                key: key, channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true
+            )
         }
         var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {

@@ -10,7 +10,7 @@ extension URLConnection {
         /// None.
         case direct
         /// This one, whatever the host. `httpConnect` makes a tunnel for https, and is handed http requests
-        /// whole.
+        /// whole; with `StreamProxy.tls` both are said to it by TLS.
         case by(StreamProxy)
     }
 }
@@ -20,7 +20,7 @@ extension URLConnection {
 /// `http_proxy` counts in lower case alone: in upper case it is what a web server hands to a CGI program for
 /// a field `Proxy:` that anybody can send. The others count in either case, the lower one first.
 struct ProxyEnvironment: Sendable {
-    /// What a proxy's URL means where it names no port.
+    /// What a proxy's URL means where it names no port; that of an https proxy is 443.
     static let defaultPort = 1080
 
     /// Why a proxy that is named cannot be used.
@@ -53,24 +53,28 @@ struct ProxyEnvironment: Sendable {
         return proxy
     }
 
-    /// A proxy by its URL: `http://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or a host and perhaps
-    /// a port, which is one of HTTP. Nil if it is none of these.
+    /// A proxy by its URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or a host
+    /// and perhaps a port, which is one of HTTP. Nil if it is none of these.
     static func proxy(of text: String) -> StreamProxy? {
         let full = text.contains("://") ? text : "http://" + text
         guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty else {
             return nil
         }
         let kind: StreamProxy.Kind
+        var tls: TLSSettings?
         switch parts.scheme?.lowercased() {
         case "http": kind = .httpConnect
+        case "https":
+            kind = .httpConnect
+            tls = TLSSettings()
         case "socks4", "socks4a": kind = .socks4
         case "socks", "socks5", "socks5h": kind = .socks5
         default: return nil
         }
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         return StreamProxy(
-            kind, host: bare, port: parts.port ?? defaultPort, userName: parts.user,
-            password: parts.password)
+            kind, host: bare, port: parts.port ?? (tls == nil ? defaultPort : 443), userName: parts.user,
+            password: parts.password, tls: tls)
     }
 }
 
@@ -156,8 +160,9 @@ struct NoProxyList: Sendable, Equatable {
 }
 
 extension StreamProxy {
-    /// A proxy by its URL: `http://`, `socks4://`, `socks4a://`, `socks5://` or `socks5h://`, perhaps with user and
-    /// password, or a host and perhaps a port, which is one of HTTP. Without a port it is 1080.
+    /// A proxy by its URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://` or `socks5h://`, perhaps
+    /// with user and password, or a host and perhaps a port, which is one of HTTP. Without a port it is 1080, and
+    /// 443 of an https proxy, whose `tls` is that of a careful client.
     ///
     /// - Returns: Nil if it is none of these.
     public init?(url text: String) {

@@ -3,7 +3,8 @@ internal import RondoCore
 // A proxy is spoken to, on its connection and before anything else.
 //
 // What it says is looked at before it is taken (MSG_PEEK), and no more is taken than the negotiation
-// consumes: what the host behind the proxy says first stays in the kernel, for TLS or for the owner.
+// consumes: what the host behind the proxy says first stays in the kernel, for TLS or for the owner. Where the
+// proxy is spoken to by TLS the same is done with SSL_peek, and what is not taken stays in OpenSSL.
 extension SocketChannel {
     /// The most that a proxy may say, in bytes; HTTP clients allow a head about as much.
     package static let negotiationLimit = 65_536
@@ -12,27 +13,32 @@ extension SocketChannel {
 
     struct Negotiating {
         var value: any ChannelNegotiation
+        /// TLS with the proxy; nil: there is none.
+        let carrier: TLSEngine?
         var unsent: ArraySlice<UInt8> = []
         var received = 0
         /// Nothing is left but to send.
         var isDone = false
     }
 
-    func beginNegotiating(_ connected: Connected, _ value: any ChannelNegotiation) {
-        var negotiating = Negotiating(value: value)
+    func beginNegotiating(
+        _ connected: Connected, _ value: any ChannelNegotiation, through carrier: TLSEngine?
+    ) {
+        var negotiating = Negotiating(value: value, carrier: carrier)
         let step = negotiating.value.begin()
         take(step, connected, negotiating)
     }
 
     func negotiate(_ ready: RunLoop.Source.Interest, _ connected: Connected, _ before: Negotiating) {
-        guard before.unsent.isEmpty else { return send(connected, before) }
-        guard ready.contains(.read) else { return }
+        guard before.isSent else { return send(connected, before) }
+        // TLS may have waited for either.
+        guard ready.contains(.read) || before.carrier != nil else { return }
         var negotiating = before
-        do throws(SocketError) {
+        do throws(ChannelError) {
             guard let step = try receive(connected, &negotiating) else { return }
             take(step, connected, negotiating)
         } catch {
-            failNegotiating(error)
+            fail(error)
         }
     }
 
@@ -50,34 +56,106 @@ extension SocketChannel {
 
     private func send(_ connected: Connected, _ before: Negotiating) {
         var negotiating = before
-        do throws(SocketError) {
-            try negotiating.send(over: connected.socket)
+        let awaited: RunLoop.Source.Interest
+        do throws(ChannelError) {
+            awaited = try send(&negotiating, over: connected)
         } catch {
-            return failNegotiating(error)
+            return fail(error)
         }
-        if negotiating.isDone && negotiating.unsent.isEmpty { return isDirect(connected) }
+        if negotiating.isDone && negotiating.isSent {
+            return isDirect(connected, through: negotiating.carrier)
+        }
         phase = .negotiating(connected, negotiating)
-        interest.set(negotiating.unsent.isEmpty ? .read : .write, of: connected.source)
+        interest.set(awaited, of: connected.source)
+        // No socket announces what is decrypted already.
+        if negotiating.carrier?.hasPendingPlaintext ?? false { turns?.signalAndWakeUp() }
+    }
+
+    /// - Returns: What has to be waited for: to send the rest, or for the answer.
+    private func send(
+        _ negotiating: inout Negotiating, over connected: Connected
+    ) throws(ChannelError) -> RunLoop.Source.Interest {
+        guard let carrier = negotiating.carrier else {
+            do throws(SocketError) {
+                try negotiating.send(over: connected.socket)
+            } catch {
+                throw broken(error)
+            }
+            return negotiating.unsent.isEmpty ? .read : .write
+        }
+        do throws(TLSError) {
+            return try negotiating.send(by: carrier)
+        } catch {
+            throw .tls(error)
+        }
+    }
+
+    /// Looks at what has come.
+    ///
+    /// - Returns: How much it is, 0 for the end; nil: nothing.
+    private func peek(
+        _ connected: Connected, _ carrier: TLSEngine?, _ piece: inout [UInt8]
+    ) throws(ChannelError) -> Int? {
+        guard let carrier else {
+            do throws(SocketError) {
+                switch try connected.socket.peek(into: &piece) {
+                case .bytes(let found): return found
+                case .wantsRead: return nil
+                case .end: return 0
+                }
+            } catch {
+                throw broken(error)
+            }
+        }
+        let found = piece.withUnsafeMutableBytes { buffer in
+            Result { () throws(TLSError) in try carrier.peek(into: buffer) }
+        }
+        do throws(TLSError) {
+            switch try found.get() {
+            case .bytes(let count): return count
+            case .end, .truncated: return 0
+            case .wantsRead: interest.set(.read, of: connected.source)
+            case .wantsWrite: interest.set(.write, of: connected.source)
+            }
+        } catch {
+            throw .tls(error)
+        }
+        return nil
+    }
+
+    /// Takes what was looked at.
+    private func discard(
+        _ count: Int, _ connected: Connected, _ carrier: TLSEngine?, _ piece: inout [UInt8]
+    ) throws(ChannelError) {
+        guard let carrier else {
+            do throws(SocketError) {
+                return try connected.socket.discard(count, using: &piece)
+            } catch {
+                throw broken(error)
+            }
+        }
+        let result = piece.withUnsafeMutableBytes { buffer in
+            Result { () throws(TLSError) in
+                try carrier.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)))
+            }
+        }
+        if case .failure(let error) = result { throw .tls(error) }
     }
 
     /// Nil: nothing has come.
     private func receive(
         _ connected: Connected, _ negotiating: inout Negotiating
-    ) throws(SocketError) -> NegotiationStep? {
+    ) throws(ChannelError) -> NegotiationStep? {
         var piece = [UInt8](repeating: 0, count: Self.negotiationPiece)
-        let count: Int
-        switch try connected.socket.peek(into: &piece) {
-        case .bytes(let found): count = found
-        case .wantsRead: return nil
-        case .end: return .failed(negotiating.value.receiveEnd())
-        }
+        guard let count = try peek(connected, negotiating.carrier, &piece) else { return nil }
+        if count == 0 { return .failed(negotiating.value.receiveEnd()) }
         var consumed = 0
         let step = piece.withUnsafeBytes {
             negotiating.value.receive(UnsafeRawBufferPointer(rebasing: $0.prefix(count)), consumed: &consumed)
         }
         precondition(
             (0...count).contains(consumed), "bug in Rondo: a negotiation took more than there was")
-        try connected.socket.discard(consumed, using: &piece)
+        try discard(consumed, connected, negotiating.carrier, &piece)
         negotiating.received += consumed
         switch step {
         case .exchange where negotiating.received > Self.negotiationLimit:
@@ -94,14 +172,32 @@ extension SocketChannel {
         }
     }
 
-    private func failNegotiating(_ error: SocketError) {
+    private func broken(_ error: SocketError) -> ChannelError {
         let (host, port) =
             configuration.route.map { ($0.host, $0.port) } ?? (configuration.host, configuration.port)
-        fail(.broken(host: host, port: port, error))
+        return .broken(host: host, port: port, error)
     }
 }
 
 extension SocketChannel.Negotiating {
+    /// Nothing waits to be sent.
+    var isSent: Bool { unsent.isEmpty && !(carrier?.hasUnsentBytes ?? false) }
+
+    /// - Returns: What TLS waits for; `read` too where all is sent.
+    mutating func send(by carrier: TLSEngine) throws(TLSError) -> RunLoop.Source.Interest {
+        while !unsent.isEmpty {
+            let result = unsent.withUnsafeBytes { bytes in
+                Result { () throws(TLSError) in try carrier.write(bytes) }
+            }
+            switch try result.get() {
+            case .bytes(let count): unsent = unsent.dropFirst(count)
+            case .wantsRead: return .read
+            case .wantsWrite: return .write
+            }
+        }
+        return try carrier.flush() == .wantsWrite ? .write : .read
+    }
+
     mutating func send(over socket: Socket) throws(SocketError) {
         while !unsent.isEmpty {
             let result = unsent.withUnsafeBytes { bytes in

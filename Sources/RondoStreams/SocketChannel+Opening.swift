@@ -18,12 +18,14 @@ extension SocketChannel {
         case .resolving(let request): request.cancel()
         case .connecting(let connecting):
             for attempt in connecting.attempts.values { dispose(attempt) }
-        case .standing(let connected), .negotiating(let connected, _), .upgrading(let connected, _, _):
-            release(connected, nil)
+        case .standing(let connected): release(connected, nil)
+        case .negotiating(let connected, let negotiating): release(connected, negotiating.carrier)
+        case .upgrading(let connected, _, _, let carrier): release(connected, carrier)
         case .securing(let connected, let engine):
             release(connected, engine)
         case .open(let connected, let engine):
             engine?.shutdown()
+            engine?.carrier?.shutdown()
             release(connected, engine)
         }
         phase = .closed
@@ -76,8 +78,10 @@ extension SocketChannel {
             case .failure(let error): fail(.resolve(error))
             case nil: break
             }
-        case .upgrading(let connected, let settings, let received):
-            beginSecuring(connected, settings, received: received)
+        case .upgrading(let connected, let settings, let received, let carrier):
+            beginSecuring(connected, settings, received: received, through: carrier)
+        case .negotiating(let connected, let negotiating):
+            if negotiating.carrier?.hasPendingPlaintext ?? false { negotiate(.read, connected, negotiating) }
         case .securing(let connected, let engine):
             // A question of the handshake's may have been answered.
             handshake(connected, engine)
@@ -86,7 +90,7 @@ extension SocketChannel {
         case .connecting:
             // The delay may have ended while somebody else was inside the gate.
             delayIsOver()
-        case .created, .standing, .negotiating, .closed:
+        case .created, .standing, .closed:
             break
         }
     }
@@ -139,19 +143,20 @@ extension SocketChannel {
     /// The connection stands: what is next, a proxy, TLS or the owner?
     func stands() {
         guard case .standing(let connected) = phase else { return }
-        if let route = configuration.route {
-            beginNegotiating(connected, route.negotiation)
+        guard let route = configuration.route else { return isDirect(connected, through: nil) }
+        if let settings = route.tls {
+            secureProxy(connected, route, settings)
         } else {
-            isDirect(connected)
+            beginNegotiating(connected, route.negotiation, through: nil)
         }
     }
 
-    /// From here on the peer is the host itself.
-    func isDirect(_ connected: Connected) {
+    /// From here on the peer is the host itself, behind a proxy's TLS perhaps.
+    func isDirect(_ connected: Connected, through carrier: TLSEngine?) {
         if let settings = configuration.tls {
-            beginSecuring(connected, settings, received: [])
+            beginSecuring(connected, settings, received: [], through: carrier)
         } else {
-            isUsable(connected, nil)
+            isUsable(connected, carrier)
         }
     }
 
@@ -159,15 +164,16 @@ extension SocketChannel {
         phase = .open(connected, engine)
         updateInterest()
         stopLimits()
-        if let engine {
-            handler?(
-                .secured(
-                    version: engine.version, cipher: engine.cipher ?? "",
-                    subject: engine.peerSubject))
-        }
+        // A proxy's has been told of.
+        if let engine, !engine.leadsToProxy { tellOfSecurity(engine) }
         guard isOpen, !hasOpened else { return }
         hasOpened = true
         handler?(.open)
+    }
+
+    func tellOfSecurity(_ engine: TLSEngine) {
+        handler?(
+            .secured(version: engine.version, cipher: engine.cipher ?? "", subject: engine.peerSubject))
     }
 
     // MARK: - The limit of time

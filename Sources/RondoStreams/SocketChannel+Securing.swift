@@ -15,9 +15,12 @@ extension SocketChannel {
         case .created, .starting, .resolving, .connecting, .standing, .negotiating:
             configuration.tls = settings
             return true
-        case .open(let connected, nil):
+        case .securing(_, let engine) where engine.leadsToProxy:
+            configuration.tls = settings
+            return true
+        case .open(let connected, let carrier) where carrier?.leadsToProxy ?? true:
             guard let settings else { return true }
-            phase = .upgrading(connected, settings, received: received)
+            phase = .upgrading(connected, settings, received: received, through: carrier)
             interest.set([], of: connected.source)
             turns?.signalAndWakeUp()
             return true
@@ -26,15 +29,36 @@ extension SocketChannel {
         }
     }
 
-    func beginSecuring(_ connected: Connected, _ settings: TLSSettings, received: [UInt8]) {
+    func beginSecuring(
+        _ connected: Connected, _ settings: TLSSettings, received: [UInt8], through carrier: TLSEngine?
+    ) {
         let host = Self.withoutBrackets(configuration.host)
-        do throws(TLSError) {
-            let engine = try TLSEngine(
+        begin(connected, settings, asksOwner: true, host: host) { () throws(TLSError) in
+            try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: connected.socket.descriptor,
-                hostName: host, port: configuration.port, received: received)
+                hostName: host, port: configuration.port, received: received, through: carrier)
+        }
+    }
+
+    /// TLS with a proxy, before anything is asked of it. The owner is asked about hosts only.
+    func secureProxy(_ connected: Connected, _ route: ChannelRoute, _ settings: TLSSettings) {
+        let host = Self.withoutBrackets(route.host)
+        begin(connected, settings, asksOwner: false, host: host) { () throws(TLSError) in
+            try TLSEngine(
+                context: TLSContext.shared(for: settings), descriptor: connected.socket.descriptor,
+                hostName: host, port: route.port, leadsToProxy: true)
+        }
+    }
+
+    private func begin(
+        _ connected: Connected, _ settings: TLSSettings, asksOwner: Bool, host: String,
+        _ make: () throws(TLSError) -> TLSEngine
+    ) {
+        do throws(TLSError) {
+            let engine = try make()
             engine.ask(
-                forTrust: onTrust != nil || settings.trustHandler != nil,
-                forIdentity: onIdentityRequest != nil || settings.identityHandler != nil)
+                forTrust: asksOwner && onTrust != nil || settings.trustHandler != nil,
+                forIdentity: asksOwner && onIdentityRequest != nil || settings.identityHandler != nil)
             engine.asking?.trustHandler = settings.trustHandler
             engine.asking?.identityHandler = settings.identityHandler
             phase = .securing(connected, engine)
@@ -57,11 +81,19 @@ extension SocketChannel {
             case .done:
                 asker?.invalidate()
                 asker = nil
+                if engine.leadsToProxy { return isSecureToProxy(connected, engine) }
                 isUsable(connected, engine)
             }
         } catch {
             fail(.tls(error))
         }
+    }
+
+    private func isSecureToProxy(_ connected: Connected, _ engine: TLSEngine) {
+        guard let route = configuration.route else { return }
+        tellOfSecurity(engine)
+        // Whoever was told may have closed it.
+        if case .securing = phase { beginNegotiating(connected, route.negotiation, through: engine) }
     }
 
     private func go(on connected: Connected, with wanted: RunLoop.Source.Interest) {
@@ -77,10 +109,10 @@ extension SocketChannel {
         guard let question = engine.takeQuestion(whenAnswered: { turns?.signalAndWakeUp() }) else { return }
         switch question {
         case .trust(let trust):
-            if let onTrust { return onTrust(trust) }
+            if let onTrust, !engine.leadsToProxy { return onTrust(trust) }
             callOutside { [handler = asking?.trustHandler] in handler?.body(trust) }
         case .identity(let request):
-            if let onIdentityRequest { return onIdentityRequest(request) }
+            if let onIdentityRequest, !engine.leadsToProxy { return onIdentityRequest(request) }
             callOutside { [handler = asking?.identityHandler] in handler?.body(request) }
         }
     }

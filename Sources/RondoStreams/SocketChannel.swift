@@ -79,6 +79,7 @@ package final class SocketChannel {
         case resolving(host: String)
         case connecting(SocketAddress)
         case connected(SocketAddress)
+        /// Of each TLS there is: that with a proxy comes before that with the host.
         case secured(version: String, cipher: String, subject: String)
         /// Bytes can be read and written from here on. Once: not again after a later `secure(_:)`, which ends
         /// with `secured`.
@@ -119,7 +120,7 @@ package final class SocketChannel {
         case standing(Connected)
         indirect case negotiating(Connected, Negotiating)
         /// To be secured in the next pass.
-        indirect case upgrading(Connected, TLSSettings, received: [UInt8])
+        indirect case upgrading(Connected, TLSSettings, received: [UInt8], through: TLSEngine?)
         case securing(Connected, TLSEngine)
         case open(Connected, TLSEngine?)
         case closed
@@ -241,18 +242,18 @@ package final class SocketChannel {
     /// The connected socket and its source.
     var connected: Connected? {
         switch phase {
-        case .standing(let connected), .negotiating(let connected, _), .upgrading(let connected, _, _),
+        case .standing(let connected), .negotiating(let connected, _), .upgrading(let connected, _, _, _),
             .securing(let connected, _), .open(let connected, _):
             connected
         case .created, .starting, .resolving, .connecting, .closed: nil
         }
     }
 
-    /// TLS, from its handshake on.
+    /// TLS with the host, from its handshake on.
     var engine: TLSEngine? {
         switch phase {
-        case .securing(_, let engine): engine
-        case .open(_, let engine): engine
+        case .securing(_, let engine): engine.leadsToProxy ? nil : engine
+        case .open(_, let engine): engine?.leadsToProxy ?? true ? nil : engine
         case .created, .starting, .resolving, .connecting, .standing, .negotiating, .upgrading, .closed: nil
         }
     }

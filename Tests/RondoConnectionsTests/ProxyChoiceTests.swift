@@ -46,6 +46,12 @@ struct ProxyChoiceTests {
         #expect(proxy?.userName == "me")
         #expect(proxy?.password == "se cret")
         #expect(ProxyEnvironment.proxy(of: "ftp://p:1") == nil)
+        let secure = ProxyEnvironment.proxy(of: "https://me:x@p")
+        #expect(
+            secure
+                == StreamProxy(
+                    .httpConnect, host: "p", port: 443, userName: "me", password: "x", tls: TLSSettings()))
+        #expect(proxy?.tls == nil)
         #expect(throws: ProxyEnvironment.Failure.unsupported("ftp://p:1")) {
             try ProxyEnvironment(["http_proxy": "ftp://p:1"]).proxy(scheme: "http", host: "h", port: 80)
         }

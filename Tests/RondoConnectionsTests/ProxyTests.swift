@@ -204,22 +204,8 @@ import Testing
             """
         let process = try TestServerProcess(["python3", "-c", script])
         let port = try process.port(after: "PORT ")
-        try waitFor("tinyproxy") { Self.isListening(port) ? () : nil }
+        try waitFor("tinyproxy") { Stranger.isListening(port) ? () : nil }
         return (process, port)
-    }
-
-    private static func isListening(_ port: UInt16) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { _ = close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        return withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
     }
 
     @Test func `tinyproxy hands requests on, and makes tunnels`() throws {

@@ -103,6 +103,66 @@ enum Stranger {
         return (server, try server.port(after: "PORT "))
     }
 
+    /// squid, which takes HTTP and CONNECT, spoken to in plain text or by TLS.
+    ///
+    /// It cannot choose its port; a free one is looked for.
+    static func squid(secured: Bool) throws -> (
+        server: TestServerProcess, port: UInt16, terminate: () -> Void
+    ) {
+        let certificates = TestCertificates.shared
+        let script = """
+            import os, socket, sys, tempfile, threading, time
+            certificate, key = sys.argv[1:]
+            with socket.create_server(("127.0.0.1", 0)) as s: port = s.getsockname()[1]
+            file = tempfile.NamedTemporaryFile("w", delete=False)
+            kind = f"https_port 127.0.0.1:{port} tls-cert={certificate} tls-key={key}" \\
+                if key else f"http_port 127.0.0.1:{port}"
+            file.write(f"{kind}\\n" + f"pid_filename {file.name}.pid\\n" + '''
+            http_access allow all
+            access_log none
+            cache_log /dev/null
+            cache deny all
+            netdb_filename none
+            shutdown_lifetime 0 seconds
+            coredump_dir /tmp
+            ''')
+            file.close()
+            print("PORT", port, flush=True)
+            print("FILE", file.name, flush=True)
+            os.environ["PATH"] += ":/usr/sbin"
+            os.execvp("squid", ["squid", "-N", "-f", file.name])
+            """
+        let process = try TestServerProcess([
+            "python3", "-c", script, secured ? certificates.path(.good) : "",
+            secured ? certificates.keyPath : "",
+        ])
+        let port = try process.port(after: "PORT ")
+        let file = try process.line(after: "FILE ")
+        try waitFor("squid") { isListening(port) ? () : nil }
+        return (
+            process, port,
+            {
+                process.terminate()
+                for name in [file, file + ".pid"] { unlink(name) }
+            }
+        )
+    }
+
+    /// Whether somebody listens there.
+    static func isListening(_ port: UInt16) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { _ = close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+    }
+
     /// A directory that is removed when the object goes.
     final class Directory: Sendable {
         let path: String

@@ -40,11 +40,14 @@ enum ProxyServer {
         }
     }
 
-    static func squid() throws -> Running {
+    /// - Parameter isSecured: It is spoken to by TLS.
+    static func squid(isSecured: Bool = false) throws -> Running {
         let path = temporaryPath()
+        let certificates = TestCertificates.shared
+        let tls = " tls-cert=\(certificates.path(.good)) tls-key=\(certificates.keyPath)"
         return try started(removing: [path, path + ".pid"]) { port in
             try """
-            http_port 127.0.0.1:\(port)
+            \(isSecured ? "https" : "http")_port 127.0.0.1:\(port)\(isSecured ? tls : "")
             http_access allow all
             pid_filename \(path).pid
             access_log none

@@ -7,7 +7,8 @@ import Testing
 /// Streams through real proxies, to real servers.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ProxyStreamTests {
     enum Kind: String, CaseIterable, Sendable {
-        case microsocks, microsocksWithPassword, dante, dante4, tinyproxy, tinyproxyWithPassword, squid
+        case microsocks, microsocksWithPassword, dante, dante4, tinyproxy, tinyproxyWithPassword, squid,
+            squidByTLS
 
         func start() throws -> (ProxyServer.Running, StreamProxy) {
             let server: ProxyServer.Running =
@@ -18,12 +19,14 @@ import Testing
                 case .tinyproxy: try ProxyServer.tinyproxy()
                 case .tinyproxyWithPassword: try ProxyServer.tinyproxy("BasicAuth me secret")
                 case .squid: try ProxyServer.squid()
+                case .squidByTLS: try ProxyServer.squid(isSecured: true)
                 }
             var proxy = StreamProxy(kind, host: "127.0.0.1", port: Int(server.port))
             if self == .microsocksWithPassword || self == .tinyproxyWithPassword {
                 proxy.userName = "me"
                 proxy.password = "secret"
             }
+            if self == .squidByTLS { proxy.tls = .test }
             return (server, proxy)
         }
 
@@ -31,7 +34,7 @@ import Testing
             switch self {
             case .microsocks, .microsocksWithPassword, .dante: .socks5
             case .dante4: .socks4
-            case .tinyproxy, .tinyproxyWithPassword, .squid: .httpConnect
+            case .tinyproxy, .tinyproxyWithPassword, .squid, .squidByTLS: .httpConnect
             }
         }
     }

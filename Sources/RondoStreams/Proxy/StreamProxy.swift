@@ -2,9 +2,9 @@ internal import RondoCore
 
 /// A proxy that lets connections through to other hosts; a stream's property `.proxyKey`.
 ///
-/// The proxy looks the host's name up, not this machine. TLS, where it is set, is with the host and through
-/// the proxy, which sees only what is encrypted; what is said to the proxy itself, a password included, is
-/// not.
+/// The proxy looks the host's name up, not this machine. TLS, where it is set for a stream, is with the host and
+/// through the proxy, which sees only what is encrypted; what is said to the proxy itself, a password included,
+/// is in plain text unless the proxy has `tls` of its own.
 public struct StreamProxy: Sendable, Hashable {
     public enum Kind: Sendable, Hashable, CaseIterable {
         /// SOCKS 4; 4a where the host is given by name. It takes a user name and no password.
@@ -23,13 +23,21 @@ public struct StreamProxy: Sendable, Hashable {
     public var userName: String?
     /// At most 255 bytes for SOCKS 5.
     public var password: String?
+    /// How the connection to the proxy itself is secured, for what is called an https proxy as a rule; nil: it is
+    /// not. TLS with the host is inside of this one. Whoever wants to be asked about the proxy's certificate, or
+    /// for one to show it, sets the handlers of these settings.
+    public var tls: TLSSettings?
 
-    public init(_ kind: Kind, host: String, port: Int, userName: String? = nil, password: String? = nil) {
+    public init(
+        _ kind: Kind, host: String, port: Int, userName: String? = nil, password: String? = nil,
+        tls: TLSSettings? = nil
+    ) {
         self.kind = kind
         self.host = host
         self.port = port
         self.userName = userName
         self.password = password
+        self.tls = tls
     }
 
     /// The way through this proxy to a host.
@@ -41,7 +49,7 @@ public struct StreamProxy: Sendable, Hashable {
             case .socks5: SOCKS5Negotiation(to: destination)
             case .httpConnect: ConnectNegotiation(to: destination)
             }
-        return ChannelRoute(host: self.host, port: self.port, negotiation: negotiation)
+        return ChannelRoute(host: self.host, port: self.port, tls: tls, negotiation: negotiation)
     }
 }
 

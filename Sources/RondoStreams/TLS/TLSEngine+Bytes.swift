@@ -4,8 +4,11 @@ internal import RondoCore
 // Plaintext in and out.
 extension TLSEngine {
     /// Whether `read` has something for which no socket will turn readable: bytes that were decrypted
-    /// already, or an end that was met behind the last ones.
-    package var hasPendingPlaintext: Bool { SSL_pending(ssl) > 0 || hasMetMore }
+    /// already, or an end that was met behind the last ones. What the TLS below has decrypted may be half a
+    /// record of this one; a read then takes that and wants more, so that nobody reads for it twice.
+    package var hasPendingPlaintext: Bool {
+        SSL_pending(ssl) > 0 || hasMetMore || carrier?.hasPendingPlaintext ?? false
+    }
 
     /// Whether bytes of an earlier write still wait for the socket; `flush()` when it is writable.
     package var hasUnsentBytes: Bool { unsent != nil }
@@ -49,6 +52,23 @@ extension TLSEngine {
         }
         hasRestOfRecord = filled == buffer.count && hasPendingPlaintext
         return .bytes(filled)
+    }
+
+    /// Looks at what a read would find, at most a record of it, and leaves it there.
+    package func peek(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
+        if let failure { throw failure }
+        OpenSSLErrors.clear()
+        var count = 0
+        let result = SSL_peek_ex(ssl, buffer.baseAddress, buffer.count, &count)
+        switch outcome(of: result) {
+        case .done: return .bytes(count)
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .end: return .end
+        case .closed: return .truncated
+        case .failed(let reason): throw fail(reason)
+        case .waits: return .wantsRead
+        }
     }
 
     /// Encrypts bytes and sends them, as many as the socket takes, and counts what it has encrypted as

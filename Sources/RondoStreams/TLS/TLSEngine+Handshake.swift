@@ -61,6 +61,9 @@ extension TLSEngine {
         return result < 0 && outcome(of: result) == .wantsWrite ? .wantsWrite : .done
     }
 
+    /// The peer has said that it will send no more.
+    var hasReceivedEnd: Bool { SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0 }
+
     enum Outcome: Equatable {
         case done, wantsRead, wantsWrite, end, closed
         /// For an answer; in handshakes only.
@@ -79,10 +82,11 @@ extension TLSEngine {
         case SSL_ERROR_WANT_RETRY_VERIFY, SSL_ERROR_WANT_X509_LOOKUP: return .waits
         case SSL_ERROR_SYSCALL:
             OpenSSLErrors.clear()
-            let bio = SSL_get_wbio(ssl)
+            let bio = socketBIO
             let code = SocketBIO.takeCode(of: bio)
             if code != 0 { return .failed(.system(code)) }
-            return SocketBIO.hasMetEnd(bio) ? .closed : .failed(.protocolViolation("unknown error"))
+            let isAtEnd = SocketBIO.hasMetEnd(bio) || carrier?.hasReceivedEnd ?? false
+            return isAtEnd ? .closed : .failed(.protocolViolation("unknown error"))
         default:
             guard let first = OpenSSLErrors.drain().first else {
                 return .failed(.protocolViolation("unknown error"))

@@ -86,6 +86,11 @@ package final class TLSEngine {
     var asking: Asking?
     /// Under which a client's sessions are kept; nil: they are not.
     var sessionKey: TLSSessionCache.Key?
+    /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
+    /// BIO has a pointer to it.
+    let carrier: TLSEngine?
+    /// It is spoken with a proxy, and what the host says goes through it.
+    let leadsToProxy: Bool
     /// What a callback could not do; it says more than OpenSSL's words for its failure.
     var callbackFailure: TLSError.Reason?
 
@@ -95,9 +100,14 @@ package final class TLSEngine {
     ///   - hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides it.
     ///   - port: With the host, what sessions of earlier connections are found by; 0: none are.
     ///   - received: What the peer has said and somebody has read before it was known to be TLS.
+    ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to send.
+    ///   - leadsToProxy: The peer is a proxy that is to be one.
     package init(
-        context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = []
+        context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = [],
+        through carrier: TLSEngine? = nil, leadsToProxy: Bool = false
     ) throws(TLSError) {
+        self.carrier = carrier
+        self.leadsToProxy = leadsToProxy
         let isClient = context.settings.role == .client
         peerName = isClient ? context.settings.serverName ?? hostName : hostName
         self.context = context
@@ -107,7 +117,8 @@ package final class TLSEngine {
                 .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
         }
         self.ssl = ssl
-        guard let bio = SocketBIO.make(descriptor: descriptor) else {
+        let bio = carrier.map { rondo_BIO_new_over_SSL($0.ssl) } ?? SocketBIO.make(descriptor: descriptor)
+        guard let bio else {
             throw TLSError(
                 .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
         }
@@ -138,8 +149,11 @@ package final class TLSEngine {
 
     /// Forgets the descriptor, which is about to be closed: the number may soon be another socket's.
     package func detach() {
-        SocketBIO.detach(SSL_get_wbio(ssl))
+        SocketBIO.detach(socketBIO)
     }
+
+    /// The one of ours, of whichever TLS is next to the socket.
+    var socketBIO: OpaquePointer? { carrier?.socketBIO ?? SSL_get_wbio(ssl) }
 
     /// Lets OpenSSL read `bytes` before it reads the socket: it does so until it wants more, see `handshake`.
     private func begin(with bytes: [UInt8]) throws(TLSError) {
