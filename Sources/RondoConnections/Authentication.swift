@@ -62,6 +62,8 @@ struct Authentication {
     private var tried: [Space: [Origin]] = [:]
     /// The challenges that are being gone through.
     private var open: [AnswerableChallenge] = []
+    /// Why a credential could not be sent, in a sentence; nil once it is told.
+    private var problem: String?
 
     // MARK: - Challenged
 
@@ -90,7 +92,8 @@ struct Authentication {
         for challenge in open {
             guard case .digest(let digest) = challenge, digest.isStale,
                 Self.space(of: challenge) == refused.space,
-                let session = Self.session(for: challenge, refused.credential)
+                // It has been used before.
+                let session = try? Self.session(for: challenge, refused.credential)
             else { continue }
             var renewed = refused
             renewed.session = session
@@ -121,15 +124,28 @@ struct Authentication {
                 silent: silent.map { (credential: $0.0, origin: $0.1) }))
     }
 
-    /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme.
+    /// - Returns: Whether the credential can be sent: it has a name and a password that fit the scheme. If not,
+    ///   `takeProblem()` says why.
     mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
         let space = Self.space(of: question.challenge)
         tried[space, default: []].append(origin)
-        guard let session = Self.session(for: question.challenge, credential) else { return false }
+        let session: Session
+        do throws(Unusable) {
+            session = try Self.session(for: question.challenge, credential)
+        } catch {
+            problem = error.description
+            return false
+        }
         current = Current(
             space: space, protectionSpace: question.space, credential: credential, origin: origin,
             session: session)
         return true
+    }
+
+    /// Why a credential could not be sent; nil if it could, or was told already.
+    mutating func takeProblem() -> String? {
+        defer { problem = nil }
+        return problem
     }
 
     mutating func reject(_ question: Question) { rejected.insert(Self.space(of: question.challenge)) }
@@ -138,16 +154,22 @@ struct Authentication {
 
     /// The value of Authorization, or Proxy-Authorization, for a request; nil if there is nothing to say.
     ///
-    /// - Parameter body: The whole body, if it is in memory: some servers want it protected as well.
-    mutating func fieldValue(method: String, target: String, body: Data?) -> String? {
+    /// - Parameter bodyHash: That of the whole body, where `protectingHash` asks for one; nil if it is not known.
+    mutating func fieldValue(
+        method: String, target: String, bodyHash: (DigestHash) -> String?
+    ) -> String? {
         guard var current else { return nil }
         switch current.session {
         case .basic(let value):
             return value
         case .digest(var session):
-            let hash = session.challenge.algorithm.hash
-            let bodyHash = session.needsBodyHash ? body.flatMap { hash.hexadecimal(of: $0) } : nil
-            let answer = try? session.answer(method: method, target: target, bodyHash: bodyHash)
+            let hash = session.needsBodyHash ? bodyHash(session.challenge.algorithm.hash) : nil
+            var answer: DigestSession.Answer?
+            do throws(DigestSession.Failure) {
+                answer = try session.answer(method: method, target: target, bodyHash: hash)
+            } catch {
+                problem = error.description
+            }
             current.session = .digest(session)
             current.lastAnswer = answer
             self.current = current
@@ -155,22 +177,59 @@ struct Authentication {
         }
     }
 
+    /// The hash function by which the request's body has to be hashed before it is sent (`auth-int`, RFC 7616
+    /// §3.4.3); nil: none has to be.
+    var protectingHash: DigestHash? {
+        guard case .digest(let session) = current?.session, session.needsBodyHash else { return nil }
+        return session.challenge.algorithm.hash
+    }
+
+    /// What the answer to a CONNECT is checked by: whether the proxy knows the password too.
+    var proof: (session: DigestSession, answer: DigestSession.Answer)? {
+        guard let current, case .digest(let session) = current.session, let answer = current.lastAnswer
+        else { return nil }
+        return (session, answer)
+    }
+
+    /// What a response says about the other side.
+    enum Acceptance {
+        /// Nothing against it: what is worth storing is a credential that the delegate gave.
+        case accepted((space: URLProtectionSpace, credential: URLCredential)?)
+        /// It claims to know the password, and does not.
+        case refuted
+    }
+
     /// A response has come that is no challenge: what was sent is good.
     ///
-    /// - Parameter info: The value of Authentication-Info, or Proxy-Authentication-Info.
-    /// - Returns: What is worth storing: a credential that the delegate gave.
-    mutating func accepted(info: String?) -> (space: URLProtectionSpace, credential: URLCredential)? {
-        guard var current else { return nil }
+    /// A server that sends `rspauth` has to get it right (RFC 7616 §3.5); most send none, which proves nothing and
+    /// is no reason to insist.
+    ///
+    /// - Parameters:
+    ///   - info: The value of Authentication-Info, or Proxy-Authentication-Info.
+    ///   - laterHash: Asked for where the response's body is protected too: a hash of it is to be handed to
+    ///     `confirms(_:bodyHash:)` once the body is here.
+    mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
+        guard var current else { return .accepted(nil) }
         if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
-            // Whether the server knows the password too is not for us to insist on: most do not say.
-            _ = session.received(info, to: answer)
+            switch session.received(info, to: answer) {
+            case .absent, .confirmed: break
+            case .bodyHashMissing: laterHash(session.challenge.algorithm.hash)
+            case .refuted: return .refuted
+            }
             current.session = .digest(session)
         }
         let isNew = current.origin == .delegate
         // Stored once.
         if isNew { current.origin = .storage }
         self.current = current
-        return isNew ? (current.protectionSpace, current.credential) : nil
+        return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
+    }
+
+    /// Whether what the response's head has said holds for a body of this hash.
+    func confirms(_ info: String, bodyHash: String?) -> Bool {
+        guard let (known, answer) = proof else { return true }
+        var session = known
+        return session.received(info, to: answer, bodyHash: bodyHash ?? "") != .refuted
     }
 
     /// The load goes to another server.
@@ -187,13 +246,38 @@ struct Authentication {
         }
     }
 
-    private static func session(for challenge: AnswerableChallenge, _ credential: URLCredential) -> Session? {
-        guard let user = credential.user, let password = credential.password else { return nil }
+    /// Why a credential is none for a challenge.
+    private enum Unusable: Error, CustomStringConvertible {
+        case incomplete
+        case basic(BasicAuthentication.Failure)
+        case digest(DigestSession.Failure)
+
+        var description: String {
+            switch self {
+            case .incomplete: "A credential without user name and password answers no challenge of HTTP."
+            case .basic(let failure): failure.description
+            case .digest(let failure): failure.description
+            }
+        }
+    }
+
+    private static func session(
+        for challenge: AnswerableChallenge, _ credential: URLCredential
+    ) throws(Unusable) -> Session {
+        guard let user = credential.user, let password = credential.password else { throw .incomplete }
         switch challenge {
         case .basic:
-            return (try? BasicAuthentication(user: user, password: password)).map { .basic($0.fieldValue) }
+            do throws(BasicAuthentication.Failure) {
+                return .basic(try BasicAuthentication(user: user, password: password).fieldValue)
+            } catch {
+                throw .basic(error)
+            }
         case .digest(let digest):
-            return (try? DigestSession(digest, user: user, password: password)).map { .digest($0) }
+            do throws(DigestSession.Failure) {
+                return .digest(try DigestSession(digest, user: user, password: password))
+            } catch {
+                throw .digest(error)
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoHTTP
 internal import RondoStreams
 internal import Synchronization
 
@@ -32,6 +33,9 @@ final class BodyStream: NSObject, StreamDelegate {
     private var taken: Int64 = 0
     private var isFinished = false
     private var isOpened = false
+    /// Hashes of the whole, in hexadecimal digits.
+    private(set) var digests: [DigestHash: String] = [:]
+    private var running: RunningHash?
 
     /// - Parameter keeps: Whether it can be rewound.
     init(
@@ -139,6 +143,59 @@ final class BodyStream: NSObject, StreamDelegate {
         guard spool != nil || isUntouched else { return false }
         position = 0
         return true
+    }
+
+    // MARK: - Known before it is sent
+
+    enum Hashing {
+        /// It is among `digests`, and the body is at its start.
+        case done
+        /// There is more; others of the loop want their turn.
+        case more
+        case notReady
+        case failed(any Error)
+        /// It cannot be kept until then.
+        case lost
+    }
+
+    /// Reads on, and keeps what is read whatever the delegate can do, until the hash of the whole is known.
+    func hash(by function: DigestHash, piece: inout [UInt8]) -> Hashing {
+        if digests[function] != nil { return .done }
+        if running?.function != function {
+            if spool == nil, taken == 0 { spool = BodySpool() }
+            guard rewind(), let hash = RunningHash(function) else { return .lost }
+            running = hash
+        }
+        let reading = piece.withUnsafeMutableBytes { read(into: $0) }
+        guard spool != nil else { return .lost }
+        switch reading {
+        case .bytes(let count):
+            running?.update(piece.span.extracting(first: count).bytes)
+            return .more
+        case .notReady: return .notReady
+        case .failed(let error): return .failed(error)
+        case .end:
+            guard let digest = running?.finish() else { return .lost }
+            running = nil
+            digests[function] = digest
+            position = 0
+            return .done
+        }
+    }
+
+    /// A class, because a hash under way cannot be copied, and an optional of it not be asked.
+    private final class RunningHash {
+        let function: DigestHash
+        private var state: DigestHash.RunningHash?
+
+        init?(_ function: DigestHash) {
+            guard let state = DigestHash.RunningHash(function) else { return nil }
+            self.function = function
+            self.state = consume state
+        }
+
+        func update(_ bytes: RawSpan) { state?.update(bytes) }
+        func finish() -> String? { state.take()?.finish() }
     }
 
     func close() {

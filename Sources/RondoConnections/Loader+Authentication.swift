@@ -58,9 +58,11 @@ extension Loader {
         let response = failureHead.flatMap { head in
             state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
         }
+        let problem = withAuthentication(isProxy) { $0.takeProblem() }
+        let error = problem.map { URLErrors.error(.userAuthenticationRequired, $0, url: state.request.url) }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: question.space, proposedCredential: question.proposed,
-            previousFailureCount: question.failures, failureResponse: response, error: nil,
+            previousFailureCount: question.failures, failureResponse: response, error: error,
             sender: sender(number: number))
         deliver(.challenge(challenge, silent: question.silent?.credential, isTrust: false))
     }
@@ -134,8 +136,17 @@ extension Loader {
         for question: Authentication.Question, isProxy: Bool
     ) {
         let canBeSent = withAuthentication(isProxy) { $0.use(credential, from: origin, for: question) }
-        // A credential without name or password is none.
-        if canBeSent { perform(state.authenticated()) } else { continueWithoutCredential() }
+        if canBeSent { return perform(state.authenticated()) }
+        tellOfProblem(withAuthentication(isProxy) { $0.takeProblem() })
+        continueWithoutCredential()
+    }
+
+    /// A credential cannot be sent as it is: the load goes on without, and somebody should know why.
+    func tellOfProblem(_ problem: String?) {
+        guard let problem, let connection else { return }
+        connection.report(.unusableCredential(reason: problem))
+        URLConnection.log.warning(
+            "A credential was not sent to \(state.request.url?.host ?? "a server"): \(problem)")
     }
 
     /// The response to the challenge is the result (rule UC-48).
@@ -196,34 +207,86 @@ extension Loader {
 
     /// The fields that say who asks.
     func authenticationFields(
-        method: String, target: String, toProxy sent: String?, body: Data?
+        method: String, target: String, toProxy sent: String?, bodyHash: (DigestHash) -> String?
     ) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         if !serverAuthentication.isIdle,
-            let value = serverAuthentication.fieldValue(method: method, target: target, body: body)
+            let value = serverAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
         {
             fields.append(("Authorization", value))
         }
-        if let sent, let value = proxyAuthorization(method: method, target: sent) {
+        if let sent, let value = proxyAuthorization(method: method, target: sent, bodyHash: bodyHash) {
             fields.append(("Proxy-Authorization", value))
         }
         return fields
     }
 
     /// A response that is no challenge has come.
-    func noteAcceptance(_ head: ResponseHead) {
+    ///
+    /// - Returns: False if whoever sent it is not who knows the password; the load has failed.
+    func isAccepted(_ head: ResponseHead) -> Bool {
+        bodyProof = nil
         if head.status != 401, !serverAuthentication.isIdle {
             let info = head.fields.values(for: "Authentication-Info").first
-            store(serverAuthentication.accepted(info: info))
+            guard isAccepted(info, isProxy: false) else { return false }
         }
         if head.status != 407, !proxyAuthentication.isIdle {
             let info = head.fields.values(for: "Proxy-Authentication-Info").first
-            store(proxyAuthentication.accepted(info: info))
+            guard isAccepted(info, isProxy: true) else { return false }
         }
+        return true
+    }
+
+    private func isAccepted(_ info: String?, isProxy: Bool) -> Bool {
+        var proof: BodyProof?
+        let acceptance = withAuthentication(isProxy) { authentication in
+            authentication.accepted(info: info) { hash in
+                if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
+            }
+        }
+        switch acceptance {
+        case .refuted:
+            perform(state.failed(.impostor(isProxy: isProxy)))
+            return false
+        case .accepted(let worthStoring):
+            store(worthStoring)
+            if let proof { bodyProof = proof }
+            return true
+        }
+    }
+
+    /// The response's body is here: what its head has said of it has to be true.
+    ///
+    /// - Returns: False if it is not, and the load has failed.
+    func isBodyProven() -> Bool {
+        guard let proof = bodyProof, state.deliversBody else { return true }
+        bodyProof = nil
+        let authentication = proof.isProxy ? proxyAuthentication : serverAuthentication
+        if authentication.confirms(proof.info, bodyHash: proof.finish()) { return true }
+        perform(state.failed(.impostor(isProxy: proof.isProxy)))
+        return false
     }
 
     private func store(_ accepted: (space: URLProtectionSpace, credential: URLCredential)?) {
         guard let accepted, usesCredentialStorage ?? true else { return }
         StoredCredentials.store(accepted.credential, for: accepted.space)
     }
+}
+
+/// The hash of a response's body as it is transferred, for what the head has said of it (`auth-int`, RFC 7616 §3.5).
+final class BodyProof {
+    let info: String
+    let isProxy: Bool
+    private var running: DigestHash.RunningHash?
+
+    init(_ info: String, _ hash: DigestHash, isProxy: Bool) {
+        self.info = info
+        self.isProxy = isProxy
+        running = DigestHash.RunningHash(hash)
+    }
+
+    func update(_ data: Data) { running?.update(data.bytes) }
+
+    /// Nil where OpenSSL has failed: nothing is proven by that.
+    func finish() -> String? { running.take()?.finish() }
 }

@@ -1,5 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
+internal import RondoHTTP
 internal import RondoStreams
 internal import Synchronization
 
@@ -56,7 +57,56 @@ extension Loader {
         return body
     }
 
+    // MARK: - Known before it is sent
+
+    /// Where the answer to a challenge protects the body as well (`auth-int`, RFC 7616 §3.4.3) its hash is in the
+    /// head: so the whole is read into the spool before any of it is sent.
+    ///
+    /// - Returns: False if that goes on: `exchange` comes again then.
+    func isHashed(
+        _ body: BodyStream, for request: URLRequest, toProxy: Bool, mayReuse: Bool
+    ) -> Bool {
+        let wanted = [
+            serverAuthentication.protectingHash, toProxy ? proxyAuthentication.protectingHash : nil,
+        ]
+        guard wanted.contains(where: { $0.map { body.digests[$0] == nil } ?? false }) else { return true }
+        body.open(in: places)
+        hashing = (request, mayReuse)
+        wakeUp()
+        return false
+    }
+
+    /// A piece of it in a turn.
+    func goOnHashing() {
+        guard let (request, mayReuse) = hashing, let body else { return }
+        let wanted = [serverAuthentication.protectingHash, proxyAuthentication.protectingHash]
+            .compactMap { $0 }.first { body.digests[$0] == nil }
+        guard let wanted else {
+            hashing = nil
+            return exchange(request, body: body, mayReuse: mayReuse)
+        }
+        var piece = [UInt8](repeating: 0, count: RequestSender.pieceSize)
+        var rest = RequestSender.maximumPerPass / piece.count
+        while true {
+            switch body.hash(by: wanted, piece: &piece) {
+            case .done:
+                return wakeUp()
+            case .more:
+                progressedAt = now
+                rest -= 1
+                if rest == 0 { return wakeUp() }
+            case .notReady:
+                return waitForBody()
+            case .failed(let error):
+                return perform(state.failed(.bodyStreamFailed(error as NSError)))
+            case .lost:
+                return perform(state.failed(.bodyStreamMissing))
+            }
+        }
+    }
+
     func closeBody() {
+        hashing = nil
         body?.close()
         body = nil
     }

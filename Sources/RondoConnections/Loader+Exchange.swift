@@ -19,6 +19,9 @@ extension Loader {
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
             route = try self.route(to: address, settings.values)
+            if let body, !isHashed(body, for: request, toProxy: route.isForProxy, mayReuse: mayReuse) {
+                return
+            }
             guard enterSlot(route.key, request, body: body, mayReuse: mayReuse) else { return }
             let isForProxy = route.isForProxy
             outgoing = try OutgoingRequest(
@@ -26,9 +29,10 @@ extension Loader {
                 isForProxy: isForProxy
             ) { [self] target, sent in
                 authenticationFields(
-                    method: request.httpMethod ?? "GET", target: target, toProxy: isForProxy ? sent : nil,
-                    body: body == nil ? request.httpBody ?? Data() : nil)
-                    + ownFields(of: request)
+                    method: request.httpMethod ?? "GET", target: target, toProxy: isForProxy ? sent : nil
+                ) { hash in
+                    body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.httpBody ?? Data())
+                } + ownFields(of: request)
             }
         } catch {
             return perform(state.failed(error))
@@ -91,18 +95,19 @@ extension Loader {
         case .head(let head, let bodyLength):
             stopGoAheadTimer()
             if resumed(head) { return }
-            noteAcceptance(head)
+            guard isAccepted(head) else { return }
             noteFields(head)
             if isTakenByCache(head) { return }
             let isHoldingBackBody = exchange?.isWaitingForGoAhead ?? false
             perform(state.received(head, bodyLength: bodyLength, isHoldingBackBody: isHoldingBackBody))
         case .body(let data):
             guard state.deliversBody else { return }
+            bodyProof?.update(data)
             receivedTransferred(data)
             if shared.withLock({ $0.isHeldBack }) { exchange?.pause() }
         case .end:
             disposeOfExchange()
-            transferEnded()
+            if isBodyProven() { transferEnded() }
         case .failed(let failure):
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()

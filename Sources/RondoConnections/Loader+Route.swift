@@ -54,9 +54,13 @@ extension Loader {
         }
         var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
+            // A CONNECT has no body.
+            let authorization = proxyAuthorization(method: "CONNECT", target: "\(host):\(port)") {
+                $0.hexadecimal(of: "")
+            }
             route.negotiation = TunnelNegotiation(
-                by: proxy, toHost: host, port: port,
-                authorization: proxyAuthorization(method: "CONNECT", target: "\(host):\(port)"))
+                by: proxy, toHost: host, port: port, authorization: authorization,
+                proof: proxyAuthentication.proof)
         }
         return Route(
             key: PoolKey(host: host, port: port, tls: tls, proxy: proxy),
@@ -64,12 +68,19 @@ extension Loader {
     }
 
     /// The value of Proxy-Authorization: what answered a challenge, or what the proxy's URL holds.
-    func proxyAuthorization(method: String, target: String) -> String? {
+    func proxyAuthorization(
+        method: String, target: String, bodyHash: (DigestHash) -> String?
+    ) -> String? {
         if !proxyAuthentication.isIdle {
-            return proxyAuthentication.fieldValue(method: method, target: target, body: nil)
+            return proxyAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
         }
         guard let proxy, let user = proxy.userName, !hasProxyCredentialFailed else { return nil }
-        return (try? BasicAuthentication(user: user, password: proxy.password ?? ""))?.fieldValue
+        do throws(BasicAuthentication.Failure) {
+            return try BasicAuthentication(user: user, password: proxy.password ?? "").fieldValue
+        } catch {
+            tellOfProblem(error.description)
+            return nil
+        }
     }
 
     /// A proxy has answered CONNECT with a challenge; nil if that is not what has failed.

@@ -86,6 +86,8 @@ final class Loader: @unchecked Sendable {
     var body: BodyStream?
     /// What is sent once the delegate has given a new body stream.
     var waitingToSend: (request: URLRequest, mayReuse: Bool)?
+    /// What is sent once the whole body was read and hashed.
+    var hashing: (request: URLRequest, mayReuse: Bool)?
     var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     var retries = 0
@@ -102,6 +104,9 @@ final class Loader: @unchecked Sendable {
     var hasProxyCredentialFailed = false
     /// Where `serverAuthentication` is for.
     private var authenticatedURL: URL?
+
+    /// The response's body has to be what its head says.
+    var bodyProof: BodyProof?
 
     // The response's body, where it goes to a file.
     let writesFile: Bool
@@ -255,6 +260,7 @@ final class Loader: @unchecked Sendable {
             isWaitingForBody = false
             exchange?.bodyIsReady()
         }
+        if hashing != nil { goOnHashing() }
         if bridge != nil { takeMessages(isHeldBack: isHeldBack) }
         if local != nil { readLocal(isHeldBack: isHeldBack) }
         if pipe != nil { drainPipe() }

@@ -10,11 +10,21 @@ struct TunnelNegotiation: ChannelNegotiation {
     /// `host:port`, an IPv6 address in brackets.
     private let authority: String
     private let authorization: String?
+    /// By what a proxy is checked that claims to know the password too.
+    private let session: DigestSession?
+    private let answer: DigestSession.Answer?
     private var codec = HTTP1Connection()
 
-    /// - Parameter authorization: The value of Proxy-Authorization.
-    init(by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?) {
+    /// - Parameters:
+    ///   - authorization: The value of Proxy-Authorization.
+    ///   - proof: Where that is one of Digest.
+    init(
+        by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
+        proof: (session: DigestSession, answer: DigestSession.Answer)? = nil
+    ) {
         self.proxy = proxy
+        session = proof?.session
+        answer = proof?.answer
         let isBare = host.contains(":") && !host.hasPrefix("[")
         authority = "\(isBare ? "[\(host)]" : host):\(port)"
         self.authorization = authorization
@@ -44,6 +54,10 @@ struct TunnelNegotiation: ChannelNegotiation {
                 case .needMoreData:
                     return .exchange([])
                 case .response(let head, _) where (200..<300).contains(head.status):
+                    guard !isImpostor(head) else {
+                        consumed = bytes.count
+                        return .failed(failure(.protocolViolation, "it does not know the password"))
+                    }
                     return .done([])
                 case .response(let head, _):
                     consumed = bytes.count
@@ -59,6 +73,14 @@ struct TunnelNegotiation: ChannelNegotiation {
     }
 
     func receiveEnd() -> NegotiationError { failure(.closed, "it closed the connection without an answer") }
+
+    /// It says that it knows the password, and is wrong (RFC 7616 §3.5).
+    private func isImpostor(_ head: ResponseHead) -> Bool {
+        guard let info = head.fields.values(for: "Proxy-Authentication-Info").first, var session, let answer
+        else { return false }
+        let bodyHash = session.challenge.algorithm.hash.hexadecimal(of: "")
+        return session.received(info, to: answer, bodyHash: bodyHash) == .refuted
+    }
 
     private func refusal(_ head: ResponseHead) -> NegotiationError {
         var text = "HTTP/1.1 \(head.status) \(head.reason)\r\n"

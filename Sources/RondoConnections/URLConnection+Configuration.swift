@@ -68,5 +68,7 @@ extension URLConnection {
         /// Status line and header fields, each line ended by CR LF; interim responses too.
         case responseHead(String)
         case closed(reason: String)
+        /// A credential that was to answer a challenge cannot be sent; the load goes on without one.
+        case unusableCredential(reason: String)
     }
 }

@@ -27,6 +27,8 @@ enum LoadFailure: Error, Equatable {
     case cancelled
     /// The challenge was answered by cancelling it.
     case authenticationCancelled
+    /// The server, or the proxy, says that it knows the password, and does not.
+    case impostor(isProxy: Bool)
     /// The body has to be sent again, and there is nothing to send it from.
     case bodyStreamMissing
     case bodyStreamFailed(NSError)
@@ -133,6 +135,12 @@ enum URLErrors {
             return (
                 .userCancelledAuthentication, "\(host) asked for a credential, and the answer was to cancel.",
                 nil
+            )
+        case .impostor(let isProxy):
+            return (
+                .badServerResponse,
+                "\(isProxy ? "The proxy on the way to \(host)" : host) gives a proof that it knows the password "
+                    + "(rspauth), and the proof is wrong: somebody else may have answered.", nil
             )
         case .bodyStreamMissing:
             return (

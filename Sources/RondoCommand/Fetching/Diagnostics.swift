@@ -14,6 +14,7 @@ enum DiagnosticLines {
         case .requestHead(let head): marked(head, ">")
         case .responseHead(let head): marked(head, "<")
         case .closed(let reason): "* Closed: \(reason)\n"
+        case .unusableCredential(let reason): "* \(reason)\n"
         }
     }
 
