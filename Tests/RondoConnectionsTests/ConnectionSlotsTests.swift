@@ -5,7 +5,7 @@ import Testing
 @testable import RondoConnections
 
 /// Who may have a connection now, and who waits.
-struct SlotStateTests {
+@Suite(.leavesNoConnections) struct SlotStateTests {
     private typealias State = SlotState<String>
     private let a = State.Server(host: "a", port: 80), b = State.Server(host: "b", port: 80)
 
@@ -63,7 +63,7 @@ struct SlotStateTests {
 }
 
 /// The same with loads.
-@Suite(.timeLimit(.minutes(5))) struct ConnectionSlotsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ConnectionSlotsTests {
     @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
         throws
     {

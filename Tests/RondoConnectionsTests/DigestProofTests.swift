@@ -4,8 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Digest beyond the password: bodies that are protected too, and servers that have to know it as well.
-@Suite(.timeLimit(.minutes(5)), .leavesNothing(after: { URLConnection.closeIdleConnections() }))
-struct DigestProofTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DigestProofTests {
     /// Answers challenges with `user` and `pass`, once; gives `streams` where a new body is wanted.
     private final class Knowing: NSObject, URLConnectionDataDelegate, Sendable {
         let recorder = Recorder()

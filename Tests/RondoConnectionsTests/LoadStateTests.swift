@@ -5,7 +5,7 @@ import Testing
 @testable import RondoConnections
 
 /// The decisions of a load: every input in every phase.
-struct LoadStateTests {
+@Suite(.leavesNoConnections) struct LoadStateTests {
     private static let plain = URLRequest(url: url("http://a.example/x"))
     private static let bare = URLRequest(url: url("http://a.example"))
     private static let ok = ResponseHead(version: .http11, status: 200, reason: "OK", fields: HeaderFields())

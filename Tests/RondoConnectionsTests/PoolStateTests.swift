@@ -6,7 +6,7 @@ import Testing
 @testable import RondoConnections
 
 /// Which connections are kept, and which have to go.
-struct PoolStateTests {
+@Suite(.leavesNoConnections) struct PoolStateTests {
     private static func key(_ host: String, port: Int = 80, tls: TLSSettings? = nil) -> PoolKey {
         PoolKey(host: host, port: port, tls: tls)
     }

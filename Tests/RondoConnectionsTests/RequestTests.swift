@@ -5,7 +5,7 @@ import Testing
 @testable import RondoConnections
 
 /// Requests as values: canonical, redirected, outgoing.
-struct RequestTests {
+@Suite(.leavesNoConnections) struct RequestTests {
     // MARK: - CanonicalRequest
 
     @Test(arguments: [

@@ -126,6 +126,11 @@ final class Recorder: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
+extension Trait where Self == LeavesNothing {
+    /// The suite leaves nothing behind but connections that are kept.
+    static var leavesNoConnections: Self { .leavesNothing { URLConnection.closeIdleConnections() } }
+}
+
 extension RunLoop.Mode {
     static let work = RunLoop.Mode("work")
     static let other = RunLoop.Mode("other")

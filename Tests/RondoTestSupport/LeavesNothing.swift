@@ -20,13 +20,16 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
         tidy()
         let turn = Self.turns.withLock { $0.begin() }
         let before = try Leftovers()
+        let servers = TestServer.Scope()
+        defer { servers.stopAll() }
         do {
-            try await function()
+            try await TestServer.$scope.withValue(servers) { try await function() }
         } catch {
             _ = Self.turns.withLock { $0.end(turn) }
             throw error
         }
         guard Self.turns.withLock({ $0.end(turn) }) else { return }
+        servers.stopAll()
         tidy()
         do {
             // Threads and servers may be on their way out.

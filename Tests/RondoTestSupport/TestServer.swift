@@ -4,7 +4,8 @@ internal import Synchronization
 /// A server of plain blocking sockets on threads of its own, with nothing of ours in it: each accepted
 /// connection is served by a script, which says and does what no real server would.
 ///
-/// It lives until `stop()` or the end of the process, so that no test has to hold on to it.
+/// It lives until `stop()`, the end of a suite that `leavesNothing`, or the end of the process, so that no test has
+/// to hold on to it.
 package final class TestServer: Sendable {
     /// How a server listens.
     package enum Listening: Sendable {
@@ -29,8 +30,23 @@ package final class TestServer: Sendable {
     {
         self.listening = listening
         (listener, port) = try Self.listen(listening)
+        Self.scope?.add(self)
         Thread.detachNewThread { [self] in acceptAll(serve) }
     }
+
+    /// The servers that the tests of a suite have made.
+    package final class Scope: Sendable {
+        private let servers = Mutex<[TestServer]>([])
+
+        package init() {}
+
+        fileprivate func add(_ server: TestServer) { servers.withLock { $0.append(server) } }
+
+        package func stopAll() { for server in servers.withLock({ $0 }) { server.stop() } }
+    }
+
+    /// Where the servers that this task makes are noted.
+    @TaskLocal package static var scope: Scope?
 
     /// `http://127.0.0.1:port/path`.
     package func url(_ path: String = "/") -> URL {
