@@ -1,11 +1,12 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 @testable import RondoConnections
 
 /// One thread at a time in a load, and calls for a queue one at a time.
-@Suite(.timeLimit(.minutes(5))) struct GateTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct GateTests {
     @Test func `who comes while another is inside is turned away, and looked after`() throws {
         let gate = Gate()
         let log = EventLog()
@@ -73,6 +74,69 @@ import Testing
         #expect(overlaps.value == 0)
         // Whatever was wanted was seen by somebody in the end.
         #expect(seen.value == 40_000)
+    }
+
+    @Test func `UC-58 a timer that is turned away at the gate is looked at in the turn that follows`() throws
+    {
+        // A clock belongs to one loop.
+        let clocks = [false, false].map { ManualClock(advancesAutomatically: $0) }
+        let body = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
+            try body.wait()
+            try peer.send("body")
+            peer.waitForEnd()
+        }
+        let load = Box<Loader?>(nil)
+        let wasTurnedAway = Box(false)
+        let recorder = Recorder { call, _ in
+            guard call == .response else { return }
+            // The other loop's timer, while this one is inside.
+            for clock in clocks { clock.advance(by: 61) }
+            let alarm = try? waitFor("the timer") {
+                load.value?.shared.withLock { $0.alarms.contains(.idle) } ?? false ? true : nil
+            }
+            wasTurnedAway.value = alarm ?? false
+        }
+        let other = Box<RunLoop?>(nil)
+        let thread = LoopThread { loop in
+            clocks[0].attach(to: loop)
+            let keepAlive = Port()
+            loop.add(keepAlive, forMode: .default)
+            other.value = loop
+            _ = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+            keepAlive.invalidate()
+        }
+        let second = try waitFor("a second loop") { other.value }
+        try onLoopThread { loop in
+            clocks[1].attach(to: loop)
+            let request = URLRequest(url: server.url())
+            guard
+                let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            else { return }
+            let loader = Loader(
+                connection, request: request,
+                places: [loop, second].map { Loader.Place(loop: $0, mode: .default) }, writesFile: false)
+            load.value = loader
+            loader.start()
+            // Whichever of the two loops serves it.
+            let turns = { (condition: () -> Bool) in
+                while !condition() { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+            }
+            turns { wasTurnedAway.value }
+            // The clock was looked at, and set anew: the time in the delegate is not the server's.
+            turns { loader.shared.withLock { $0.alarms.isEmpty } }
+            #expect(recorder.calls == ["response 200"])
+            body.open()
+            turns { recorder.isDone }
+        }
+        #expect(wasTurnedAway.value)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        load.value = nil
+        second.stop()
+        try thread.value()
+        server.stop()
     }
 
     // MARK: - QueuedCalls
