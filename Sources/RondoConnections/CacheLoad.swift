@@ -21,6 +21,9 @@ final class CacheLoad {
     var response: URLResponse?
     var newEntry: CacheEntry?
     var content = Data()
+    /// A protocol of the program loads it, and has said so of what may be kept.
+    private(set) var isOfProtocol = false
+    var storagePolicy = URLCache.StoragePolicy.allowed
     /// What the delegate was asked about.
     var proposal: CachedURLResponse?
 
@@ -34,6 +37,17 @@ final class CacheLoad {
         self.policy = policy
         self.request = request
     }
+
+    /// What is kept and used is for the protocol to say.
+    init(ofProtocol request: URLRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
+        store = CacheStore(cache: cache)
+        self.policy = policy
+        self.request = request
+        isOfProtocol = true
+    }
+
+    /// The content is being collected.
+    var isStoring: Bool { newEntry != nil || (isOfProtocol && response != nil) }
 
     private static func fields(of request: URLRequest) -> HeaderFields {
         HeaderFields((request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) })

@@ -6,8 +6,9 @@ internal import Synchronization
 /// Foundation's URLCache, used as a store and no more: what may be kept and reused is decided by `CacheRules`.
 ///
 /// On Linux it tells URLs apart by host, port and path alone; so what comes back is looked at before it is
-/// taken for an answer (rule UC-73). It knows nothing of when a response came and which request it answered:
-/// that goes with the response, in the user info under `recordKey`.
+/// taken for an answer (rule UC-73), and what would take another's place gets one of its own
+/// (`CacheStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
+/// the response, in the user info under `recordKey`.
 struct CacheStore {
     let cache: URLCache
 
@@ -16,9 +17,11 @@ struct CacheStore {
 
     // MARK: What is known of a store
 
-    private struct Key: Hashable {
+    struct Key: Hashable {
         let cache: ObjectIdentifier
         let url: String
+        /// What Vary tells apart.
+        var variant = ""
     }
 
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
@@ -34,21 +37,23 @@ struct CacheStore {
         let modified: String?
         let control: String?
         let size: Int
+        /// Of the content, where no tag says whether it is another one.
+        let hash: Int?
     }
 
     private struct Memory {
         var misses: [Key: LoopInstant] = [:]
         var written: [Key: Written] = [:]
         /// Records as they were read last: reading one takes longer than asking a server.
-        var records: [Key: (text: String, entry: CacheEntry)] = [:]
+        var records: [Key: (text: String, record: Record)] = [:]
     }
 
     private static let memory = Mutex(Memory())
 
-    private func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: Self.name(url)) }
+    func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: Self.name(url)) }
 
     /// The whole URL without its fragment, which no server sees.
-    private static func name(_ url: URL) -> String {
+    static func name(_ url: URL) -> String {
         let text = url.absoluteString
         guard let hash = text.utf8.firstIndex(of: UInt8(ascii: "#")) else { return text }
         return String(text[..<hash])
@@ -56,38 +61,45 @@ struct CacheStore {
 
     // MARK: Reading
 
-    /// - Parameter mayOverlook: A miss a moment ago may stand for one now.
-    func entry(for request: URLRequest, mayOverlook: Bool) -> (CacheEntry, CachedURLResponse)? {
+    /// What is kept for `request`; where there are variants, the one for `fields`, or else any.
+    ///
+    /// - Parameters:
+    ///   - mayOverlook: A miss a moment ago may stand for one now.
+    ///   - fields: Those that the request would be sent with; called only where a response varies.
+    func entry(
+        for request: URLRequest, mayOverlook: Bool, fields: () -> HeaderFields
+    ) -> (CacheEntry, CachedURLResponse)? {
         guard let url = request.url else { return nil }
         let key = key(url)
         if mayOverlook {
             let missed = Self.memory.withLock { memory in memory.misses.isEmpty ? nil : memory.misses[key] }
             if let missed, LoopClock.now.seconds(since: missed) < Self.missLifetime { return nil }
         }
-        guard let cached = cache.cachedResponse(for: request), let entry = Self.entry(of: cached, key),
-            cached.response.url.map(Self.name) == key.url
-        else {
+        guard let found = base(for: url) else {
             Self.memory.withLock { memory in
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
                 memory.misses[key] = LoopClock.now
             }
             return nil
         }
-        return (entry, cached)
+        let varies = found.record.entry.fields.contains("Vary")
+        let variant = varies ? self.variant(of: found, url, fields()) : nil
+        let chosen = variant ?? found
+        return (chosen.record.entry, chosen.cached)
     }
 
     /// What the rules look at; nil for what is no HTTP. A response that a program has stored by itself has no
     /// record: it came when it says that it was made, and answers any request.
-    private static func entry(of cached: CachedURLResponse, _ key: Key) -> CacheEntry? {
+    static func record(of cached: CachedURLResponse, _ key: Key) -> Record? {
         if let text = cached.userInfo?[recordKey] as? String {
-            if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.entry }
-            if let record = try? JSONDecoder().decode(Record.self, from: Data(text.utf8)) {
-                let entry = record.entry
+            if let known = memory.withLock({ $0.records[key] }), known.text == text { return known.record }
+            if let written = try? JSONDecoder().decode(WrittenRecord.self, from: Data(text.utf8)) {
+                let record = Record(entry: written.entry, variants: written.variants)
                 memory.withLock { memory in
                     if memory.records.count >= maximumRemembered { memory.records = [:] }
-                    memory.records[key] = (text, entry)
+                    memory.records[key] = (text, record)
                 }
-                return entry
+                return record
             }
         }
         guard let response = cached.response as? HTTPURLResponse else { return nil }
@@ -101,18 +113,27 @@ struct CacheStore {
         var entry = CacheEntry(
             status: response.statusCode, fields: fields, requestedAt: date, receivedAt: date)
         if !entry.matches(HeaderFields()) { entry.fields.remove("Vary") }
-        return entry
+        return Record(entry: entry, variants: nil)
     }
 
-    /// A `CacheEntry` as it is written.
-    private struct Record: Codable {
+    /// What is known of a response that is kept.
+    struct Record {
+        let entry: CacheEntry
+        /// What its variants are found by; nil: there are none.
+        let variants: String?
+    }
+
+    /// A record as it is written.
+    private struct WrittenRecord: Codable {
         let status: Int
         let fields: [[String]]
         let requestedAt: Double
         let receivedAt: Double
         let selecting: [String: String?]
+        let variants: String?
 
-        init(_ entry: CacheEntry) {
+        init(_ entry: CacheEntry, variants: String?) {
+            self.variants = variants
             status = entry.status
             fields = entry.fields.map { [$0.name, $0.value] }
             requestedAt = entry.requestedAt.timeIntervalSince1970
@@ -134,44 +155,69 @@ struct CacheStore {
     /// The largest content that may be stored: a twentieth of the store (rule UC-53).
     var maximumSize: Int { (cache.diskCapacity > 0 ? cache.diskCapacity : cache.memoryCapacity) / 20 }
 
-    private static func record(_ entry: CacheEntry) -> [AnyHashable: Any] {
-        let data = try? JSONEncoder().encode(Record(entry))
+    private static func record(_ entry: CacheEntry, _ variants: String?) -> [AnyHashable: Any] {
+        let data = try? JSONEncoder().encode(WrittenRecord(entry, variants: variants))
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }
 
     /// Stores what the delegate has made of a proposal (rule UC-54).
     func store(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest, isChanged: Bool) {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
-        let key = key(url)
+        if isWritten(cached, entry, url, isChanged: isChanged) { return }
+        Self.places.withLock { _ in
+            guard let (place, variants) = place(for: entry, url) else { return }
+            // What the delegate has put there stays (rule UC-54).
+            let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
+            put(
+                CachedURLResponse(
+                    response: cached.response, data: cached.data, userInfo: userInfo,
+                    storagePolicy: cached.storagePolicy),
+                at: place)
+        }
+    }
+
+    /// Whether the same was written a moment ago. If not, it is noted that it is now.
+    private func isWritten(
+        _ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL, isChanged: Bool
+    ) -> Bool {
+        var key = key(url)
+        Self.memory.withLock { $0.misses[key] = nil }
+        if !entry.selecting.isEmpty { key.variant = Self.variantName(entry.selecting) }
+        var hash: Int?
+        if entry.fields["ETag"] == nil {
+            var hasher = Hasher()
+            cached.data.withUnsafeBytes { hasher.combine(bytes: $0) }
+            hash = hasher.finalize()
+        }
         let written = Written(
             at: LoopClock.now, tag: entry.fields["ETag"], modified: entry.fields["Last-Modified"],
-            control: entry.fields["Cache-Control"], size: cached.data.count)
-        let isRecent = Self.memory.withLock { memory -> Bool in
-            memory.misses[key] = nil
+            control: entry.fields["Cache-Control"], size: cached.data.count, hash: hash)
+        return Self.memory.withLock { [key] memory -> Bool in
             defer {
                 if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
             }
-            guard !isChanged, written.tag != nil, let last = memory.written[key],
+            guard !isChanged, let last = memory.written[key],
                 written.at.seconds(since: last.at) < Self.rewriteInterval, last.tag == written.tag,
-                last.modified == written.modified, last.control == written.control, last.size == written.size
+                last.modified == written.modified, last.control == written.control, last.size == written.size,
+                last.hash == written.hash
             else {
                 memory.written[key] = isChanged ? nil : written
                 return false
             }
             return true
         }
-        if isRecent { return }
-        // What the delegate has put there stays (rule UC-54).
-        let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry)) { _, ours in ours }
-        cache.storeCachedResponse(
-            CachedURLResponse(
-                response: cached.response, data: cached.data, userInfo: userInfo,
-                storagePolicy: cached.storagePolicy),
-            for: request)
     }
 
+    /// Forgets what is kept for `url`, and its variants with it.
     func remove(_ url: URL) {
-        Self.memory.withLock { $0.written[key(url)] = nil }
-        cache.removeCachedResponse(for: URLRequest(url: url))
+        let key = key(url)
+        Self.memory.withLock { memory in
+            memory.written = memory.written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
+        }
+        Self.places.withLock { _ in
+            for place in [Self.own(url), apart(url)].compactMap({ $0 }) where found(at: place, url) != nil {
+                cache.removeCachedResponse(for: place)
+            }
+        }
     }
 }

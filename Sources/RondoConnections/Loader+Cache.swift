@@ -15,6 +15,7 @@ extension Loader {
     /// - Returns: False if the request is to be sent.
     func isAnsweredByCache(_ request: URLRequest) -> Bool {
         caching = nil
+        if ProtocolRegistry.accepting(request) != nil { return isProtocolAnsweredByCache(request) }
         guard let connection, let scheme = request.url?.scheme, scheme == "http" || scheme == "https" else {
             return false
         }
@@ -26,7 +27,8 @@ extension Loader {
             return true
         }
         if policy != .reload, policy != .reloadEndToEnd,
-            let (entry, kept) = caching.store.entry(for: request, mayOverlook: policy == .protocolRules)
+            let (entry, kept) = caching.store.entry(
+                for: request, mayOverlook: policy == .protocolRules, fields: { outgoingFields(of: request) })
         {
             (caching.entry, caching.kept) = (entry, kept)
         }
@@ -36,7 +38,9 @@ extension Loader {
 
     private func decide(_ caching: CacheLoad) -> Bool {
         // Without an entry the fields do not matter, but for only-if-cached.
-        let fields = caching.entry == nil ? Self.cacheControl(of: caching.request) : outgoingFields(caching)
+        let fields =
+            caching.entry == nil
+            ? Self.cacheControl(of: caching.request) : outgoingFields(of: caching.request)
         let decision = CacheRules.decide(
             caching.policy, request: fields, entry: caching.entry, now: Date())
         switch decision {
@@ -56,16 +60,38 @@ extension Loader {
         return true
     }
 
+    /// A protocol of the program knows its own rules: it is handed what is kept, and says whether that is valid.
+    /// The policies that ask nobody are kept here.
+    private func isProtocolAnsweredByCache(_ request: URLRequest) -> Bool {
+        let policy = RondoHTTP.CachePolicy(request.cachePolicy)
+        if let cache = connection?.settings.values.cache {
+            let caching = CacheLoad(ofProtocol: request, cache, policy)
+            switch policy {
+            case .reload, .reloadEndToEnd: break
+            case .protocolRules, .revalidate: caching.kept = caching.store.kept(for: request)
+            case .cacheElseLoad, .cacheOnly:
+                if let kept = caching.store.kept(for: request) {
+                    deliverKept(kept)
+                    return true
+                }
+            }
+            self.caching = caching
+        }
+        guard policy == .cacheOnly else { return false }
+        perform(state.failed(.notInCache))
+        return true
+    }
+
     private static func cacheControl(of request: URLRequest) -> HeaderFields {
         guard let value = request.value(forHTTPHeaderField: "Cache-Control") else { return HeaderFields() }
         return HeaderFields([("Cache-Control", value)])
     }
 
     /// The fields as they would be sent: Vary may name any of them.
-    private func outgoingFields(_ caching: CacheLoad) -> HeaderFields {
+    private func outgoingFields(of request: URLRequest) -> HeaderFields {
         let omitted = connection?.settings.values.omittedFields ?? []
-        let outgoing = try? OutgoingRequest(caching.request, omittedFields: omitted) { _, _ in
-            self.cookieFields(of: caching.request)
+        let outgoing = try? OutgoingRequest(request, omittedFields: omitted) { _, _ in
+            self.cookieFields(of: request)
         }
         // A request that cannot be sent says so where it is sent.
         return outgoing?.head.fields ?? HeaderFields()
@@ -168,7 +194,7 @@ extension Loader {
 
     /// A response is about to be delivered: is it to be kept?
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
-        guard let caching, !writesFile, pipeHead == nil, Self.isWorthKeeping(head),
+        guard let caching, !writesFile, pipeHead == nil,
             CacheRules.mayStore(head, to: caching.fields),
             response.expectedContentLength <= Int64(caching.store.maximumSize)
         else {
@@ -182,14 +208,23 @@ extension Loader {
         self.caching?.kept = nil
     }
 
-    /// A response that says neither how long it may be reused nor how to ask about it is of no use to anybody.
-    private static func isWorthKeeping(_ head: ResponseHead) -> Bool {
-        ["Cache-Control", "Expires", "ETag", "Last-Modified"].contains(where: head.fields.contains)
+    /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
+    func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        guard let caching, caching.isOfProtocol else { return }
+        let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
+        guard policy != .notAllowed, isGood, !writesFile, caching.response == nil,
+            response.expectedContentLength <= Int64(caching.store.maximumSize)
+        else {
+            self.caching = nil
+            return
+        }
+        self.caching?.response = response
+        self.caching?.storagePolicy = policy
     }
 
     /// A piece of the content.
     func noteContent(_ data: Data) {
-        guard let caching, caching.newEntry != nil else { return }
+        guard let caching, caching.isStoring else { return }
         guard caching.content.count + data.count <= caching.store.maximumSize else {
             self.caching = nil
             return
@@ -201,10 +236,13 @@ extension Loader {
     ///
     /// - Returns: False if there is nothing to ask about.
     func isAskedAboutCaching() -> Bool {
-        guard let caching, caching.proposal == nil, caching.newEntry != nil,
-            let response = caching.response
+        guard let caching, caching.proposal == nil, caching.isStoring, let response = caching.response
         else { return false }
-        let proposal = CachedURLResponse(response: response, data: caching.content)
+        let proposal =
+            caching.isOfProtocol
+            ? CachedURLResponse(
+                response: response, data: caching.content, storagePolicy: caching.storagePolicy)
+            : CachedURLResponse(response: response, data: caching.content)
         self.caching?.proposal = proposal
         deliver(.willCache(proposal))
         return true
@@ -212,10 +250,12 @@ extension Loader {
 
     /// What the delegate says.
     func answeredCaching(_ answer: CachedURLResponse?) {
-        guard let caching, let proposal = caching.proposal, let entry = caching.newEntry else { return }
+        guard let caching, let proposal = caching.proposal else { return }
         self.caching = nil
-        if let answer {
+        if let answer, let entry = caching.newEntry {
             caching.store.store(answer, entry, for: caching.request, isChanged: answer !== proposal)
+        } else if let answer, caching.isOfProtocol {
+            caching.store.store(answer, for: caching.request)
         }
         finish()
     }

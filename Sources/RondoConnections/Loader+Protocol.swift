@@ -12,9 +12,11 @@ extension Loader {
     /// runs on the loader.
     func startProtocol(_ type: URLProtocol.Type, for request: URLRequest) {
         let isSynchronous = places.contains { $0.mode == .synchronousRequest }
-        let bridge = ProtocolBridge(type, request: request, on: isSynchronous ? RunLoop.loader : nil) {
-            [weak self] in self?.wakeUp()
-        }
+        let kept = caching?.kept
+        caching?.kept = nil
+        let bridge = ProtocolBridge(
+            type, request: request, cached: kept, on: isSynchronous ? RunLoop.loader : nil
+        ) { [weak self] in self?.wakeUp() }
         self.bridge = bridge
         bridge.start()
     }
@@ -32,10 +34,13 @@ extension Loader {
         switch message {
         case .redirect(let request, let response):
             perform(state.redirected(to: request, by: response))
-        case .response(let response, _):
+        case .response(let response, let policy):
+            beginStoring(response, policy)
             perform(state.received(response))
         case .data(let data):
-            if state.deliversBody { receivedBody(data) }
+            guard state.deliversBody else { break }
+            noteContent(data)
+            receivedBody(data)
         case .finish:
             bridge?.stop()
             bridge = nil

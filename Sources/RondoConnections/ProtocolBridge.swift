@@ -33,15 +33,17 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     /// Where it runs; nil: on the schedule's loop, by whoever calls.
     private let loop: RunLoop?
 
-    /// - Parameter loop: Where it is to run, if that is not where the load is served.
+    /// - Parameters:
+    ///   - cached: What the cache holds; the protocol says whether it is valid, or loads.
+    ///   - loop: Where it is to run, if that is not where the load is served.
     init(
-        _ type: URLProtocol.Type, request: URLRequest, on loop: RunLoop?,
+        _ type: URLProtocol.Type, request: URLRequest, cached: CachedURLResponse? = nil, on loop: RunLoop?,
         onMessage: @escaping @Sendable () -> Void
     ) {
         self.onMessage = onMessage
         self.loop = loop
         super.init()
-        instance = type.init(request: request, cachedResponse: nil, client: self)
+        instance = type.init(request: request, cachedResponse: cached, client: self)
     }
 
     func start() {

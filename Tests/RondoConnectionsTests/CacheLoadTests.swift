@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The cache over real connections: who is asked, what is stored, what answers.
-@Suite(.timeLimit(.minutes(5))) struct CacheLoadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CacheLoadTests {
     /// `@unchecked Sendable`: URLCache has a lock of its own.
     private final class Store: @unchecked Sendable {
         let cache: URLCache
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Cache-Control: no-store", "200 OK", "GET"), ("Vary: *", "200 OK", "GET"), ("X: y", "200 OK", "GET"),
+        ("Cache-Control: no-store", "200 OK", "GET"), ("Vary: *", "200 OK", "GET"),
         ("Cache-Control: max-age=100", "404 Not Found", "GET"),
         ("Cache-Control: max-age=100", "206 Partial Content", "GET"),
         ("Cache-Control: max-age=100", "200 OK", "POST"),
@@ -232,6 +232,110 @@ import Testing
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let calls = try Self.get(server.url("/a"), store, .returnCacheDataDontLoad) { $0.httpMethod = "POST" }
         #expect(calls.calls == ["fail -2000"] && server.accepted == 0)
+    }
+
+    @Test func `UC-53 UC-56 what says nothing of its age is kept for the policies that do not ask`() throws {
+        let (server, store) = (try Self.counting("X: y"), Store())
+        #expect(try Self.get(server.url("/a"), store).calls == Self.asked)
+        #expect(try Self.get(server.url("/a"), store, .returnCacheDataElseLoad).text == "1")
+        #expect(try Self.get(server.url("/a"), store, .returnCacheDataDontLoad).text == "1")
+        // By HTTP's rules it is stale at once, and nothing can be asked about it.
+        #expect(try Self.get(server.url("/a"), store).text == "2")
+        #expect(server.requests.last?.value("If-None-Match") == nil)
+        #expect(try Self.get(server.url("/a"), store, .returnCacheDataDontLoad).text == "2")
+    }
+
+    // MARK: Places in the store
+
+    @Test func `UC-73 URLs that differ in their queries alone are kept side by side`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
+        let paths = ["/a?1", "/a?2", "/a", "/a?3"]
+        for _ in 0..<2 {
+            for (number, path) in paths.enumerated() {
+                #expect(try Self.get(server.url(path), store).text == "\(number + 1)")
+            }
+        }
+        #expect(server.requests.count == 4)
+        // The first stands where the program would look for it.
+        let first = store.cache.cachedResponse(for: URLRequest(url: server.url("/a?1")))
+        #expect(first?.data == Data("1".utf8))
+        // An unsafe request makes its own go, and no other.
+        for (number, path) in ["/a?1", "/a?3"].enumerated() {
+            _ = try Self.get(server.url(path), store) { $0.httpMethod = "POST" }
+            #expect(try Self.get(server.url(path), store).text == "\(6 + 2 * number)")
+        }
+        #expect(try Self.get(server.url("/a?2"), store).text == "2")
+        #expect(try Self.get(server.url("/a"), store).text == "3")
+    }
+
+    @Test func `RFC 9111 4.1 variants are kept side by side, and go together`() throws {
+        let server = try Self.counting("Cache-Control: max-age=100", "Vary: X-Who, X-What")
+        let store = Store()
+        let asking = { (who: String?, path: String) in
+            try Self.get(server.url(path), store) { $0.setValue(who, forHTTPHeaderField: "X-Who") }.text
+        }
+        for path in ["/a", "/a?q"] {
+            let first = server.requests.count
+            for _ in 0..<2 {
+                #expect(try asking("a", path) == "\(first + 1)")
+                #expect(try asking("b", path) == "\(first + 2)")
+                #expect(try asking(nil, path) == "\(first + 3)")
+                #expect(try asking("", path) == "\(first + 4)")
+            }
+        }
+        #expect(server.requests.count == 8)
+        _ = try Self.get(server.url("/a"), store) { $0.httpMethod = "PUT" }
+        #expect(try asking("b", "/a") == "10")
+        #expect(try asking("a", "/a") == "11")
+        #expect(try asking("b", "/a") == "10")
+        #expect(try asking("b", "/a?q") == "6")
+    }
+
+    @Test func `a variant is asked about by its own tag, and renewed in its own place`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let who = request.value("X-Who") ?? ""
+                if request.value("If-None-Match") == "\"\(who)\"" {
+                    try peer.send("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=100\r\n\r\n")
+                } else {
+                    try peer.respond(
+                        "200 OK", ["Cache-Control: max-age=0", "Vary: X-Who", "ETag: \"\(who)\""], body: who)
+                }
+            }
+        }
+        let store = Store()
+        for count in [2, 4, 4] {
+            for who in ["a", "b"] {
+                let text = try Self.get(server.url("/a"), store) {
+                    $0.setValue(who, forHTTPHeaderField: "X-Who")
+                }.text
+                #expect(text == who)
+            }
+            #expect(server.requests.count == count)
+        }
+    }
+
+    @Test func `a store that has to make room for what was stored again is not the end`() throws {
+        let count = Mutex(0)
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: longText(400 + number))
+            }
+        }
+        let store = Store(memory: 12_000)
+        for path in ["/a", "/b"] {
+            for _ in 0..<3 { _ = try Self.get(server.url(path), store, .reloadIgnoringLocalCacheData) }
+        }
+        for number in 0..<30 { _ = try Self.get(server.url("/\(number)"), store) }
+        let kept = server.requests.count
+        _ = try Self.get(server.url("/29"), store)
+        #expect(server.requests.count == kept)
     }
 
     // MARK: Validation, Vary, errors, invalidation

@@ -82,6 +82,12 @@ package struct CacheEntry: Sendable, Equatable {
         }
     }
 
+    /// What a request with these fields says where `selecting` says what another one has said; nil where nothing
+    /// would match.
+    package func selection(for request: HeaderFields) -> [String: String?]? {
+        Self.varying(fields) == nil ? nil : Self.selecting(fields, request)
+    }
+
     static func selecting(_ response: HeaderFields, _ request: HeaderFields) -> [String: String?] {
         var selecting: [String: String?] = [:]
         for name in varying(response) ?? [] {

@@ -1,0 +1,134 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+// Where responses stand in a URLCache.
+//
+// Foundation's URLCache on Linux tells requests apart by host, port and path. What has these three in common would
+// take each other's place: another query, http and https, and the variants of one URL that Vary tells apart (RFC
+// 9111 §4.1). So the first of them, the base of its URL, stands where the URLCache itself would put it, and where a
+// program finds it; what finds that place taken by another URL stands apart, at a path that is a hash of its URL.
+//
+// The variants of a URL stand apart too, each at a hash of what the request has said in the fields that Vary
+// names. They are found by the base alone: by its Vary, and by a name that it gives to all of them. A base that is
+// forgotten takes that name with it, and nobody finds its variants any more: so an unsafe request forgets them all
+// without knowing them (RFC 9111 §4.4), and the URLCache clears them away in its time.
+//
+// A URLCache of a class of the program's own may tell more apart: then no place is ever taken by another.
+extension CacheStore {
+    /// A response and where it stands.
+    struct Found {
+        let record: Record
+        let cached: CachedURLResponse
+    }
+
+    /// Places are looked for and filled by one thread at a time.
+    static let places = Mutex(())
+
+    /// Where the URLCache itself would put it.
+    static func own(_ url: URL) -> URLRequest { URLRequest(url: url) }
+
+    /// A place apart for a URL, or for one of its variants.
+    func apart(_ url: URL, variants: String = "", _ variant: String = "") -> URLRequest? {
+        guard let name = DigestHash.sha256.hexadecimal(of: "\(Self.name(url))\n\(variants)\n\(variant)"),
+            var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        else { return nil }
+        parts.percentEncodedPath = "/" + name
+        (parts.query, parts.fragment, parts.user, parts.password) = (nil, nil, nil, nil)
+        return parts.url.map { URLRequest(url: $0) }
+    }
+
+    /// What stands at `place`, if it is for `url`.
+    func found(at place: URLRequest, _ url: URL) -> Found? {
+        look(at: place, url).found
+    }
+
+    private func look(at place: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
+        guard let cached = cache.cachedResponse(for: place) else { return (nil, false) }
+        guard cached.response.url.map(Self.name) == Self.name(url), let placeURL = place.url,
+            let record = Self.record(of: cached, key(placeURL))
+        else { return (nil, true) }
+        return (Found(record: record, cached: cached), true)
+    }
+
+    /// The base of `url`.
+    func base(for url: URL) -> Found? {
+        let (found, isTaken) = look(at: Self.own(url), url)
+        // A place that nobody has taken is where it would stand.
+        guard found == nil, isTaken, let apart = apart(url) else { return found }
+        return self.found(at: apart, url)
+    }
+
+    /// The variant for a request with `fields`; nil if there is none but perhaps the base itself.
+    func variant(of base: Found, _ url: URL, _ fields: HeaderFields) -> Found? {
+        guard !base.record.entry.matches(fields), let variants = base.record.variants,
+            let selecting = base.record.entry.selection(for: fields),
+            let place = apart(url, variants: variants, Self.variantName(selecting)),
+            let found = found(at: place, url), found.record.entry.matches(fields)
+        else { return nil }
+        return found
+    }
+
+    /// What tells a variant from others, in one text.
+    static func variantName(_ selecting: [String: String?]) -> String {
+        selecting.sorted { $0.key < $1.key }.map { name, value in "\(name)=\(value ?? "\0")" }
+            .joined(separator: "\n")
+    }
+
+    /// Where `entry` is to stand, and the name of its variants; nil: nowhere.
+    ///
+    /// With `places` locked.
+    func place(for entry: CacheEntry, _ url: URL) -> (URLRequest, variants: String?)? {
+        let (own, isTaken) = look(at: Self.own(url), url)
+        let apart = apart(url)
+        let base: (Found, URLRequest)?
+        if let own {
+            base = (own, Self.own(url))
+        } else if isTaken, let apart {
+            base = found(at: apart, url).map { ($0, apart) }
+        } else {
+            // What may stand apart is of a time when the place was taken.
+            if let apart { cache.removeCachedResponse(for: apart) }
+            base = nil
+        }
+        let free = isTaken && own == nil ? apart : Self.own(url)
+        guard !entry.selecting.isEmpty else { return (base?.1 ?? free).map { ($0, nil) } }
+        guard let base, let variants = base.0.record.variants,
+            base.0.record.entry.selecting.keys.sorted() == entry.selecting.keys.sorted()
+        else { return (base?.1 ?? free).map { ($0, UUID().uuidString) } }
+        if base.0.record.entry.selecting == entry.selecting { return (base.1, variants) }
+        return self.apart(url, variants: variants, Self.variantName(entry.selecting)).map { ($0, variants) }
+    }
+
+    // MARK: - Of protocols of the program
+
+    /// What is kept for a request that a protocol of the program loads, whatever its age.
+    func kept(for request: URLRequest) -> CachedURLResponse? {
+        guard let url = request.url else { return nil }
+        for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
+            guard let cached = cache.cachedResponse(for: place) else { return nil }
+            if cached.response.url.map(Self.name) == Self.name(url) { return cached }
+        }
+        return nil
+    }
+
+    /// Stores what the protocol allows and the delegate wants to be stored.
+    func store(_ cached: CachedURLResponse, for request: URLRequest) {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
+        Self.places.withLock { _ in
+            let own = cache.cachedResponse(for: Self.own(url))
+            let isTaken = own.map { $0.response.url.map(Self.name) != Self.name(url) } ?? false
+            if let place = isTaken ? apart(url) : Self.own(url) { put(cached, at: place) }
+        }
+    }
+
+    /// Puts a response at a place, in place of what stands there.
+    ///
+    /// What is there goes first: a URLCache of Linux that was given two responses for one place ends the process
+    /// when it makes room. With `places` locked.
+    func put(_ cached: CachedURLResponse, at place: URLRequest) {
+        cache.removeCachedResponse(for: place)
+        cache.storeCachedResponse(cached, for: place)
+    }
+}
