@@ -170,8 +170,8 @@ struct CacheStore {
             let userInfo = (cached.userInfo ?? [:]).merging(Self.record(entry, variants)) { _, ours in ours }
             put(
                 CachedURLResponse(
-                    response: cached.response, data: cached.data, userInfo: userInfo,
-                    storagePolicy: cached.storagePolicy),
+                    response: LoadedResponse(kept: cached.response) ?? cached.response, data: cached.data,
+                    userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
         }
     }

@@ -52,10 +52,10 @@ extension Loader {
         case .fail:
             perform(state.failed(.notInCache))
         case .use:
-            deliverKept(caching.kept)
+            deliverKept(caching.kept, unasked: caching.entry)
         case .useAndRevalidate:
             CacheRefresh.begin(caching.request, connection?.configuration)
-            deliverKept(caching.kept)
+            deliverKept(caching.kept, unasked: caching.entry)
         }
         return true
     }
@@ -100,8 +100,9 @@ extension Loader {
     /// The fields by which the server is asked about an entry, or caches on the way are told to ask.
     func cacheFields(of request: URLRequest) -> [(name: String, value: String)] {
         guard let caching else { return [] }
-        if caching.isRevalidating, let entry = caching.entry { return entry.conditions }
-        return CacheRules.endToEndFields(caching.policy)
+        let conditions = caching.isRevalidating ? caching.entry?.conditions ?? [] : []
+        return conditions
+            + CacheRules.endToEndFields(caching.policy)
             .filter { request.value(forHTTPHeaderField: $0.name) == nil }
     }
 
@@ -128,7 +129,7 @@ extension Loader {
         }
         if head.status >= 500, mayStandIn(for: head.status) {
             disposeOfExchange()
-            deliverKept(kept)
+            deliverKept(kept, unasked: entry)
             return true
         }
         return false
@@ -166,15 +167,18 @@ extension Loader {
     /// - Returns: False if it may not.
     func isReplacedByCache() -> Bool {
         guard !state.deliversBody, let kept = caching?.kept, mayStandIn(for: nil) else { return false }
-        deliverKept(kept)
+        deliverKept(kept, unasked: caching?.entry)
         return true
     }
 
     /// What is kept is the answer.
-    private func deliverKept(_ kept: CachedURLResponse?) {
+    ///
+    /// - Parameter entry: The server was not asked about it, and the response says how old it is (RFC 9111 §4).
+    private func deliverKept(_ kept: CachedURLResponse?, unasked entry: CacheEntry? = nil) {
         guard let kept else { return }
         caching = nil
-        perform(state.received(kept.response))
+        let aged = entry.flatMap { LoadedResponse(kept.response, age: $0.age(at: Date())) }
+        perform(state.received(aged ?? kept.response))
         guard state.deliversBody else { return }
         pipe = ContentPipe(whole: kept.data)
         drainPipe()

@@ -17,6 +17,39 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         if isPut { ResponseFieldsPlace.put(fields, into: self) }
     }
 
+    /// A response that is kept, with the seconds since it was made (RFC 9111 §5.1); nil for what is no HTTP.
+    convenience init?(_ response: URLResponse, age: Double) {
+        guard let response = response as? HTTPURLResponse else { return nil }
+        var fields = Self.fields(of: response)
+        fields.set(name: "Age", value: String(Int64(min(age, Double(Int32.max)))))
+        self.init(response, fields)
+    }
+
+    /// The response as it is kept, without what speaks of one connection (RFC 9111 §3.1); nil where nothing
+    /// does.
+    convenience init?(kept response: URLResponse) {
+        guard let response = response as? HTTPURLResponse else { return nil }
+        var fields = Self.fields(of: response)
+        let gone = CacheEntry.hopByHop(fields)
+        if gone.isEmpty { return nil }
+        for name in gone { fields.remove(name) }
+        self.init(response, fields)
+    }
+
+    private convenience init?(_ response: HTTPURLResponse, _ fields: HeaderFields) {
+        guard let url = response.url else { return nil }
+        self.init(
+            url: url, head: ResponseHead(status: response.statusCode, fields: fields),
+            bodyLength: response.expectedContentLength)
+    }
+
+    private static func fields(of response: HTTPURLResponse) -> HeaderFields {
+        HeaderFields(
+            response.allHeaderFields.compactMap { name, value in
+                (name as? String).flatMap { name in (value as? String).map { (name, $0) } }
+            })
+    }
+
     required init?(coder: NSCoder) {
         announcedLength = coder.decodeInt64(forKey: Self.lengthKey)
         super.init(coder: coder)

@@ -215,6 +215,41 @@ import Testing
         }
     }
 
+    @Test func `UC-56 asking again asks the caches on the way too, RFC 9111 5_2_1_1`() throws {
+        let (server, store) = (try Self.counting("Cache-Control: max-age=100", "ETag: \"a\""), Store())
+        _ = try Self.get(server.url("/a"), store)
+        #expect(try Self.get(server.url("/a"), store, .reloadRevalidatingCacheData).text == "1")
+        #expect(server.requests.map { $0.value("Cache-Control") } == [nil, "max-age=0"])
+        #expect(server.requests.last?.value("If-None-Match") == "\"a\"")
+        _ = try Self.get(server.url("/a"), store, .reloadRevalidatingCacheData) {
+            $0.setValue("max-age=5", forHTTPHeaderField: "Cache-Control")
+        }
+        #expect(server.requests.last?.value("Cache-Control") == "max-age=5")
+    }
+
+    @Test func `RFC 9111 4 what was kept says its age, and nothing of the connection that it came by`() throws
+    {
+        let server = try Self.counting(
+            "Cache-Control: max-age=1000", "Age: 30", "Connection: Hop", "Hop: x", "Keep-Alive: timeout=5",
+            "Kept: y")
+        let store = Store()
+        let recorders = [Recorder(), Recorder()]
+        for recorder in recorders {
+            try load(server.url("/a"), recorder: recorder) { $0.configuration.cache = store.cache }
+        }
+        let (first, second) = (try #require(recorders[0].response), try #require(recorders[1].response))
+        #expect(first.value(forHTTPHeaderField: "Age") == "30")
+        #expect(first.value(forHTTPHeaderField: "Hop") == "x")
+        let age = try #require(second.value(forHTTPHeaderField: "Age").flatMap { Int($0) })
+        #expect(age >= 30 && age < 1_000)
+        for name in ["Connection", "Hop", "Keep-Alive"] {
+            #expect(second.value(forHTTPHeaderField: name) == nil)
+        }
+        #expect(second.value(forHTTPHeaderField: "Kept") == "y" && second.expectedContentLength == 1)
+        let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/a")))
+        #expect((kept?.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Hop") == nil)
+    }
+
     @Test func `UC-56 an entry that the program stored by itself is used too`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let request = URLRequest(url: server.url("/mine"))

@@ -175,9 +175,14 @@ import Testing
         #expect(other == expected[3])
     }
 
-    @Test func `UC-56 a reload from end to end tells the caches on the way`() {
+    @Test func `UC-56 a reload tells the caches on the way`() {
         for policy in CachePolicy.allCases {
-            #expect(CacheRules.endToEndFields(policy).isEmpty == (policy != .reloadEndToEnd))
+            let names = CacheRules.endToEndFields(policy).map { "\($0.name): \($0.value)" }
+            switch policy {
+            case .reloadEndToEnd: #expect(names == ["Cache-Control: no-cache", "Pragma: no-cache"])
+            case .revalidate: #expect(names == ["Cache-Control: max-age=0"])
+            case .protocolRules, .reload, .cacheElseLoad, .cacheOnly: #expect(names.isEmpty)
+            }
         }
         let nothing = CacheRules.decide(
             .protocolRules, request: fields(["Cache-Control: only-if-cached"]), entry: nil, now: start)
@@ -223,6 +228,12 @@ import Testing
         (299, ["Cache-Control: public"], [], true), (299, [], [], false), (204, [], [], true),
         (206, ["Cache-Control: max-age=100"], [], false), (301, ["Cache-Control: max-age=100"], [], false),
         (404, ["Cache-Control: max-age=100"], [], false), (500, ["Cache-Control: max-age=100"], [], false),
+        // Whoever knows the status need not mind no-store (§5.2.2.3).
+        (200, ["Cache-Control: max-age=100, no-store, must-understand"], [], true),
+        (200, ["Cache-Control: must-understand, max-age=100"], [], true),
+        (299, ["Cache-Control: max-age=100, no-store, must-understand"], [], false),
+        (299, ["Cache-Control: max-age=100, must-understand"], [], false),
+        (200, ["Cache-Control: must-understand, no-store"], ["Cache-Control: no-store"], false),
     ]
 
     @Test(arguments: storing)
@@ -231,6 +242,32 @@ import Testing
     ) {
         let response = ResponseHead(status: status, fields: fields(lines))
         #expect(CacheRules.mayStore(response, to: fields(request)) == mayStore)
+    }
+
+    @Test func `RFC 9111 3_1 what speaks of one connection is not kept`() {
+        let kept = entry([
+            "Connection: a, B", "A: 1", "b: 2", "C: 3", "Keep-Alive: timeout=5", "Transfer-Encoding: chunked",
+            "TE: x", "Upgrade: h2c", "Proxy-Authenticate: Basic", "Proxy-Authentication-Info: x",
+            "Proxy-Authorization: x", "Proxy-Connection: close", "Set-Cookie: a=b",
+        ])
+        #expect(kept.fields.map(\.name) == ["C", "Set-Cookie"])
+    }
+
+    private static let dates: [(String, Bool)] = [
+        ("Thu, 18 Aug 2050 02:01:18 GMT", true), ("thu, 18 aug 2050 02:01:18 gmt", true),
+        ("Thursday, 18-Aug-50 02:01:18 GMT", true), ("Thu Aug 18 02:01:18 2050", true),
+        ("Thu Aug  8 02:01:18 2050", true),
+        ("Thu, 18 Aug 2050 02:01:18 UTC", false), ("Thu, 18 Aug 2050 02:01:18 AEST", false),
+        ("Thu, 18 Aug 50 02:01:18 GMT", false), ("Thu 18 Aug 2050 02:01:18 GMT", false),
+        ("Thu, 18  Aug  2050 02:01:18 GMT", false), ("Thu, 18-Aug-2050 02:01:18 GMT", false),
+        ("Thu, 18 Aug 2050 02.01.18 GMT", false), ("Thu, 18 Aug 2050 2:01:18 GMT", false),
+        ("Thu, 8 Aug 2050 02:01:18 GMT", false), ("Thu-18-Aug-50 02:01:18 GMT", false),
+        ("Thu, 31 Feb 2050 02:01:18 GMT", false), ("2050-08-18T02:01:18Z", false), ("0", false), ("", false),
+    ]
+
+    @Test(arguments: dates)
+    func `RFC 9111 5_3 a date that is written wrong has passed`(_ date: String, _ isFresh: Bool) {
+        #expect((decision(["Expires: \(date)"], after: 1) == .use) == isFresh)
     }
 
     private static let concerns: [(String, [String], Bool)] = [

@@ -3,6 +3,8 @@
 /// `private`, `s-maxage` and `proxy-revalidate` are for shared caches and have no place here.
 package struct CacheControl: Sendable, Equatable {
     package var noStore = false
+    /// Whoever knows the status code may overlook `noStore`; nobody else may store the response (§5.2.2.3).
+    package var mustUnderstand = false
     /// Also with field names: what may be reused without them is not told apart (§5.2.2.4 allows that).
     package var noCache = false
     package var mustRevalidate = false
@@ -34,6 +36,7 @@ package struct CacheControl: Sendable, Equatable {
     private mutating func take(_ directive: (name: String, value: String?)) {
         switch directive.name.lowercased() {
         case "no-store": noStore = true
+        case "must-understand": mustUnderstand = true
         case "no-cache": noCache = true
         case "must-revalidate": mustRevalidate = true
         case "public": isPublic = true

@@ -26,10 +26,26 @@ package struct CacheEntry: Sendable, Equatable {
 
     /// The entry for a response to `request`.
     package init(_ response: ResponseHead, to request: HeaderFields, requestedAt: Date, receivedAt: Date) {
+        var fields = response.fields
+        for name in Self.hopByHop(fields) { fields.remove(name) }
         self.init(
-            status: response.status, fields: response.fields, requestedAt: requestedAt,
-            receivedAt: receivedAt, selecting: Self.selecting(response.fields, request))
+            status: response.status, fields: fields, requestedAt: requestedAt,
+            receivedAt: receivedAt, selecting: Self.selecting(fields, request))
     }
+
+    /// The names, in lower case, of those of `fields` that speak of one connection and are not kept (§3.1).
+    package static func hopByHop(_ fields: HeaderFields) -> Set<String> {
+        var names = Set(connectionFields.filter(fields.contains))
+        fields.forEachElement(of: "Connection") { element in
+            names.insert(String(decoding: element, as: UTF8.self).lowercased())
+        }
+        return names
+    }
+
+    private static let connectionFields = [
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        "proxy-connection", "te", "transfer-encoding", "upgrade",
+    ]
 
     /// The status codes that may be reused without an explicit lifetime (RFC 9110 §15.1).
     static let heuristicallyCacheable: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
@@ -45,7 +61,7 @@ package struct CacheEntry: Sendable, Equatable {
         if let maxAge = control.maxAge { return Double(maxAge) }
         if let expires = fields.values(for: "Expires").first {
             // What is no date is in the past (§5.3).
-            guard let date = HTTPDate.parse(expires, now: receivedAt) else { return 0 }
+            guard let date = HTTPDate.parse(exactly: expires, now: receivedAt) else { return 0 }
             return max(0, date.timeIntervalSince(madeAt))
         }
         guard Self.heuristicallyCacheable.contains(status) || control.isPublic,
@@ -132,10 +148,7 @@ package struct CacheEntry: Sendable, Equatable {
         }
         var entry = self
         var replaced: Set<String> = []
-        var connection: Set<String> = []
-        response.fields.forEachElement(of: "Connection") {
-            connection.insert(String(decoding: $0, as: UTF8.self).lowercased())
-        }
+        let connection = Self.hopByHop(response.fields)
         for (name, value) in response.fields {
             let key = name.lowercased()
             if Self.describesContent.contains(key) || connection.contains(key) { continue }
@@ -160,9 +173,6 @@ package struct CacheEntry: Sendable, Equatable {
     /// Fields of a 304 that must not touch the entry's: they frame a message, or say how the content that is
     /// kept was encoded.
     private static let describesContent: Set<String> = [
-        "content-length", "content-encoding", "content-type", "content-range", "transfer-encoding",
-        "connection",
-        "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-connection", "te", "trailer",
-        "upgrade",
+        "content-length", "content-encoding", "content-type", "content-range", "trailer",
     ]
 }

@@ -113,10 +113,18 @@ package enum CacheRules {
             CacheEntry.varying(response.fields) != nil
         else { return false }
         let said = CacheControl(response.fields, isRequest: false)
-        if said.noStore || CacheControl(request, isRequest: true).noStore { return false }
+        if CacheControl(request, isRequest: true).noStore { return false }
+        if said.mustUnderstand {
+            guard understood.contains(response.status) else { return false }
+        } else if said.noStore {
+            return false
+        }
         return CacheEntry.heuristicallyCacheable.contains(response.status) || said.maxAge != nil
             || said.isPublic || said.isPrivate || response.fields.contains("Expires")
     }
+
+    /// Of the status codes that are stored at all, those that mean something to a cache (§5.2.2.3).
+    private static let understood: Set<Int> = [200, 203, 204]
 
     /// The URLs whose entries a response to an unsafe request makes doubtful (§4.4): its own, and those that
     /// Location and Content-Location name on the same origin. Empty for a safe method, and for an error.
@@ -139,8 +147,12 @@ package enum CacheRules {
     // MARK: Requests
 
     /// What a request says to caches on the way, where it says nothing itself: a reload from end to end
-    /// (§5.2.1.4), with Pragma for those of HTTP/1.0.
+    /// (§5.2.1.4), with Pragma for those of HTTP/1.0, or that they too ask the server (§5.2.1.1).
     package static func endToEndFields(_ policy: CachePolicy) -> [(name: String, value: String)] {
-        policy == .reloadEndToEnd ? [("Cache-Control", "no-cache"), ("Pragma", "no-cache")] : []
+        switch policy {
+        case .reloadEndToEnd: [("Cache-Control", "no-cache"), ("Pragma", "no-cache")]
+        case .revalidate: [("Cache-Control", "max-age=0")]
+        case .protocolRules, .reload, .cacheElseLoad, .cacheOnly: []
+        }
     }
 }

@@ -20,7 +20,7 @@ package enum HTTPDate {
     package static func parse(_ text: String, now: Date = Date()) -> Date? {
         let words = text.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" }).map(String.init)
         switch words.count {
-        case 6 where words[5] == "GMT" || words[5] == "UTC":
+        case 6 where ["GMT", "UTC"].contains(words[5].uppercased()):
             // The first two forms: weekday, day, month, year, time, zone.
             guard text.contains(","), let year = year(words[3], now: now) else { return nil }
             return date(year: year, month: words[2], day: words[1], time: words[4])
@@ -31,6 +31,24 @@ package enum HTTPDate {
         default:
             return nil
         }
+    }
+
+    /// One of the three forms to the letter, in any case; nil for what is only like one. For Expires, where a
+    /// date that is written wrong has to count as past (RFC 9111 §5.3).
+    package static func parse(exactly text: String, now: Date = Date()) -> Date? {
+        let shape = text.utf8.map { byte -> UInt8 in
+            if Grammar.isDigit(byte) { return UInt8(ascii: "0") }
+            return Grammar.lowercased(byte) &- 0x61 < 26 ? UInt8(ascii: "a") : byte
+        }
+        let behindDay = shape.drop { $0 == UInt8(ascii: "a") }
+        let isForm =
+            shape.elementsEqual("aaa, 00 aaa 0000 00:00:00 aaa".utf8)
+            || (6...9 ~= behindDay.startIndex && behindDay.elementsEqual(", 00-aaa-00 00:00:00 aaa".utf8))
+            || shape.elementsEqual("aaa aaa 00 00:00:00 0000".utf8)
+            || shape.elementsEqual("aaa aaa  0 00:00:00 0000".utf8)
+        guard isForm else { return nil }
+        let isInGMT = text.utf8.last.map(Grammar.isDigit) ?? false || text.lowercased().hasSuffix(" gmt")
+        return isInGMT ? parse(text, now: now) : nil
     }
 
     private static func year(_ text: String, now: Date) -> Int? {
