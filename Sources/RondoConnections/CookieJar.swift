@@ -12,6 +12,18 @@ struct CookieJar {
     /// depends on it (RFC 6265 §5.3, step 11.3). As many as a storage may hold.
     private static let firstSeen = Mutex<[Key: Date]>([:])
 
+    /// When the last cookie came. The next one came later, be it in the same field section: the order in which
+    /// they are sent is that of their coming (RFC 6265 §5.4, step 2).
+    private static let lastMoment = Mutex(Date.distantPast)
+
+    private static func nextMoment(_ now: Date) -> Date {
+        lastMoment.withLock { last in
+            // Less is lost in a Date's number.
+            last = max(now, last.addingTimeInterval(1e-6))
+            return last
+        }
+    }
+
     private struct Key: Hashable {
         let storage: ObjectIdentifier
         let name: String
@@ -56,8 +68,10 @@ struct CookieJar {
         else { return }
         let now = Date()
         for text in fields.values(for: "Set-Cookie") {
-            guard let field = SetCookie(text), let cookie = CookieRules.cookie(field, from: origin, now: now)
+            guard let field = SetCookie(text),
+                var cookie = CookieRules.cookie(field, from: origin, now: now)
             else { continue }
+            cookie.createdAt = Self.nextMoment(now)
             store(cookie, from: origin, now: now)
         }
         makeRoom(now)
@@ -90,7 +104,7 @@ struct CookieJar {
         guard let kept = Self.foundation(cookie) else { return }
         Self.firstSeen.withLock { seen in
             if seen.count >= CookieRules.maximumCount { seen = [:] }
-            seen[key] = old?.1.createdAt ?? now
+            seen[key] = old?.1.createdAt ?? cookie.createdAt
         }
         storage.setCookie(kept)
     }

@@ -67,6 +67,13 @@ import Testing
         #expect(try Self.get(server.url("/"), storage) == "b=1")
     }
 
+    @Test func `UC-57 RFC 6265 5_4 cookies of one response are sent in its order`() throws {
+        let (server, storage) = (try Self.server(), Self.storage())
+        let pairs = (0..<20).map { "c\($0 * 7 % 20)=\($0)" }
+        _ = try Self.get(server.url("/set?" + pairs.joined(separator: "&")), storage)
+        #expect(try Self.get(server.url("/"), storage) == pairs.joined(separator: "; "))
+    }
+
     @Test func `UC-57 cookies of a redirect are stored and sent with the next request`() throws {
         let (server, storage) = (try Self.server(), Self.storage())
         #expect(try Self.get(server.url("/go?a=1"), storage) == "a=1")
