@@ -60,6 +60,10 @@ struct Authentication {
     private var rejected: Set<Space> = []
     /// Sources that have had their chance in a space.
     private var tried: [Space: [Origin]] = [:]
+    /// Nonces that were called too old since something was last accepted.
+    private var renewals = 0
+    /// After as many in a row the next one counts as a refusal: a server could call every nonce too old.
+    static let maximumRenewals = 3
     /// The challenges that are being gone through.
     private var open: [AnswerableChallenge] = []
     /// Why a credential could not be sent, in a sentence; nil once it is told.
@@ -79,7 +83,10 @@ struct Authentication {
         open = AnswerableChallenge.strongestFirst(Challenge.challenges(in: values))
         if let refused = current {
             current = nil
-            if renew(refused) { return .repeatAnswer }
+            if renewals < Self.maximumRenewals, renew(refused) {
+                renewals += 1
+                return .repeatAnswer
+            }
             let count = failures[refused.space]?.count ?? 0
             failures[refused.space] = (count + 1, refused.credential)
         }
@@ -210,6 +217,7 @@ struct Authentication {
     ///     `confirms(_:bodyHash:)` once the body is here.
     mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
         guard var current else { return .accepted(nil) }
+        renewals = 0
         if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
             switch session.received(info, to: answer) {
             case .absent, .confirmed: break

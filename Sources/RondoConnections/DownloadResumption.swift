@@ -9,6 +9,8 @@ struct DownloadResumption: Codable, Equatable {
     var bytes: Int64
     /// A strong ETag or a Last-Modified date, for If-Range.
     let validator: String
+    /// Bytes of the whole; nil where nobody has said.
+    let total: Int64?
 
     /// Nil where the server cannot continue, or nobody could tell that it continues with the same file.
     init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
@@ -21,6 +23,10 @@ struct DownloadResumption: Codable, Equatable {
         self.url = url
         self.bytes = bytes
         self.validator = validator
+        total =
+            response.statusCode == 206
+            ? Self.range(of: response)?.total
+            : response.expectedContentLength > 0 ? response.expectedContentLength : nil
     }
 
     /// A weak ETag is of no use for parts (§13.1.5); a date is weak as well, unless it was long past when the
@@ -73,17 +79,44 @@ struct DownloadResumption: Codable, Equatable {
         return request
     }
 
-    /// Where the body of `response` belongs in the file; nil: it is no part of it, and no whole.
+    /// Where the body of `response` belongs in the file; nil: it is no whole, and not the rest of the same
+    /// file, or contradicts itself (RFC 9110 §15.3.7).
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
-        // "bytes 100-199/200"
-        guard let range = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),
-            range.hasPrefix("bytes "), let dash = range.firstIndex(of: "-"),
-            let first = Int64(
-                range[range.index(range.startIndex, offsetBy: 6)..<dash]
-                    .trimmingCharacters(in: .whitespaces))
+        guard let range = Self.range(of: response), range.first == bytes else { return nil }
+        if let complete = range.total {
+            guard complete == range.last + 1, complete == total ?? complete else { return nil }
+        } else if let total, total != range.last + 1 {
+            return nil
+        }
+        if let text = response.value(forHTTPHeaderField: "Content-Length"), let length = Int64(text) {
+            guard length == range.last - range.first + 1 else { return nil }
+        }
+        let name = validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
+        guard response.value(forHTTPHeaderField: name) ?? validator == validator else { return nil }
+        return bytes
+    }
+
+    /// What Content-Range says: `bytes 100-199/200`, or `/*` where nobody knows how long the whole is (§14.4).
+    private static func range(of response: HTTPURLResponse) -> (first: Int64, last: Int64, total: Int64?)? {
+        guard let text = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),
+            text.hasPrefix("bytes ")
         else { return nil }
-        return first == bytes ? bytes : nil
+        let parts = text.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(number)
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last, last < .max else {
+            return nil
+        }
+        let total = parts[1].trimmingCharacters(in: .whitespaces)
+        if total == "*" { return (first, last, nil) }
+        guard let total = number(total[...]), total > last else { return nil }
+        return (first, last, total)
+    }
+
+    private static func number(_ text: Substring) -> Int64? {
+        let digits = text.trimmingCharacters(in: .whitespaces)
+        return digits.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } ? Int64(digits) : nil
     }
 }

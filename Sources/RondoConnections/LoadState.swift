@@ -140,9 +140,11 @@ struct LoadState {
 
     /// The head of a final response.
     ///
-    /// - Parameter isHoldingBackBody: The request's body was waiting for the server's go-ahead.
+    /// - Parameters:
+    ///   - isHoldingBackBody: The request's body was waiting for the server's go-ahead.
+    ///   - isFromProxy: A proxy may have made it. A server that asks in a proxy's name is not answered.
     mutating func received(
-        _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false
+        _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
         guard case .exchanging = phase, let url = request.url else { return .nothing }
         if head.status == 417, isHoldingBackBody {
@@ -150,7 +152,7 @@ struct LoadState {
             request.setValue(nil, forHTTPHeaderField: "Expect")
             return .send(request)
         }
-        if Self.isChallenge(head) {
+        if Self.isChallenge(head), head.status != 407 || isFromProxy {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }

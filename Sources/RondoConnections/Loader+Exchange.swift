@@ -24,6 +24,7 @@ extension Loader {
             }
             guard enterSlot(route.key, request, body: body, mayReuse: mayReuse) else { return }
             let isForProxy = route.isForProxy
+            isAskingProxy = isForProxy
             outgoing = try OutgoingRequest(
                 request, to: address, stream: body, omittedFields: settings.values.omittedFields,
                 isForProxy: isForProxy
@@ -99,7 +100,10 @@ extension Loader {
             noteFields(head)
             if isTakenByCache(head) { return }
             let isHoldingBackBody = exchange?.isWaitingForGoAhead ?? false
-            perform(state.received(head, bodyLength: bodyLength, isHoldingBackBody: isHoldingBackBody))
+            perform(
+                state.received(
+                    head, bodyLength: bodyLength, isHoldingBackBody: isHoldingBackBody,
+                    isFromProxy: isAskingProxy))
         case .body(let data):
             guard state.deliversBody else { return }
             bodyProof?.update(data)

@@ -102,6 +102,8 @@ final class Loader: @unchecked Sendable {
     /// The proxy that the request under way goes by, and whether it has refused what its URL says.
     var proxy: StreamProxy?
     var hasProxyCredentialFailed = false
+    /// The request is handed to that proxy, which answers it, and not through it.
+    var isAskingProxy = false
     /// Where `serverAuthentication` is for.
     private var authenticatedURL: URL?
 
