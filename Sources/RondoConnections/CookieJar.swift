@@ -12,8 +12,8 @@ struct CookieJar {
     /// depends on it (RFC 6265 §5.3, step 11.3). As many as a storage may hold.
     private static let firstSeen = Mutex<[Key: Date]>([:])
 
-    /// When the last cookie came. The next one came later, be it in the same field section: the order in which
-    /// they are sent is that of their coming (RFC 6265 §5.4, step 2).
+    /// When the last cookie came. The next one came later, be it in the same field section: the order in
+    /// which they are sent is that of their coming (RFC 6265 §5.4, step 2).
     private static let lastMoment = Mutex(Date.distantPast)
 
     private static func nextMoment(_ now: Date) -> Date {
@@ -67,7 +67,9 @@ struct CookieJar {
             let origin = Self.origin(of: request.url), isAccepted(from: origin, request)
         else { return }
         let now = Date()
-        for text in fields.values(for: "Set-Cookie") {
+        // Of more cookies than a domain may have the first ones would not stay; and each costs the storage a
+        // file.
+        for text in fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain) {
             guard let field = SetCookie(text),
                 var cookie = CookieRules.cookie(field, from: origin, now: now)
             else { continue }

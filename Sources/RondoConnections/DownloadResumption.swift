@@ -98,7 +98,8 @@ struct DownloadResumption: Codable, Equatable {
         return bytes
     }
 
-    /// What Content-Range says: `bytes 100-199/200`, or `/*` where nobody knows how long the whole is (§14.4).
+    /// What Content-Range says: `bytes 100-199/200`, or `/*` where nobody knows how long the whole is
+    /// (§14.4).
     private static func range(of response: HTTPURLResponse) -> (first: Int64, last: Int64, total: Int64?)? {
         guard let text = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),
             text.hasPrefix("bytes ")

@@ -173,7 +173,8 @@ extension Loader {
 
     /// What is kept is the answer.
     ///
-    /// - Parameter entry: The server was not asked about it, and the response says how old it is (RFC 9111 §4).
+    /// - Parameter entry: The server was not asked about it; so the response says how old it is (RFC 9111
+    ///   §4).
     private func deliverKept(_ kept: CachedURLResponse?, unasked entry: CacheEntry? = nil) {
         guard let kept else { return }
         caching = nil

@@ -33,6 +33,7 @@ extension Loader {
 
     /// There are no more.
     func transferEnded() {
+        if let failure = restFailure { return perform(state.failed(failure)) }
         guard let pipe else { return perform(state.bodyEnded()) }
         pipe.receiveEnd()
         drainPipe()

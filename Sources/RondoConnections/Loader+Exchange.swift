@@ -116,7 +116,10 @@ extension Loader {
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
             if let head = Self.challenge(in: failure) {
-                return perform(state.received(head, bodyLength: 0))
+                perform(state.received(head, bodyLength: 0))
+                // One that does not say how: it is the result, and has no body that could end.
+                if state.deliversBody { perform(state.bodyEnded()) }
+                return
             }
             if mayBeSentAgain, retries < Self.maximumRetries {
                 // The kept connection turned out dead: the same request on one of its own, and nobody

@@ -56,6 +56,14 @@ extension Loader {
         return true
     }
 
+    /// The rest of the file has come, and the whole is not as long as was announced.
+    var restFailure: LoadFailure? {
+        guard resumptions > 0, file != nil, expectedFileLength > 0, fileLength != expectedFileLength else {
+            return nil
+        }
+        return .http(.peer(.truncatedBody(expected: expectedFileLength, received: fileLength)))
+    }
+
     /// The connection broke; all else would break again.
     private static func isLoss(_ failure: LoadFailure) -> Bool {
         switch failure {

@@ -1,5 +1,6 @@
 public import FoundationNetworking
 public import RondoCore
+internal import RondoHTTP
 internal import Synchronization
 
 /// What a `URLDownload` tells its delegate; all methods are optional.
@@ -148,9 +149,11 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
         var response: HTTPURLResponse?
         /// Bytes in the file.
         var bytes: Int64 = 0
+        /// Of the whole, where the response is the rest of it and somebody has said.
+        var total: Int64?
 
         var resumption: DownloadResumption? {
-            guard file != nil, let response else { return nil }
+            guard file != nil, let response, bytes <= total ?? .max else { return nil }
             return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
         }
     }
@@ -288,6 +291,7 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
                 work.file = file
                 work.response = response as? HTTPURLResponse
                 work.bytes = offset
+                work.total = offset > 0 ? continuing?.total : nil
                 return true
             }
             // Cancelled from another thread while the file was made.
@@ -310,6 +314,11 @@ private final class DownloadSaver: NSObject, URLConnectionDataDelegate, @uncheck
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) {
+        let (total, bytes) = work.withLock { ($0.total, $0.bytes) }
+        if let total, bytes != total {
+            let failure = LoadFailure.http(.peer(.truncatedBody(expected: total, received: bytes)))
+            return fail(URLErrors.error(failure, url: connection.currentRequest.url))
+        }
         if let file = work.withLock({ $0.file }) {
             do throws(SystemError) {
                 try file.close()

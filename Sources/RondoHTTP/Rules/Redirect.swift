@@ -24,7 +24,9 @@ package enum Redirect {
         }
         guard let url = URL(string: target.text) else { return .missingLocation }
         guard isWeb(url.scheme) else { return .unsupported(url: url) }
-        guard let host = url.host, !host.isEmpty, 1...65_535 ~= url.port ?? 80 else { return .missingLocation }
+        guard let host = url.host, !host.isEmpty, 1...65_535 ~= url.port ?? 80 else {
+            return .missingLocation
+        }
         let (newMethod, keepsBody) = request(method, after: status)
         return .to(
             url: url, method: newMethod, keepsBody: keepsBody, sameOrigin: areSameOrigin(url, currentURL))
