@@ -44,7 +44,9 @@ import Testing
         #expect(try follow(nil, status: status) == .notARedirect)
     }
 
-    @Test(arguments: [nil, "", "  ", "http://", "http:///e", "http:e", "https://:80/"])
+    @Test(arguments: [
+        nil, "", "  ", "http://", "http:///e", "http:e", "https://:80/", "http://a:65536/", "http://a:0/",
+    ])
     func `UC-34 a Location that leads nowhere is none`(_ location: String?) throws {
         #expect(try follow(location) == .missingLocation)
     }

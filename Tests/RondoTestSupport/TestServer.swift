@@ -58,6 +58,9 @@ package final class TestServer: Sendable {
     /// How many connections were accepted so far.
     package var accepted: Int { state.withLock { $0.accepted } }
 
+    /// How many connections are served now: those that neither side has ended.
+    package var served: Int { state.withLock { $0.peers.count } }
+
     /// The requests that were read so far, in order of their arrival.
     package var requests: [TestRequest] { state.withLock { $0.requests } }
 
