@@ -123,11 +123,11 @@ extension LoopState {
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         // Each is listed once, under the first of its modes.
-        var seen = Set(running.map { $0.timers.due(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
+        var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0) } } ?? [])
         for (index, mode) in modes.enumerated() where index != activations.last?.mode {
             if !mode.blocks.isEmpty { found.blocks.append(mode.name) }
-            for due in mode.timers.due(at: now) where seen.insert(ObjectIdentifier(due.timer)).inserted {
-                found.timers.append((due.timer, mode.name))
+            for timer in mode.timers.dueTimers(at: now) where seen.insert(ObjectIdentifier(timer)).inserted {
+                found.timers.append((timer, mode.name))
             }
             for source in mode.sources
             where !(running?.sources.contains(source) ?? false)

@@ -273,7 +273,7 @@ struct Pass {
     private func fireDueTimers() {
         let now = loop.now
         for due in loop.state.withLock({ $0.modes[mode].timers.due(at: now) }) {
-            due.timer.fire(due, in: mode, of: loop)
+            loop.state.withLock { $0.modes[mode].timers.timer(of: due) }?.fire(due, in: mode, of: loop)
         }
     }
 

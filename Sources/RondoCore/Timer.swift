@@ -329,7 +329,9 @@ public final class Timer: NSObject, Sendable {
     /// removed it, or a nested run fired it.
     func fire(_ due: TimerHeap.Due, in mode: Int, of loop: RunLoop) {
         let block = state.withLock { state -> Block? in
-            guard state.isValid, state.loop === loop, loop.state.withLock({ $0.take(due, from: mode) }) else {
+            guard state.isValid, state.loop === loop,
+                loop.state.withLock({ $0.take(self, due, from: mode) })
+            else {
                 return nil
             }
             state.lastBeat = state.deadline
@@ -380,11 +382,8 @@ extension LoopState {
 
     /// A timer that was found due leaves its heaps to be fired, if nothing has happened to it since and it is
     /// still in `mode`.
-    mutating func take(_ due: TimerHeap.Due, from mode: Int) -> Bool {
-        let timer = due.timer
-        guard timer.slots.generation == due.generation, timer.slots.place(in: mode) != nil else {
-            return false
-        }
+    mutating func take(_ timer: Timer, _ due: TimerHeap.Due, from mode: Int) -> Bool {
+        guard modes[mode].timers.isStill(due) else { return false }
         for mode in timer.slots.modes { takeOutOfHeap(timer, mode: mode) }
         timer.slots.isFiring = true
         return true

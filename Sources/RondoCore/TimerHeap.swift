@@ -23,15 +23,17 @@ struct TimerHeap {
         var timer: Unmanaged<Timer>
         /// Of its node; of a free place, the next free one.
         var index: Int32
+        /// How often it has been freed.
+        var generation: UInt32 = 0
     }
 
-    /// A timer that was due, and the state of its slots then: if that has changed since, it is not due any
-    /// more.
+    /// A timer that was due: if its place was freed since, it is not due any more. It keeps nothing alive, so that
+    /// a million of them are sorted as numbers are.
     struct Due {
-        let timer: Timer
-        let generation: UInt32
         fileprivate let deadline: LoopInstant
         fileprivate let order: UInt64
+        fileprivate let place: Int32
+        fileprivate let generation: UInt32
     }
 
     private static let none: Int32 = -1
@@ -52,6 +54,13 @@ struct TimerHeap {
 
     private func timer(of node: Node) -> Timer { places[Int(node.place)].timer.takeUnretainedValue() }
 
+    /// Nil: something has happened to it since.
+    func timer(of due: Due) -> Timer? {
+        isStill(due) ? places[Int(due.place)].timer.takeUnretainedValue() : nil
+    }
+
+    func isStill(_ due: Due) -> Bool { places[Int(due.place)].generation == due.generation }
+
     mutating func insert(_ timer: Timer, deadline: LoopInstant, order: UInt64) {
         let place = takePlace(for: timer)
         timer.slots.set(place: place, in: mode)
@@ -61,14 +70,13 @@ struct TimerHeap {
     }
 
     private mutating func takePlace(for timer: Timer) -> Int32 {
-        let new = Place(timer: .passRetained(timer), index: 0)
         guard firstFree != Self.none else {
-            places.append(new)
+            places.append(Place(timer: .passRetained(timer), index: 0))
             return Int32(places.count - 1)
         }
         let place = firstFree
         firstFree = places[Int(place)].index
-        places[Int(place)] = new
+        places[Int(place)].timer = .passRetained(timer)
         return place
     }
 
@@ -76,6 +84,7 @@ struct TimerHeap {
     mutating func remove(at place: Int32) {
         let left = places[Int(place)]
         places[Int(place)].index = firstFree
+        places[Int(place)].generation &+= 1
         firstFree = place
         let last = nodes.removeLast()
         let index = Int(left.index)
@@ -98,11 +107,10 @@ struct TimerHeap {
         while let index = unexplored.popLast() {
             let node = nodes[index]
             guard node.deadline <= now else { continue }
-            let timer = timer(of: node)
             found.append(
                 Due(
-                    timer: timer, generation: timer.slots.generation, deadline: node.deadline,
-                    order: node.order))
+                    deadline: node.deadline, order: node.order, place: node.place,
+                    generation: places[Int(node.place)].generation))
             let firstChild = 4 * index + 1
             for child in firstChild..<max(firstChild, min(firstChild + 4, nodes.count)) {
                 unexplored.append(child)
@@ -114,39 +122,64 @@ struct TimerHeap {
         return found
     }
 
+    func dueTimers(at now: LoopInstant) -> [Timer] { due(at: now).compactMap { timer(of: $0) } }
+
     // MARK: The heap
 
-    private mutating func put(_ node: Node, at index: Int) {
-        nodes[index] = node
-        places[Int(node.place)].index = Int32(index)
-    }
-
     private mutating func siftUp(_ node: Node, from start: Int) {
-        var index = start
-        while index > 0 {
-            let parent = (index - 1) / 4
-            guard node.comesBefore(nodes[parent]) else { break }
-            put(nodes[parent], at: index)
-            index = parent
-        }
-        put(node, at: index)
+        withHeap { $0.siftUp(node, from: start) }
     }
 
     private mutating func siftDown(_ node: Node, from start: Int) {
-        var index = start
-        while true {
-            let firstChild = 4 * index + 1
-            guard firstChild < nodes.count else { break }
-            var best = firstChild
-            for child in (firstChild + 1)..<max(firstChild + 1, min(firstChild + 4, nodes.count))
-            where nodes[child].comesBefore(nodes[best]) {
-                best = child
-            }
-            guard nodes[best].comesBefore(node) else { break }
-            put(nodes[best], at: index)
-            index = best
+        withHeap { $0.siftDown(node, from: start) }
+    }
+
+    private mutating func withHeap(_ body: (Heap) -> Void) {
+        nodes.withUnsafeMutableBufferPointer { nodes in
+            places.withUnsafeMutableBufferPointer { places in body(Heap(nodes: nodes, places: places)) }
         }
-        put(node, at: index)
+    }
+
+    /// Both arrays in place, which saves the moves of a node a look at who else has them.
+    private struct Heap {
+        // Safe: they last for one call of `withHeap`, and every index is below the count of its array.
+        let nodes: UnsafeMutableBufferPointer<Node>
+        let places: UnsafeMutableBufferPointer<Place>
+
+        private func put(_ node: Node, at index: Int) {
+            nodes[index] = node
+            places[Int(node.place)].index = Int32(index)
+        }
+
+        func siftUp(_ node: Node, from start: Int) {
+            var index = start
+            while index > 0 {
+                let parent = (index - 1) / 4
+                guard node.comesBefore(nodes[parent]) else { break }
+                put(nodes[parent], at: index)
+                index = parent
+            }
+            put(node, at: index)
+        }
+
+        func siftDown(_ node: Node, from start: Int) {
+            var index = start
+            while true {
+                let firstChild = 4 * index + 1
+                guard firstChild < nodes.count else { break }
+                var best = firstChild
+                var child = firstChild + 1
+                let end = min(firstChild + 4, nodes.count)
+                while child < end {
+                    if nodes[child].comesBefore(nodes[best]) { best = child }
+                    child += 1
+                }
+                guard nodes[best].comesBefore(node) else { break }
+                put(nodes[best], at: index)
+                index = best
+            }
+            put(node, at: index)
+        }
     }
 }
 
@@ -164,8 +197,6 @@ struct TimerSlots {
     private var first = Slot(mode: none, place: none)
     /// Nil for nearly every timer: an empty array is counted like any other object.
     private var others: [Slot]?
-    /// Counts every change of place.
-    private(set) var generation: UInt32 = 0
     /// The loop is calling the timer: it stands in no heap, and yet belongs to its modes (rule TM-25).
     var isFiring = false
     /// The place among timers of equal date.
@@ -197,7 +228,6 @@ struct TimerSlots {
     }
 
     mutating func add(mode: Int) {
-        generation &+= 1
         if isEmpty {
             first = Slot(mode: Int32(mode), place: Self.none)
         } else {
@@ -206,7 +236,6 @@ struct TimerSlots {
     }
 
     mutating func remove(mode: Int) {
-        generation &+= 1
         if first.mode == mode {
             first = others?.popLast() ?? Slot(mode: Self.none, place: Self.none)
         } else {
@@ -225,7 +254,6 @@ struct TimerSlots {
 
     /// The timer has left the heap of `mode` for now, but not the mode.
     mutating func clearPlace(in mode: Int) {
-        generation &+= 1
         set(place: Self.none, in: mode)
     }
 }

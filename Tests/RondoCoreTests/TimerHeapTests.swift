@@ -24,7 +24,7 @@ import Testing
         }
         expected.sort { ($0.date, $0.order) < ($1.date, $1.order) }
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
-        let due = heap.due(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0.timer) }
+        let due = heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0) }
         #expect(due == expected.filter { $0.date <= 12 }.map { ObjectIdentifier($0.timer) })
         // The heap holds its timers until they are taken out.
         for (_, _, timer) in expected {
