@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoStreams
+internal import Synchronization
 
 /// A method that a delegate may leave out, where it matters whether it has (rule UC-74).
 enum OptionalMethod {
@@ -28,8 +29,23 @@ final class DelegateObject: @unchecked Sendable {
             return
         }
         data = object as? any URLConnectionDataDelegate
-        download = object as? any URLConnectionDownloadDelegate
+        download = Self.mayDownload(type(of: object)) ? object as? any URLConnectionDownloadDelegate : nil
         base = data ?? download ?? (object as? any URLConnectionDelegate)
+    }
+}
+
+extension DelegateObject {
+    /// Classes of delegates that are none for downloads: nearly all, and a cast takes longer than a look here.
+    private static let withoutDownload = Mutex<Set<ObjectIdentifier>>([])
+    /// A program has a few dozen.
+    private static let maximumRemembered = 1024
+
+    private static func mayDownload(_ type: Any.Type) -> Bool {
+        let id = ObjectIdentifier(type)
+        if withoutDownload.withLock({ $0.contains(id) }) { return false }
+        if type is any URLConnectionDownloadDelegate.Type { return true }
+        withoutDownload.withLock { if $0.count < maximumRemembered { $0.insert(id) } }
+        return false
     }
 }
 

@@ -18,7 +18,7 @@ extension Loader {
         let route: Route
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            route = try self.route(to: address, settings.values)
+            route = try self.route(to: address, settings)
             if let body, !isHashed(body, for: request, toProxy: route.isForProxy, mayReuse: mayReuse) {
                 return
             }

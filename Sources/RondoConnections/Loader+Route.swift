@@ -36,11 +36,11 @@ extension Loader {
     }
 
     func route(
-        to address: WebAddress, _ configuration: URLConnection.Configuration
+        to address: WebAddress, _ settings: URLConnection.Settings
     ) throws(LoadFailure) -> Route {
         let (host, port) = (address.host, address.port)
-        let tls = address.isSecure ? configuration.tls : nil
-        let proxy = try proxy(for: address, configuration.proxy)
+        let tls = address.isSecure ? settings.values.tls : nil
+        let proxy = try proxy(for: address, settings.values.proxy)
         self.proxy = proxy
         guard let proxy else {
             let key = PoolKey(host: host, port: port, tls: tls)

@@ -37,7 +37,7 @@ struct OutgoingRequest {
         let method = request.httpMethod ?? "GET"
         // Whole where a proxy has to find the server by it.
         let sent = isForProxy ? address.absoluteForm : address.target
-        var fields = HeaderFields()
+        var fields = HeaderFields(expecting: 8)
         fields.append(name: "Host", value: address.authority)
         // In one order, whatever that of the dictionary is.
         let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }

@@ -12,7 +12,7 @@ struct PlaceTimer {
         let loops = places.count == 1 ? [places[0].loop] : Array(Set(places.map(\.loop)))
         timers = loops.map { loop in
             let timer = Timer(timeInterval: seconds, repeats: repeats) { _ in fire() }
-            for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
+            for place in places where place.loop === loop { loop.add(timer, forMode: place.mode) }
             return timer
         }
     }

@@ -31,6 +31,11 @@ extension RunLoop {
         struct Membership: Equatable {
             let loop: RunLoop
             let mode: Mode
+
+            // A loop is an NSObject, whose own equality takes its time to come to the same.
+            static func == (left: Membership, right: Membership) -> Bool {
+                left.loop === right.loop && left.mode == right.mode
+            }
         }
 
         /// What is to be called. In a struct of its own, since a bare closure that leaves a lock's closure as its

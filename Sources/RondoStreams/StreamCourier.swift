@@ -23,6 +23,14 @@ final class StreamCourier: Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
+
+        // A loop is an NSObject, whose own equality takes its time to come to the same.
+        static func == (left: Key, right: Key) -> Bool { left.loop === right.loop && left.mode == right.mode }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(loop))
+            hasher.combine(mode)
+        }
     }
 
     private static let register = Mutex<[Key: StreamCourier]>([:])

@@ -25,6 +25,12 @@ package struct HeaderFields: Sendable {
 
     package init() {}
 
+    /// Without fields, with room for so many of usual length.
+    package init(expecting count: Int) {
+        entries.reserveCapacity(count)
+        bytes.reserveCapacity(32 * count)
+    }
+
     package init(_ pairs: [(String, String)]) {
         entries.reserveCapacity(pairs.count)
         bytes.reserveCapacity(pairs.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count })
