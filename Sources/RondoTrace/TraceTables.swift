@@ -82,7 +82,7 @@ struct TraceIndex {
         }
         guard tables.loops.count < TraceTables.Limits.loops else { return (0, false) }
         let place = UInt16(tables.loops.count)
-        let name = loop.nameOfItsThread ?? (isOwn ? tables.threads[Int(thread)] : "")
+        let name = loop.nameOfItsThread.map(readable) ?? (isOwn ? tables.threads[Int(thread)] : "")
         tables.loops.append(TraceTables.Loop(name: cut(name), thread: isOwn ? thread : 0))
         loops[ObjectIdentifier(loop)] = place
         return (place, true)
@@ -170,7 +170,10 @@ private func nameOfThisThread() -> String {
     // The kernel keeps 15 bytes and a zero.
     var buffer = [CChar](repeating: 0, count: 16)
     rondo_trace_name_of_thread(&buffer)
-    let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    // Dispatch's workers are called com.apple.root.default-qos and the like, of which the kernel has kept the end.
-    return name.hasPrefix("oot.") ? "dispatch, " + name.dropFirst("oot.".count) : name
+    return readable(String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+}
+
+/// Dispatch's workers are called com.apple.root.default-qos and the like, of which the kernel has kept the end.
+private func readable(_ name: String) -> String {
+    name.hasPrefix("oot.") ? "dispatch, " + name.dropFirst("oot.".count) : name
 }
