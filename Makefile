@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs build test rules sanitize bench examples format format-check clean
+.PHONY: help demo lab docs build test rules sanitize bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -47,6 +47,10 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 bench: ## Rondo and its peers side by side; W='W1 W5 curves' for some of it, REPS=3, PEERS=few without NIO
 	@Scripts/prepare --bench
 	@Benchmarks/run $(W) --reps $(or $(REPS),5) --peers $(or $(PEERS),all)
+
+bench-guard: ## instructions and allocations an act, against Benchmarks/guard.json; ACCEPT=1 records them
+	@Scripts/prepare --guard
+	@Benchmarks/guard $(if $(ACCEPT),--accept)
 
 examples: ## build the programs of Examples/
 	@Scripts/prepare

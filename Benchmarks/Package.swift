@@ -18,6 +18,11 @@ let package = Package(
             name: "bench-rondo",
             dependencies: ["BenchmarkSupport", .product(name: "Rondo", package: "Rondo")]),
         .executableTarget(
+            name: "bench-guard",
+            dependencies: ["BenchmarkSupport", "CBenchmark", .product(name: "Rondo", package: "Rondo")],
+            // What valgrind 3.19 cannot read it refuses to run; the symbols stay.
+            linkerSettings: [.unsafeFlags(["-Xlinker", "--strip-debug"])]),
+        .executableTarget(
             name: "bench-foundation", dependencies: ["BenchmarkSupport"], swiftSettings: swift5),
         .executableTarget(name: "bench-dispatch", dependencies: ["BenchmarkSupport"], swiftSettings: swift5),
         .executableTarget(

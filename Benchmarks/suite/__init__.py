@@ -1,1 +1,1 @@
-"""What ../run is made of."""
+"""What ../run and ../guard are made of."""

@@ -57,12 +57,12 @@ case "get":
     try await get(http, requests, concurrency)
     let (wall, cpu) = (m.wall, m.cpu)
     reportGet(peer, url: address, concurrency: concurrency, requests: requests, wall: wall, cpu: cpu)
-    try await http.shutdown()
+    try await http.shutdown().get()
 case "bulk":
     let http = client(1), m = Meter()
     let bytes = try await one(http)
     reportBulk(peer, url: address, bytes: bytes, wall: m.wall, cpu: m.cpu)
-    try await http.shutdown()
+    try await http.shutdown().get()
 case "idle":
     let n = argument(3, 10_000), http = client(n)
     let before = currentRSSKiB(), m = Meter()
