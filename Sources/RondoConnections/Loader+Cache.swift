@@ -64,7 +64,7 @@ extension Loader {
     /// The policies that ask nobody are kept here.
     private func isProtocolAnsweredByCache(_ request: URLRequest) -> Bool {
         let policy = RondoHTTP.CachePolicy(request.cachePolicy)
-        if let cache = connection?.settings.values.cache {
+        if let cache = connection?.settings.values.cache, request.httpMethod ?? "GET" == "GET" {
             let caching = CacheLoad(ofProtocol: request, cache, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break

@@ -74,10 +74,12 @@ private final class CachedProtocol: URLProtocol {
     }
 
     private static func get(
-        _ text: String, _ store: Store, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
+        _ text: String, _ store: Store, _ policy: NSURLRequest.CachePolicy = .useProtocolCachePolicy,
+        method: String = "GET"
     ) throws -> (calls: [String], text: String) {
         var request = URLRequest(url: url(text))
         request.cachePolicy = policy
+        request.httpMethod = method
         let keeper = Keeper()
         try onLoopThread { [request] loop in
             let connection = URLConnection(request: request, delegate: keeper, startImmediately: false)
@@ -126,6 +128,21 @@ private final class CachedProtocol: URLProtocol {
                 }
             }
             #expect(CachedProtocol.log.value == ["loads", "loads", "loads", "loads"])
+        }
+    }
+
+    @Test func `UC-53 what is sent to a protocol is no matter of the cache`() throws {
+        try Self.registered { (store: Store) throws in
+            let address = "rondo-cached://allowed/a"
+            #expect(try Self.get(address, store).text == "load 1")
+            let post = try Self.get(address, store, method: "POST")
+            #expect(post.calls == ["finish"] && post.text == "load 2")
+            #expect(try Self.get(address, store).text == "load 1")
+            #expect(
+                try Self.get(address, store, .returnCacheDataDontLoad, method: "POST").calls == [
+                    "fail -2000"
+                ])
+            #expect(CachedProtocol.log.value == ["loads", "loads", "has it"])
         }
     }
 
