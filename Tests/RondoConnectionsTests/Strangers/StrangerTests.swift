@@ -7,8 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .serialized) struct StrangerTests {
     private static let page = WebServer.page
 
-    /// With `user` and a password, the right one unless said otherwise.
-    private static func with(_ password: String = "pass", _ url: URL) -> URL {
+    /// With `user` and a password in it, the right one unless said otherwise.
+    private static func identified(_ url: URL, by password: String = "pass") -> URL {
         RondoConnectionsTests.url(url.absoluteString.replacing("://", with: "://user:\(password)@"))
     }
 
@@ -114,13 +114,13 @@ import Testing
             ("/basic/page.txt", "pass", 200), ("/digest/page.txt", "pass", 200),
             ("/basic/page.txt", "wrong", 401), ("/digest/page.txt", "wrong", 401),
         ] {
-            let recorder = try load(Self.with(password, server.url(path)))
+            let recorder = try load(Self.identified(server.url(path), by: password))
             #expect(recorder.response?.statusCode == status, "\(path) \(password)")
             if status == 200 { #expect(recorder.hasBody(Self.page)) }
         }
         // The nonce of the first is used with a count for the next.
         for _ in 0..<3 {
-            let recorder = try load(Self.with(server.url("/digest/page.txt", secure: true))) {
+            let recorder = try load(Self.identified(server.url("/digest/page.txt", secure: true))) {
                 $0.trustTestAuthority()
             }
             #expect(recorder.response?.statusCode == 200)
@@ -153,7 +153,7 @@ import Testing
         let (apache, caddy) = (try WebServer.apache(), try WebServer.caddy())
         #expect(try load(apache.url("/old")).hasBody(Self.page))
         #expect(try load(caddy.url("/old")).hasBody(Self.page))
-        #expect(try load(Self.with(caddy.url("/basic/x"))).text == "known")
+        #expect(try load(Self.identified(caddy.url("/basic/x"))).text == "known")
         for (target, coding) in [
             (apache.url("/gzip/page.txt"), "gzip"), (apache.url("/br/page.txt"), "br"),
             (caddy.url("/page.txt"), "zstd"),
@@ -201,13 +201,15 @@ import Testing
             "/basic-auth/user/pass", "/digest-auth/auth/user/pass", "/digest-auth/auth-int/user/pass",
             "/digest-auth/auth/user/pass/SHA-256", "/digest-auth/auth/user/pass/MD5/never",
         ] {
-            let good = try load(Self.with(server.url(path)))
+            let good = try load(Self.identified(server.url(path)))
             #expect(
                 good.response?.statusCode == 200 && good.text.contains("\"user\""), "\(path) \(good.calls)")
-            #expect(try load(Self.with("wrong", server.url(path))).response?.statusCode == 401, "\(path)")
+            #expect(
+                try load(Self.identified(server.url(path), by: "wrong")).response?.statusCode == 401,
+                "\(path)")
         }
         #expect(
-            try load(Self.with(server.url("/hidden-basic-auth/user/pass"))).response?.statusCode
+            try load(Self.identified(server.url("/hidden-basic-auth/user/pass"))).response?.statusCode
                 == 404)
         var bearer = URLRequest(url: server.url("/bearer"))
         #expect(try load(bearer).response?.statusCode == 401)
@@ -258,7 +260,7 @@ import Testing
                 #expect(unknown.response?.statusCode == 407, "\(unknown.calls)")
             }
             // The proxy's credential and the server's, both at once.
-            let both = try load(Self.with(apache.url("/digest/page.txt"))) {
+            let both = try load(Self.identified(apache.url("/digest/page.txt"))) {
                 $0.configuration.proxy = .by(
                     StreamProxy(
                         .httpConnect, host: "127.0.0.1", port: port, userName: "user", password: "pass"))
