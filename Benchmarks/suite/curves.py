@@ -67,7 +67,7 @@ def curve_jobs(peers, descriptors, left_out):
                     words.append("{http}" if peer == "libev" else "http://localhost:{http}/1k.txt")
                 # libcurl looks for a free connection from the beginning of its list.
                 slow = peer == "libcurl" and size > 1_000
-                found.append(Job(f"curve.{curve.name}", peer, words, seconds=90, slow=slow))
+                found.append(Job(f"curve.{curve.name}", peer, words, seconds=150, slow=slow))
     return found
 
 

@@ -99,14 +99,16 @@ def panel(figures, curve, left, top):
         out += [f'<circle cx="{x(size):.1f}" cy="{y(value):.1f}" r="{4 if peer == "rondo" else 3}" class="dot"/>'
                 for size, value in found[peer]]
         out.append("</g>")
-    # Names stand where the lines end: at the right edge, or behind a line that ends earlier.
+    # Names stand where the lines end: behind the longest lines, and above where others go on.
     ends = {}
     for peer, entries in found.items():
         ends.setdefault(entries[-1][0], []).append((peer, entries[-1][1]))
     for size, group in ends.items():
+        goes_on = size < max(ends)
         for (peer, _), place in zip(group, spread([y(value) for _, value in group], 15)):
             weight = "700" if peer == "rondo" else "500"
-            name = text(x(size) + 9, place + 4, NAMES[peer], 12, "name", weight=weight)
+            across, down, anchor = (4, -9, "end") if goes_on else (9, 4, "start")
+            name = text(x(size) + across, place + down, NAMES[peer], 12, "name", anchor, weight)
             out.append(f'<g class="c-{peer}">{name}</g>')
     return out
 
