@@ -15,8 +15,8 @@ final class Pool: Sendable {
     }
 
     private let state = Mutex(PoolState<IdleLink>())
-    /// A timer looks at what is kept.
-    private let isWatched = Mutex(false)
+    /// Looks at what is kept when the first of it expires; nil while nothing is.
+    private let watcher = Mutex<Timer?>(nil)
 
     /// A kept connection that shows no sign of being dead, or nil.
     func take(for key: PoolKey) -> HTTPLink? {
@@ -45,29 +45,35 @@ final class Pool: Sendable {
 
     /// Has what is kept looked at when the first of it expires, unless that is arranged already.
     private func watch() {
-        let isNew = isWatched.withLock { isWatched in
-            defer { isWatched = true }
-            return !isWatched
+        watcher.withLock { watcher in
+            if watcher == nil { watcher = sweepLater(in: PoolState<IdleLink>.maximumIdleSeconds) }
         }
-        if isNew { sweepLater(in: PoolState<IdleLink>.maximumIdleSeconds) }
     }
 
-    private func sweepLater(in seconds: Double) {
+    private func sweepLater(in seconds: Double) -> Timer {
         // A moment later, so that it has expired by then.
         let timer = Timer(timeInterval: seconds + 0.1, repeats: false) { [self] _ in
             sweep(now: LoopClock.now)
         }
         RunLoop.loader.add(timer, forMode: .default)
+        return timer
     }
 
     /// Closes what has been idle for too long, and comes back for the rest.
     func sweep(now: LoopInstant) {
         let (expired, seconds) = state.withLock { ($0.takeExpired(now: now), $0.secondsToExpiry(now: now)) }
         for idle in expired { idle.link.channel.close() }
-        if let seconds { return sweepLater(in: seconds) }
-        isWatched.withLock { $0 = false }
+        watchAgain(in: seconds)
+    }
+
+    /// - Parameter seconds: Nil: nothing is kept, as far as is known.
+    private func watchAgain(in seconds: Double?) {
+        watcher.withLock { watcher in
+            watcher?.invalidate()
+            watcher = seconds.map { sweepLater(in: $0) }
+        }
         // One may have been kept in between.
-        if state.withLock({ $0.count > 0 }) { watch() }
+        if seconds == nil, state.withLock({ $0.count > 0 }) { watch() }
     }
 
     func setLimits(_ limits: URLConnection.Limits) {
@@ -76,6 +82,7 @@ final class Pool: Sendable {
 
     func closeAll() {
         for idle in state.withLock({ $0.removeAll() }) { idle.link.channel.close() }
+        watchAgain(in: nil)
     }
 }
 
