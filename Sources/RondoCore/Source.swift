@@ -24,18 +24,8 @@ extension RunLoop {
         public typealias ModeCallback = @Sendable (RunLoop, Mode) -> Void
 
         enum Kind {
-            case signalled
+            case signalled(order: Int)
             case descriptor(Int32)
-        }
-
-        struct Membership: Equatable {
-            let loop: RunLoop
-            let mode: Mode
-
-            // A loop is an NSObject, whose own equality takes its time to come to the same.
-            static func == (left: Membership, right: Membership) -> Bool {
-                left.loop === right.loop && left.mode == right.mode
-            }
         }
 
         /// What is to be called. In a struct of its own, since a bare closure that leaves a lock's closure as its
@@ -45,13 +35,14 @@ extension RunLoop {
         }
 
         struct State {
+            // The small ones stand together, since most connections have a source.
             var isValid = true
+            /// The loop that held it last has lost its thread.
+            var threadHasEnded = false
             /// When it was signalled, in order of all signals; nil while it is not.
             var signal: UInt64?
             var interest: Interest = []
-            var memberships: [Membership] = []
-            /// The loop that held it last has lost its thread.
-            var threadHasEnded = false
+            var memberships = Memberships()
             var perform: Callback?
             fileprivate var box = Box.empty
 
@@ -85,7 +76,7 @@ extension RunLoop {
 
         /// Signalled sources of one pass are performed in increasing order (rule SRC-6); descriptor sources
         /// ignore it.
-        public let order: Int
+        public var order: Int { if case .signalled(let order) = kind { order } else { 0 } }
         let kind: Kind
         let state: Mutex<State>
         private let live = LiveObject(.source)
@@ -101,8 +92,7 @@ extension RunLoop {
             order: Int = 0, schedule: ModeCallback? = nil, cancel: ModeCallback? = nil,
             perform: @escaping @Sendable () -> Void
         ) {
-            self.order = order
-            kind = .signalled
+            kind = .signalled(order: order)
             var state = State(perform: Callback { _, _ in perform() })
             if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
             self.state = Mutex(state)
@@ -118,7 +108,6 @@ extension RunLoop {
             fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,
             cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
         ) {
-            order = 0
             kind = .descriptor(fileDescriptor)
             var state = State(interest: interest, perform: Callback(call: perform))
             if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
@@ -183,8 +172,8 @@ extension RunLoop {
         /// SRC-2). A descriptor source ignores it: the kernel alone signals those. Any thread.
         public func signal() {
             guard case .signalled = kind else { return }
-            let memberships = state.withLock { state -> [Membership] in
-                guard state.isValid, state.signal == nil else { return [] }
+            let memberships = state.withLock { state -> Memberships in
+                guard state.isValid, state.signal == nil else { return Memberships() }
                 state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue
                 for membership in state.memberships { note(in: membership) }
                 return state.memberships
