@@ -4,66 +4,67 @@ internal import Synchronization
 /// What a channel has in its modes besides its descriptors, so that they are not empty while a name is looked
 /// up: turns, asked for from any thread. Less than a source of its own: the couriers of the modes serve it.
 final class ChannelTurns: CourierClient {
-    private struct State {
-        var schedule = StreamSchedule()
-        /// Asked for, and had nowhere; remembered as the signal of a source is.
-        var isWanted = false
-
-        mutating func turnsToAskFor() -> StreamSchedule.Turns {
-            isWanted ? schedule.turnsToAskFor() : .none
-        }
-    }
-
-    private let state = Mutex(State())
+    /// `isWanted`: asked for, and had nowhere; remembered as the signal of a source is.
+    private let schedule = Mutex(StreamSchedule())
     private let way: SocketChannel.Way
 
     init(_ way: SocketChannel.Way) { self.way = way }
 
     deinit { invalidate() }
 
-    var places: [StreamCore.Place] { state.withLock { $0.schedule.places } }
+    var places: [StreamCore.Place] { schedule.withLock { $0.places } }
 
-    func contains(_ place: StreamCore.Place) -> Bool { state.withLock { $0.schedule.contains(place) } }
+    func contains(_ place: StreamCore.Place) -> Bool { schedule.withLock { $0.contains(place) } }
 
     func join(_ place: StreamCore.Place) {
         let courier = StreamCourier.join(place.loop, place.mode)
-        let turns = state.withLock { state -> StreamSchedule.Turns? in
-            guard !state.schedule.contains(place) else { return nil }
-            state.schedule.insert(courier)
-            return state.turnsToAskFor()
+        let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
+            guard !schedule.contains(place) else { return nil }
+            schedule.insert(courier)
+            return schedule.isWanted ? schedule.turnsToAskFor() : StreamSchedule.Turns.none
         }
         if let turns { turns.ask(for: self) } else { courier.leave() }
     }
 
     func leave(_ place: StreamCore.Place) {
-        state.withLock { $0.schedule.remove(place) }?.leave()
+        schedule.withLock { $0.remove(place) }?.leave()
     }
 
     /// Asks for a turn of the channel in one of its modes. Any thread.
     func signalAndWakeUp() {
-        let turns = state.withLock { state in
-            state.isWanted = true
-            return state.turnsToAskFor()
+        let turns = schedule.withLock { schedule in
+            schedule.isWanted = true
+            return schedule.turnsToAskFor()
         }
         turns.ask(for: self)
     }
 
     /// No turn comes any more.
     func invalidate() {
-        let left = state.withLock { state in
-            state.isWanted = false
-            return state.schedule.takeAll()
+        let left = schedule.withLock { schedule in
+            schedule.isWanted = false
+            return schedule.takeAll()
         }
         left.leave()
     }
 
     func turnHasCome(by courier: StreamCourier) -> Bool {
-        let isWanted = state.withLock { state in
-            guard state.schedule.turnHasCome(by: courier) else { return false }
-            defer { state.isWanted = false }
-            return state.isWanted
+        let isWanted = schedule.withLock { schedule in
+            guard schedule.turnHasCome(by: courier) else { return false }
+            defer { schedule.isWanted = false }
+            return schedule.isWanted
         }
-        if isWanted { way.enter { $0.turn() } }
+        if isWanted { enter { $0.turn() } }
         return isWanted
+    }
+
+    func enter(_ body: (SocketChannel) -> Void) { way.enter(body) }
+
+    /// A source of the channel's. Its callback has these turns for its way there, and so needs no memory of
+    /// its own.
+    func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
+        RunLoop.Source(fileDescriptor: descriptor, interest: interest) { [self] source, ready in
+            enter { $0.sourceIsReady(source, ready) }
+        }
     }
 }

@@ -14,7 +14,9 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         /// Foundation's own.
         case file
         case memory(MemoryBytes)
-        case backend(any StreamBackend)
+        // One case each, not one for the protocol: the object is a size class smaller by that.
+        case socket(SocketPair)
+        case bound(BoundPair)
     }
 
     let core: StreamCore
@@ -39,9 +41,13 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         core.attach(self)
     }
 
-    init(_ core: StreamCore, backend: any StreamBackend) {
+    convenience init(_ pair: SocketPair) { self.init(pair.input, .socket(pair)) }
+
+    convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
+
+    private init(_ core: StreamCore, _ origin: Origin) {
         self.core = core
-        origin = .backend(backend)
+        self.origin = origin
         // Foundation's own stream is made and never used.
         super.init(data: Data())
         core.attach(self)
@@ -136,8 +142,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         guard len > 0 else { return 0 }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: len)
         switch origin {
-        case .backend(let backend):
-            return backend.read(room)
+        case .socket(let pair): return pair.read(room)
+        case .bound(let pair): return pair.read(room)
         case .memory(let bytes):
             let count = bytes.read(room)
             memoryWasRead(bytes)
@@ -159,8 +165,10 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         guard core.state.status == .open else { return false }
         let found: UnsafeMutableBufferPointer<UInt8>?
         switch origin {
-        case .backend(let backend):
-            found = backend.lend()
+        case .socket(let pair):
+            found = pair.lend()
+        case .bound(let pair):
+            found = pair.lend()
         case .memory(let bytes):
             found = bytes.lend()
             if found != nil { memoryWasRead(bytes) }
@@ -183,7 +191,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     open override var hasBytesAvailable: Bool {
         guard core.state.status == .open else { return false }
         switch origin {
-        case .backend(let backend): return backend.hasBytesAvailable
+        case .socket(let pair): return pair.hasBytesAvailable
+        case .bound(let pair): return pair.hasBytesAvailable
         case .memory(let bytes): return bytes.rest > 0
         case .file: return super.hasBytesAvailable
         }
@@ -207,6 +216,10 @@ extension InputStream: DrivenStream {
     var direction: StreamState.Direction { .input }
 
     var backend: (any StreamBackend)? {
-        if case .backend(let backend) = origin { backend } else { nil }
+        switch origin {
+        case .socket(let pair): pair
+        case .bound(let pair): pair
+        case .file, .memory: nil
+        }
     }
 }

@@ -11,12 +11,21 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private enum Destination {
         /// Foundation's own file or memory, which takes all (rule ST-46).
         case foundation
-        case buffer(rest: UnsafeMutableRawBufferPointer)
-        case backend(any StreamBackend)
+        case buffer(FixedBuffer)
+        // One case each, not one for the protocol: the object is a size class smaller by that.
+        case socket(SocketPair)
+        case bound(BoundPair)
+    }
+
+    /// What is left of a buffer of the client's.
+    private final class FixedBuffer {
+        var rest: UnsafeMutableRawBufferPointer
+
+        init(_ rest: UnsafeMutableRawBufferPointer) { self.rest = rest }
     }
 
     let core: StreamCore
-    private var destination: Destination
+    private let destination: Destination
 
     /// A stream that collects what is written; `.dataWrittenToMemoryStreamKey` reads it (rule ST-30).
     public required init(toMemory: ()) {
@@ -31,7 +40,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     public override init(toBuffer buffer: UnsafeMutablePointer<UInt8>, capacity: Int) {
         core = StreamCore(.output)
         // Foundation's own refuses what does not fit as a whole (reading D11).
-        destination = .buffer(rest: UnsafeMutableRawBufferPointer(start: buffer, count: capacity))
+        destination = .buffer(
+            FixedBuffer(UnsafeMutableRawBufferPointer(start: buffer, count: capacity)))
         super.init(toBuffer: buffer, capacity: capacity)
         core.attach(self)
     }
@@ -47,9 +57,13 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core.attach(self)
     }
 
-    init(_ core: StreamCore, backend: any StreamBackend) {
+    convenience init(_ pair: SocketPair) { self.init(pair.output, .socket(pair)) }
+
+    convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
+
+    private init(_ core: StreamCore, _ destination: Destination) {
         self.core = core
-        destination = .backend(backend)
+        self.destination = destination
         // Foundation's own stream is made and never used: of its kinds, this is a kilobyte smaller than
         // memory.
         super.init(toBuffer: Self.nowhere, capacity: 0)
@@ -147,8 +161,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         guard len > 0 else { return 0 }
         let bytes = UnsafeRawBufferPointer(start: buffer, count: len)
         switch destination {
-        case .backend(let backend): return backend.write(bytes)
-        case .buffer(let rest): return fill(rest, with: bytes)
+        case .socket(let pair): return pair.write(bytes)
+        case .bound(let pair): return pair.write(bytes)
+        case .buffer(let buffer): return fill(buffer, with: bytes)
         case .foundation: return writeAll(buffer, len)
         }
     }
@@ -173,10 +188,10 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         return written
     }
 
-    private func fill(_ rest: UnsafeMutableRawBufferPointer, with bytes: UnsafeRawBufferPointer) -> Int {
-        let count = min(rest.count, bytes.count)
-        rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
-        destination = .buffer(rest: UnsafeMutableRawBufferPointer(rebasing: rest.dropFirst(count)))
+    private func fill(_ buffer: FixedBuffer, with bytes: UnsafeRawBufferPointer) -> Int {
+        let count = min(buffer.rest.count, bytes.count)
+        buffer.rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
+        buffer.rest = UnsafeMutableRawBufferPointer(rebasing: buffer.rest.dropFirst(count))
         core.update { state in
             if count == 0 { state.ended() } else { state.used(isReady: true) }
         }
@@ -198,8 +213,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     open override var hasSpaceAvailable: Bool {
         guard core.state.status == .open else { return false }
         switch destination {
-        case .backend(let backend): return backend.hasSpaceAvailable
-        case .buffer(let rest): return rest.count > 0
+        case .socket(let pair): return pair.hasSpaceAvailable
+        case .bound(let pair): return pair.hasSpaceAvailable
+        case .buffer(let buffer): return buffer.rest.count > 0
         case .foundation: return super.hasSpaceAvailable
         }
     }
@@ -224,6 +240,10 @@ extension OutputStream: DrivenStream {
     var direction: StreamState.Direction { .output }
 
     var backend: (any StreamBackend)? {
-        if case .backend(let backend) = destination { backend } else { nil }
+        switch destination {
+        case .socket(let pair): pair
+        case .bound(let pair): pair
+        case .foundation, .buffer: nil
+        }
     }
 }

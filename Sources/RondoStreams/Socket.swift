@@ -12,8 +12,9 @@ internal import RondoCore
 package final class Socket {
     /// The descriptor's number, or -1 once closed.
     package private(set) var descriptor: Int32
-    /// As whoever made the descriptor has set them; nil if this object did.
-    private let flags: Int32?
+    /// As whoever made the descriptor has set them; -1 if this object did. (Not an optional: with that the
+    /// object would have a size class more.)
+    private let flags: Int32
 
     package enum ReadResult: Equatable, Sendable {
         case bytes(Int)
@@ -42,12 +43,12 @@ package final class Socket {
     /// with the other options, when the connection is opened.
     init(accepted descriptor: Int32) {
         self.descriptor = descriptor
-        flags = nil
+        flags = -1
     }
 
     private init(family: Int32, for address: SocketAddress) throws(SocketError) {
         let kind = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
-        flags = nil
+        flags = -1
         descriptor = socket(family, Int32(kind), 0)
         guard descriptor >= 0 else { throw SocketError(code: errno, operation: .open, address: address) }
         if family != AF_UNIX { setNoDelay() }
@@ -64,7 +65,7 @@ package final class Socket {
 
     /// Gives the descriptor back, open and as it was taken over: it is no longer this object's.
     package func letGo() {
-        if descriptor >= 0, let flags { _ = fcntl(descriptor, F_SETFL, flags) }
+        if descriptor >= 0, flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags) }
         descriptor = -1
     }
 

@@ -37,10 +37,7 @@ extension SocketChannel {
         guard case .connecting(var connecting) = phase else { return }
         do throws(SocketError) {
             let socket = try Socket.connecting(to: address)
-            let way = Way(channel: self)
-            let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: .write) { _, ready in
-                way.enter { $0.attemptIsReady(id, ready) }
-            }
+            let source = madeTurns.makeSource(socket.descriptor, interest: .write)
             connecting.attempts[id] = Attempt(socket: socket, address: address, source: source)
             phase = .connecting(connecting)
             enter(source, interest: .write)
@@ -52,10 +49,11 @@ extension SocketChannel {
         }
     }
 
-    private func attemptIsReady(_ id: Connector.AttemptID, _ ready: RunLoop.Source.Interest) {
-        // The winner keeps its source.
+    func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
+        // The winner of the attempts keeps its source.
         guard case .connecting(var connecting) = phase else { return descriptorIsReady(ready) }
-        guard let attempt = connecting.attempts[id] else { return }
+        let found = connecting.attempts.first { $0.value.source === source }
+        guard let (id, attempt) = found else { return }
         let actions: [Connector.Action]
         do throws(SocketError) {
             guard try attempt.socket.finishConnecting(to: attempt.address) else { return }
@@ -94,6 +92,6 @@ extension SocketChannel {
 
     func stopDelays() {
         for timer in delays { timer.invalidate() }
-        delays = []
+        if !delays.isEmpty { delays = [] }
     }
 }

@@ -99,10 +99,7 @@ extension SocketChannel {
         beginLimit()
         switch origin {
         case .socket(let socket):
-            let way = Way(channel: self)
-            let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: []) { _, ready in
-                way.enter { $0.descriptorIsReady(ready) }
-            }
+            let source = madeTurns.makeSource(socket.descriptor, interest: [])
             phase = .standing(Connected(socket: socket, source: source))
             enter(source, interest: [])
             stands()
@@ -164,6 +161,7 @@ extension SocketChannel {
         phase = .open(connected, engine)
         updateInterest()
         stopLimits()
+        dropRare()
         // A proxy's has been told of.
         if let engine, !engine.leadsToProxy { tellOfSecurity(engine) }
         guard isOpen, !hasOpened else { return }
@@ -185,7 +183,7 @@ extension SocketChannel {
 
     func stopLimits() {
         for timer in limits { timer.invalidate() }
-        limits = []
+        if !limits.isEmpty { limits = [] }
     }
 
     private func limitIsReached(mayWait: Bool) {

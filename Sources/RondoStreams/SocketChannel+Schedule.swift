@@ -11,9 +11,8 @@ extension SocketChannel {
     /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = Place(loop: loop, mode: mode)
-        let turns = turns ?? ChannelTurns(Way(channel: self))
-        guard !turns.contains(place), !isClosed else { return }
-        self.turns = turns
+        guard !isClosed, !(turns?.contains(place) ?? false) else { return }
+        let turns = madeTurns
         turns.join(place)
         for source in sources { loop.add(source, forMode: mode) }
         for timer in delays + limits { loop.add(timer, forMode: mode) }

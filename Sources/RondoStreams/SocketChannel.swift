@@ -18,47 +18,59 @@ package final class SocketChannel {
         /// Whom the connection is to: what TLS asks for, and what errors name.
         package var host: String
         package var port: Int
-        /// How long it may take from `open()` to the event `open`, in seconds; nil: as long as it takes.
-        package var openingLimit: Double?
 
         package init(host: String, port: Int, tls: TLSSettings? = nil, route: ChannelRoute? = nil) {
             self.host = host
             self.port = port
-            if tls != nil || route != nil { rest = Rest(tls: tls, route: route) }
+            if tls != nil || route != nil { set { rest in (rest.tls, rest.route) = (tls, route) } }
         }
 
         /// Nil: nothing is secured, unless `secure(_:)` does it later.
         package var tls: TLSSettings? {
             get { rest?.tls }
-            set { rest = Rest(tls: newValue, route: route, resolver: resolver) }
+            set { set { $0.tls = newValue } }
         }
 
         /// The way there, where it is not the direct one.
         package var route: ChannelRoute? {
             get { rest?.route }
-            set { rest = Rest(tls: tls, route: newValue, resolver: resolver) }
+            set { set { $0.route = newValue } }
         }
 
         /// Who looks the host up.
         package var resolver: Resolver {
             get { rest?.resolver ?? .shared }
-            set { rest = Rest(tls: tls, route: route, resolver: newValue) }
+            set { set { $0.resolver = newValue } }
+        }
+
+        /// How long it may take from `open()` to the event `open`, in seconds; nil: as long as it takes.
+        package var openingLimit: Double? {
+            get { rest?.openingLimit }
+            set { if newValue != nil || rest != nil { set { $0.openingLimit = newValue } } }
         }
 
         /// What most connections have none of, and would be larger than all the rest.
-        private final class Rest: Sendable {
-            let tls: TLSSettings?
-            let route: ChannelRoute?
-            let resolver: Resolver
-
-            init(tls: TLSSettings?, route: ChannelRoute?, resolver: Resolver = .shared) {
-                self.tls = tls
-                self.route = route
-                self.resolver = resolver
-            }
+        private struct Rest {
+            var tls: TLSSettings?
+            var route: ChannelRoute?
+            var resolver = Resolver.shared
+            var openingLimit: Double?
         }
 
-        private var rest: Rest?
+        private indirect enum Box {
+            case empty
+            case full(Rest)
+        }
+
+        private var box = Box.empty
+
+        private var rest: Rest? { if case .full(let rest) = box { rest } else { nil } }
+
+        private mutating func set(_ change: (inout Rest) -> Void) {
+            var rest = rest ?? Rest()
+            change(&rest)
+            box = .full(rest)
+        }
     }
 
     /// From the resolver's thread to a loop's.
@@ -144,6 +156,33 @@ package final class SocketChannel {
 
     typealias Place = StreamCore.Place
 
+    /// What most channels have while they are being opened, if at all; with it each would be half as large
+    /// again.
+    private final class Rare {
+        var onTrust: ((TLSTrust) -> Void)?
+        var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
+        var label: String?
+        var asker: RunLoop.Source?
+        var delays: [Timer] = []
+        var limits: [Timer] = []
+        var answer: LookUpAnswer?
+
+        var isEmpty: Bool {
+            onTrust == nil && onIdentityRequest == nil && label == nil && asker == nil && delays.isEmpty
+                && limits.isEmpty && answer == nil
+        }
+    }
+
+    private var madeRare: Rare {
+        if let rare { return rare }
+        let rare = Rare()
+        self.rare = rare
+        return rare
+    }
+
+    /// It is open: what it had for the way there is not kept.
+    func dropRare() { if rare?.isEmpty ?? false { rare = nil } }
+
     /// A way to the channel for callbacks of run loops and of the resolver.
     ///
     /// `@unchecked Sendable`: whoever follows it goes through the gate first.
@@ -161,15 +200,26 @@ package final class SocketChannel {
     package let interest = ChannelInterest()
     package var handler: ((Event) -> Void)?
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
-    package var onTrust: ((TLSTrust) -> Void)?
+    package var onTrust: ((TLSTrust) -> Void)? {
+        get { rare?.onTrust }
+        set { if newValue != nil || rare != nil { madeRare.onTrust = newValue } }
+    }
     /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
-    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
+    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
+        get { rare?.onIdentityRequest }
+        set { if newValue != nil || rare != nil { madeRare.onIdentityRequest = newValue } }
+    }
     package internal(set) var remoteAddress: SocketAddress?
     /// Whether closing the channel closes the descriptor, or leaves it to whoever has handed it in.
     package var closesDescriptor = true
     /// The name of its sources in traces.
     package var label: String? {
-        didSet { if label != oldValue { for source in sources { source.label = label } } }
+        get { rare?.label }
+        set {
+            guard newValue != label else { return }
+            madeRare.label = newValue
+            for source in sources { source.label = newValue }
+        }
     }
     /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
     package var wantsRead = false {
@@ -184,18 +234,6 @@ package final class SocketChannel {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
-    var phase: Phase
-    /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
-    /// up; served for whatever comes from elsewhere than a descriptor.
-    var turns: ChannelTurns?
-    /// Calls a handler of the settings, outside the gate.
-    var asker: RunLoop.Source?
-    /// For the next connection attempt.
-    var delays: [Timer] = []
-    /// For the end of `openingLimit`.
-    var limits: [Timer] = []
-    /// What a look-up under way has found.
-    var answer: LookUpAnswer?
     /// The owner has been told that it is open.
     var hasOpened = false
     /// TLS may have to write before it can read on, and the reverse.
@@ -203,6 +241,32 @@ package final class SocketChannel {
     var writeWaitsForRead = false
     /// This side's end has to be said once what was written before it is gone.
     var owesEnd = false
+
+    var phase: Phase
+    /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
+    /// up; served for whatever comes from elsewhere than a descriptor.
+    var turns: ChannelTurns?
+    /// Calls a handler of the settings, outside the gate.
+    var asker: RunLoop.Source? {
+        get { rare?.asker }
+        set { if newValue != nil || rare != nil { madeRare.asker = newValue } }
+    }
+    /// For the next connection attempt.
+    var delays: [Timer] {
+        get { rare?.delays ?? [] }
+        set { madeRare.delays = newValue }
+    }
+    /// For the end of `openingLimit`.
+    var limits: [Timer] {
+        get { rare?.limits ?? [] }
+        set { madeRare.limits = newValue }
+    }
+    /// What a look-up under way has found.
+    var answer: LookUpAnswer? {
+        get { rare?.answer }
+        set { if newValue != nil || rare != nil { madeRare.answer = newValue } }
+    }
+    private var rare: Rare?
 
     private init(_ configuration: Configuration, _ origin: Origin) {
         self.configuration = configuration
@@ -227,6 +291,14 @@ package final class SocketChannel {
     }
 
     deinit { close() }
+
+    /// The turns, from now on.
+    var madeTurns: ChannelTurns {
+        if let turns { return turns }
+        let turns = ChannelTurns(Way(channel: self))
+        self.turns = turns
+        return turns
+    }
 
     // MARK: - State
 

@@ -13,10 +13,10 @@ extension SocketPair {
         let loop = RunLoop.currentLoop()
         let waiter = RunLoop.Source {}
         loop.add(waiter, forMode: Self.waitingMode)
-        lock.withLock { _ in waiters.append(waiter) }
+        lock.withLock { _ in madeWaiting.sources.append(waiter) }
         var wasStopped = false
         defer {
-            lock.withLock { _ in waiters.removeAll { $0 === waiter } }
+            lock.withLock { _ in waiting?.sources.removeAll { $0 === waiter } }
             waiter.invalidate()
             // Whoever stopped the loop meant what runs outside of this.
             if wasStopped { loop.stop() }
@@ -37,9 +37,17 @@ extension SocketPair {
         }
     }
 
+    private var madeWaiting: Waiting {
+        if let waiting { return waiting }
+        let waiting = Waiting()
+        self.waiting = waiting
+        return waiting
+    }
+
     private func waitIn(_ loop: RunLoop, _ channel: SocketChannel) {
-        guard !waitingLoops.contains(loop) else { return }
-        waitingLoops.append(loop)
+        let waiting = madeWaiting
+        guard !waiting.loops.contains(loop) else { return }
+        waiting.loops.append(loop)
         channel.schedule(in: loop, forMode: Self.waitingMode)
         // What it had to do before it was in any loop, to begin with opening, it does now.
         channel.resumeInterest()

@@ -43,31 +43,41 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         case failed(NSError)
     }
 
+    /// What comes behind everything that was or could be moved.
+    private final class Endings {
+        var input: Ending?
+        var output: NSError?
+    }
+
+    /// Threads that wait inside a read or a write.
+    final class Waiting {
+        var sources: [RunLoop.Source] = []
+        /// Loops whose waiting mode holds the channel already.
+        var loops: [RunLoop] = []
+    }
+
+    // The small ones stand together, and what most pairs have none of is made when it is needed.
+
     /// Not NSLock, which is 250 bytes.
     let lock = Mutex(())
-    let target: Target
-    let input = StreamCore(.input)
-    let output = StreamCore(.output)
-    var settings = SocketSettings.standard
-    /// Nil before one of the streams is opened, and after both were closed.
-    var channel: SocketChannel?
     /// The streams that the client has opened and not closed.
     private(set) var opened: Sides = []
     /// The output was open, and was closed while the input is still read.
     private var hasEndedOutput = false
     /// The last of them was closed, and with it the connection.
     private(set) var isOver = false
-    var waiters: [RunLoop.Source] = []
-    /// Loops whose waiting mode holds the channel already.
-    var waitingLoops: [RunLoop] = []
+    let target: Target
+    let input = StreamCore(.input)
+    let output = StreamCore(.output)
+    var settings = SocketSettings.standard
+    /// Nil before one of the streams is opened, and after both were closed.
+    var channel: SocketChannel?
+    var waiting: Waiting?
     /// Released when it is used up, not kept for later: most connections are idle most of the time.
     var ahead: ReadAhead?
     /// What was lent of it, until the input's next operation.
     var lent: ReadAhead?
-    /// What comes behind `ahead`.
-    var inputEnding: Ending?
-    /// Why nothing can be written any more.
-    var outputFailure: NSError?
+    private var endings: Endings?
     private let live = LiveObject(.connection)
 
     init(_ target: Target) { self.target = target }
@@ -78,6 +88,25 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             _ = Glibc.close(descriptor)
         }
         channel?.close()
+    }
+
+    /// What comes behind `ahead`.
+    var inputEnding: Ending? {
+        get { endings?.input }
+        set { if newValue != nil || endings != nil { madeEndings.input = newValue } }
+    }
+
+    /// Why nothing can be written any more.
+    var outputFailure: NSError? {
+        get { endings?.output }
+        set { if newValue != nil || endings != nil { madeEndings.output = newValue } }
+    }
+
+    private var madeEndings: Endings {
+        if let endings { return endings }
+        let endings = Endings()
+        self.endings = endings
+        return endings
     }
 
     func core(_ side: StreamState.Direction) -> StreamCore { side == .input ? input : output }
@@ -129,15 +158,24 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             outputFailure = .posix(error.code, error.description)
             return core(side).update { $0.failed(outputFailure ?? .unexplained) }
         }
-        // Neither keeps the pair alive: it is the pair that owns the channel.
-        channel.gate = { [weak self] body in self?.lock.withLock { _ in body() } }
-        channel.handler = { [weak self] event in self?.handle(event) }
+        // Neither keeps the pair alive: it is the pair that owns the channel. One way for both, since a
+        // closure that captures one object needs no memory of its own.
+        let way = Way(self)
+        channel.gate = { [way] body in way.pair?.lock.withLock { _ in body() } }
+        channel.handler = { [way] event in way.pair?.handle(event) }
         channel.closesDescriptor = closesDescriptor
         for place in drivers(of: .input) + drivers(of: .output) {
             channel.schedule(in: place.loop, forMode: place.mode)
         }
         self.channel = channel
         channel.open()
+    }
+
+    /// `@unchecked Sendable`: set once, before anybody else has it, and what it leads to is Sendable.
+    private final class Way: @unchecked Sendable {
+        private(set) weak var pair: SocketPair?
+
+        init(_ pair: SocketPair) { self.pair = pair }
     }
 
     private func makeChannel() throws(SocketError) -> SocketChannel {
@@ -198,14 +236,14 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             lookAhead()
         case .writable:
             if output.state.wantsToBeReady { output.update { $0.setReady(true) } }
-            if waiters.isEmpty { channel?.wantsWrite = false }
+            if waiting?.sources.isEmpty ?? true { channel?.wantsWrite = false }
         case .failed(let error):
             if case .negotiation(let error) = error {
                 settings = settings.changed { $0.proxyResponse = error.response }
             }
             breakDown(error.streamError)
         }
-        for waiter in waiters { waiter.signalAndWakeUp() }
+        if let waiting { for waiter in waiting.sources { waiter.signalAndWakeUp() } }
     }
 
     private func hasOpened() {

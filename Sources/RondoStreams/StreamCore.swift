@@ -30,12 +30,14 @@ final class StreamCore: CourierClient {
 
     private struct Guarded {
         var state: StreamState
+        /// How deep the delegate is being called just now, because of nested runs; here it fills a gap.
+        var depth: UInt16 = 0
         var way = Way()
         var schedule = StreamSchedule()
         /// Boxed: most streams have none.
         var name: StreamName?
-        /// The thread that calls the delegate just now, and how deep, because of nested runs.
-        var deliverer: (thread: pthread_t, depth: UInt32)?
+        /// The thread that calls the delegate, while `depth` is not 0.
+        var deliverer = pthread_t()
 
         /// Whom to ask for a turn, if there is something to tell.
         mutating func turnsToAskFor() -> StreamSchedule.Turns {
@@ -205,17 +207,16 @@ final class StreamCore: CourierClient {
     private func beginDelivery() -> Bool {
         let thread = pthread_self()
         return guarded.withLock { guarded in
-            let deliverer = guarded.deliverer ?? (thread, 0)
-            guard pthread_equal(deliverer.thread, thread) != 0 else { return false }
-            guarded.deliverer = (thread, deliverer.depth + 1)
+            guard guarded.depth == 0 || pthread_equal(guarded.deliverer, thread) != 0 else { return false }
+            guarded.deliverer = thread
+            guarded.depth += 1
             return true
         }
     }
 
     private func endDelivery() {
         let turns = guarded.withLock { guarded in
-            let depth = (guarded.deliverer?.depth ?? 1) - 1
-            guarded.deliverer = depth == 0 ? nil : guarded.deliverer.map { ($0.thread, depth) }
+            guarded.depth -= 1
             return guarded.turnsToAskFor()
         }
         ask(for: turns)

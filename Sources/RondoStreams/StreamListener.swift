@@ -244,8 +244,8 @@ public final class StreamListener {
         pair.settings = settings
         onConnection(
             Connection(
-                input: InputStream(pair.input, backend: pair),
-                output: OutputStream(pair.output, backend: pair),
+                input: InputStream(pair),
+                output: OutputStream(pair),
                 remoteHost: address.map { $0.port == nil ? "" : $0.host } ?? "",
                 remotePort: Int(address?.port ?? 0)))
     }

@@ -44,8 +44,8 @@ extension Foundation.Stream {
         _ outputStream: UnsafeMutablePointer<OutputStream?>?
     ) {
         let pair = SocketPair(target)
-        inputStream?.pointee = InputStream(pair.input, backend: pair)
-        outputStream?.pointee = OutputStream(pair.output, backend: pair)
+        inputStream?.pointee = InputStream(pair)
+        outputStream?.pointee = OutputStream(pair)
     }
 
     /// Makes two streams of which one gives what is written to the other.
@@ -57,8 +57,8 @@ extension Foundation.Stream {
     ) {
         let (input, output) = (StreamCore(.input), StreamCore(.output))
         let pair = BoundPair(size: bufferSize, input: input, output: output)
-        inputStream?.pointee = InputStream(input, backend: pair)
-        outputStream?.pointee = OutputStream(output, backend: pair)
+        inputStream?.pointee = InputStream(input, pair)
+        outputStream?.pointee = OutputStream(output, pair)
     }
 
     /// For values typed `Stream`: what the overload of `schedule(in:forMode:)` in the module above calls. (In

@@ -42,15 +42,43 @@ struct StreamSchedule {
         }
     }
 
+    /// What few have.
+    private enum More {
+        case nothing
+        case places([Entry])
+        /// In place of all others.
+        case queue(DispatchQueue)
+    }
+
     // The small ones stand together: that is 16 bytes less for every stream.
     private var first: Entry?
     private var isWaitingOnQueue = false
+    /// The owner's: there is something to have a turn for. Here it costs nothing.
+    var isWanted = false
     /// Changes with the schedule.
     private(set) var version: UInt32 = 0
-    private var others: [Entry] = []
+    private var more = More.nothing
+
+    private var others: [Entry] {
+        get { if case .places(let others) = more { others } else { [] } }
+        set {
+            if !newValue.isEmpty {
+                more = .places(newValue)
+            } else if case .places = more {
+                more = .nothing
+            }
+        }
+    }
+
     /// Set when there are no places.
     var queue: DispatchQueue? {
-        didSet {
+        get { if case .queue(let queue) = more { queue } else { nil } }
+        set {
+            if let newValue {
+                more = .queue(newValue)
+            } else if case .queue = more {
+                more = .nothing
+            }
             isWaitingOnQueue = false
             version &+= 1
         }
