@@ -28,8 +28,8 @@ import Testing
     func `chunks of every kind are the whole content`(count: Int) async throws {
         let content = pattern(count)
         try await withLoop { loop in
-            for kind in [InputKind.memory, .file, .bound, .socket, .secured, .unix, .adopted] {
-                let (stream, keep) = try kind.make(content)
+            for kind in [StreamKind.memory, .file, .bound, .socket, .secured, .unix, .adopted] {
+                let (stream, keep) = try kind.makeInput(content)
                 nonisolated(unsafe) let handed = stream
                 #expect(try await all(StreamChunks(handed, in: loop)) == content, "\(kind)")
                 withExtendedLifetime(keep) {}

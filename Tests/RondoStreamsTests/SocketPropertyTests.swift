@@ -189,9 +189,9 @@ import Testing
     @Test func `what is gathered arrives as if it lay in one piece`() throws {
         let pieces = [pattern(3), [], pattern(70_000), pattern(1)] + (0..<100).map { pattern($0) }
         let whole = pieces.flatMap { $0 }
-        for kind in OutputKind.allCases where kind != .buffer {
+        for kind in StreamKind.outputs where kind != .buffer {
             let findings = try onStreamThread { loop in
-                let (stream, written) = try kind.make(whole.count)
+                let (stream, written) = try kind.makeOutput(whole.count)
                 stream.open()
                 var sent = 0
                 while sent < whole.count {
@@ -204,7 +204,7 @@ import Testing
             }
             #expect(findings == ["\(whole.count)", "true"], "\(kind)")
         }
-        let (buffer, written) = try OutputKind.buffer.make(5)
+        let (buffer, written) = try StreamKind.buffer.makeOutput(5)
         buffer.open()
         #expect(buffer.writeGathered([[1, 2, 3], [4, 5, 6]], from: 0) == 5)
         #expect(written() == [1, 2, 3, 4, 5])

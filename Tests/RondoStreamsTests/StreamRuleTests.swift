@@ -4,60 +4,9 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// Rules that hold for every kind of stream and that no other suite is about.
+/// Rules that need a case of their own beside the contract.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamRuleTests {
-    // MARK: - Opening
-
-    @Test(arguments: InputKind.allCases)
-    func `ST-3 what is open when open returns and no call inside it`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make([1, 2, 3])
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            let status = stream.streamStatus
-            let inside = notes.events.count
-            try loop.run { notes.events.contains("open") }
-            withExtendedLifetime(keep) {}
-            return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
-        }
-        #expect(findings == ["true", "0"])
-    }
-
-    @Test(arguments: OutputKind.allCases)
-    func `ST-3 the same of outputs`(kind: OutputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, written) = try kind.make(10)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            let status = stream.streamStatus
-            let inside = notes.events.count
-            try loop.run { notes.events.contains("open") }
-            withExtendedLifetime(written) {}
-            return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
-        }
-        #expect(findings == ["true", "0"])
-    }
-
     // MARK: - Events
-
-    @Test(arguments: [InputKind.memory, .file, .bound])
-    func `ST-11 events that are pending together come in one delivery`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make(pattern(10))
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)
-            withExtendedLifetime(keep) {}
-            return notes.events
-        }
-        #expect(findings == ["open", "bytes"])
-    }
 
     @Test func `ST-11 the same of a socket whose connection another mode has driven`() throws {
         let server = try ContentServer([1, 2, 3])
@@ -158,59 +107,6 @@ import Testing
 
     // MARK: - Dispatch queues
 
-    @Test(arguments: InputKind.allCases)
-    func `ST-21 a dispatch queue takes a stream off its loops`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make(pattern(300))
-            let queue = DispatchQueue(label: "streams")
-            let key = DispatchSpecificKey<Int>()
-            queue.setSpecific(key: key, value: 1)
-            let box = QueueNotes(key: key)
-            stream.delegate = box
-            stream.schedule(in: loop, forMode: .default)
-            stream.dispatchQueue = queue
-            let isTaken = stream.dispatchQueue === queue
-            queue.sync { box.open(stream) }
-            // The loop is run and has nothing to say.
-            loop.add(Port(), forMode: .default)
-            try waitFor("the end") {
-                loop.pass()
-                return box.hasEnded ? () : nil
-            }
-            let (events, bytes, isElsewhere) = box.found
-            queue.sync { stream.close() }
-            withExtendedLifetime(keep) {}
-            return [
-                "\(isTaken)", events.first!, events.last!, "\(events.count { $0 == "open" })",
-                "\(bytes == pattern(300))", "\(isElsewhere)",
-            ]
-        }
-        #expect(findings == ["true", "open", "end", "1", "true", "false"])
-    }
-
-    @Test(arguments: InputKind.allCases)
-    func `ST-21 scheduling takes a stream off its queue`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make(pattern(10))
-            let queue = DispatchQueue(label: "streams")
-            stream.dispatchQueue = queue
-            stream.schedule(in: loop, forMode: .default)
-            let isOff = stream.dispatchQueue == nil
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.open()
-            try loop.run { notes.events.contains("bytes") }
-            // Nil where there is none leaves the loops as they are.
-            stream.dispatchQueue = nil
-            _ = stream.bytes(1)
-            try loop.run { notes.count(of: "bytes") == 2 }
-            queue.sync {}
-            withExtendedLifetime(keep) {}
-            return ["\(isOff)"] + notes.events
-        }
-        #expect(findings == ["true", "open", "bytes", "bytes"])
-    }
-
     @Test func `ST-21 an output stream writes from its queue`() throws {
         let content = pattern(500_000)
         let sink = Sink()
@@ -241,45 +137,6 @@ import Testing
 
     // MARK: - Bytes
 
-    @Test(arguments: InputKind.allCases)
-    func `ST-22 read answers how many, 0 at the end and -1 on failure`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make(pattern(10))
-            var findings = ["\(stream.bytes().0)"]
-            stream.open()
-            findings.append("\(stream.bytes(0).0)")
-            var sizes = 0
-            while sizes < 10 {
-                let count = stream.bytes(4).0
-                guard count > 0, count <= 4 else { break }
-                sizes += count
-            }
-            findings.append("\(sizes)")
-            findings.append("\(stream.bytes().0) \(stream.streamStatus == .atEnd)")
-            findings.append("\(stream.bytes().0)")
-            stream.close()
-            findings.append("\(stream.bytes().0)")
-            withExtendedLifetime(keep) {}
-            return findings
-        }
-        #expect(findings == ["-1", "0", "10", "0 true", "0", "-1"])
-    }
-
-    @Test(arguments: [InputKind.bound, .socket, .secured, .unix, .adopted, .accepted])
-    func `ST-26 asking for bytes or space does not wait`(kind: InputKind) throws {
-        let findings = try onStreamThread { loop in
-            let (input, output, keep) = try kind.silentPair()
-            input.open()
-            output.open()
-            // The opening is over, and the peer says nothing.
-            #expect(output.writeAll([1]))
-            let answers = "\(input.hasBytesAvailable)"
-            withExtendedLifetime(keep) {}
-            return [answers]
-        }
-        #expect(findings == ["false"])
-    }
-
     @Test func `ST-26 what only trying can tell is answered with yes`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
@@ -293,37 +150,8 @@ import Testing
         #expect(output.hasSpaceAvailable)
     }
 
-    @Test(arguments: InputKind.allCases.filter { $0 != .file })
-    func `ST-27 what is at hand is lent in place and counts as read`(kind: InputKind) throws {
-        let content = pattern(10_000)
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.make(content)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
-            var received: [UInt8] = []
-            var lent = 0
-            notes.handler = { _, event in
-                guard event == .hasBytesAvailable else { return }
-                var start: UnsafeMutablePointer<UInt8>?
-                var count = 0
-                if stream.getBuffer(&start, length: &count) {
-                    lent += 1
-                    received += UnsafeBufferPointer(start: start, count: count)
-                } else {
-                    received += stream.bytes(100).1
-                }
-            }
-            try loop.run { notes.events.contains("end") }
-            withExtendedLifetime(keep) {}
-            return ["\(received == content)", "\(lent > 0)", "\(notes.count(of: "end"))"]
-        }
-        #expect(findings == ["true", "true", "1"])
-    }
-
     @Test func `ST-27 a file lends nothing and loses nothing`() throws {
-        let (stream, keep) = try InputKind.file.make([1, 2, 3])
+        let (stream, keep) = try StreamKind.file.makeInput([1, 2, 3])
         stream.open()
         var start: UnsafeMutablePointer<UInt8>?
         var count = 0
@@ -431,82 +259,6 @@ import Testing
             return ["\((input.streamError as NSError?)?.domain ?? "")"]
         }
         #expect(findings == [NSStreamSocketSSLErrorDomain])
-    }
-}
-
-/// Notes events on a queue, and reads what comes.
-///
-/// `@unchecked Sendable`: changed on the queue, and read when the end has been seen under the lock.
-private final class QueueNotes: StreamDelegate, @unchecked Sendable {
-    private let key: DispatchSpecificKey<Int>
-    private let state = Mutex((events: [String](), bytes: [UInt8](), isElsewhere: false))
-
-    init(key: DispatchSpecificKey<Int>) { self.key = key }
-
-    func open(_ stream: InputStream) { stream.open() }
-
-    func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
-        let isThere = DispatchQueue.getSpecific(key: key) == 1
-        let bytes = eventCode == .hasBytesAvailable ? (aStream as! InputStream).bytes(100).1 : []
-        state.withLock {
-            $0.events.append(eventCode.word)
-            $0.bytes += bytes
-            if !isThere { $0.isElsewhere = true }
-        }
-    }
-
-    var hasEnded: Bool { state.withLock { $0.events.contains("end") || $0.events.contains("error") } }
-    var found: ([String], [UInt8], Bool) { state.withLock { ($0.events, $0.bytes, $0.isElsewhere) } }
-}
-
-extension InputKind {
-    /// Streams whose peer takes everything and says nothing until they end.
-    func silentPair() throws -> (InputStream, OutputStream, keep: AnyObject?) {
-        switch self {
-        case .memory, .file: fatalError("these have no peer")
-        case .bound:
-            let (input, _) = boundStreams(10)
-            let (reader, output) = boundStreams(10)
-            reader.open()
-            return (input, output, reader)
-        case .socket:
-            let server = try SinkServer()
-            let (input, output) = streamsToHost(server.port)
-            return (input, output, server)
-        case .secured:
-            let path = temporaryPath()
-            let (server, port) = try PythonServer.start(.save, path)
-            let (input, output) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
-            return (
-                input, output,
-                Deferred { [server] in
-                    server.terminate()
-                    unlink(path)
-                }
-            )
-        case .unix:
-            let server = try UnixServer { _ = PlainSocket.receiveAll($0) }
-            let (input, output) = streamsToUnixSocket(server.path)
-            return (input, output, server)
-        case .adopted:
-            let (ours, theirs) = try PlainSocket.pair()
-            PlainSocket.serve(theirs) { _ = PlainSocket.receiveAll($0) }
-            let (input, output) = ownedStreamsOnSocket(ours)
-            return (input, output, nil)
-        case .accepted:
-            let connection = try acceptedStreams { _ = PlainSocket.receiveAll($0) }
-            return (connection.input, connection.output, nil)
-        }
-    }
-}
-
-extension OutputKind {
-    var opensAtOnce: Bool {
-        switch self {
-        case .memory, .buffer, .file, .bound: true
-        case .socket, .secured, .unix, .adopted, .accepted: false
-        }
     }
 }
 

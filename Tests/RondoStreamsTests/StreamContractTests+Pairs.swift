@@ -4,65 +4,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// Every kind of connection that gives two streams.
-enum PairKind: String, CaseIterable, Sendable {
-    case bound, socket, secured, unix, adopted, accepted
-
-    /// Streams whose other end is an echo, which ends when they do; on the thread of a loop.
-    func makeEcho() throws -> (InputStream, OutputStream, keep: AnyObject?) {
-        switch self {
-        case .bound:
-            let (input, output) = boundStreams(1_000)
-            return (input, output, nil)
-        case .secured:
-            let (server, port) = try PythonServer.start(.echo)
-            let (input, output) = streamsToHost(port, host: "localhost")
-            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
-            return (input, output, Deferred { [server] in server.terminate() })
-        case .socket, .unix, .adopted, .accepted:
-            return try makePlain { PlainSocket.echo($0) }
-        }
-    }
-
-    /// Streams of a connection without TLS whose other end a script plays.
-    func makePlain(
-        _ serve: @escaping @Sendable (Int32) -> Void
-    ) throws -> (InputStream, OutputStream, keep: AnyObject?) {
-        switch self {
-        case .bound, .secured: fatalError("no plain socket")
-        case .socket:
-            let listener = try TestListener()
-            Thread.detachNewThread { [descriptor = listener.descriptor] in
-                let peer = accept(descriptor, nil, nil)
-                guard peer >= 0 else { return }
-                _ = fcntl(peer, F_SETFD, FD_CLOEXEC)
-                serve(peer)
-                close(peer)
-            }
-            let (input, output) = streamsToHost(listener.port)
-            return (input, output, Deferred { shutdown(listener.descriptor, Int32(SHUT_RDWR)) })
-        case .unix:
-            let server = try UnixServer(serve)
-            let (input, output) = streamsToUnixSocket(server.path)
-            return (input, output, server)
-        case .adopted:
-            let (ours, theirs) = try PlainSocket.pair()
-            PlainSocket.serve(theirs, serve)
-            let (input, output) = ownedStreamsOnSocket(ours)
-            return (input, output, nil)
-        case .accepted:
-            let connection = try acceptedStreams(serve)
-            return (connection.input, connection.output, nil)
-        }
-    }
-
-    static let plain: [PairKind] = [.socket, .unix, .adopted, .accepted]
-    /// Those in which a connection can be reset.
-    static let tcp: [PairKind] = [.socket, .accepted]
-}
-
-/// What every connection does, whatever carries it.
-@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamPairContractTests {
+extension StreamContractTests {
     /// Both streams scheduled and opened; everything that comes is noted and read.
     private final class Client {
         let input: InputStream
@@ -110,8 +52,8 @@ enum PairKind: String, CaseIterable, Sendable {
         }
     }
 
-    @Test(arguments: PairKind.allCases)
-    func `ST-5 closing the output is heard and the input is read to its end`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.pairs)
+    func `ST-5 closing the output is heard and the input is read to its end`(kind: StreamKind) throws {
         let content = pattern(100_000)
         let findings = try onStreamThread { loop in
             let (input, output, keep) = try kind.makeEcho()
@@ -132,8 +74,8 @@ enum PairKind: String, CaseIterable, Sendable {
         #expect(findings == ["true", "open", "end", "1", "open", "space"])
     }
 
-    @Test(arguments: PairKind.allCases)
-    func `ST-24 the same by polling, without any schedule`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.pairs)
+    func `ST-24 the same by polling, without any schedule`(kind: StreamKind) throws {
         // What a bound pair does not hold would have nobody to read it.
         let content = pattern(kind == .bound ? 900 : 60_000)
         let findings = try onStreamThread { loop in
@@ -150,8 +92,8 @@ enum PairKind: String, CaseIterable, Sendable {
         #expect(findings == ["true", "0", "true"])
     }
 
-    @Test(arguments: PairKind.tcp)
-    func `ST-38 ST-16 a reset in the middle is one error and nothing follows`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.tcp)
+    func `ST-38 ST-16 a reset in the middle is one error and nothing follows`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let go = DispatchSemaphore(value: 0)
             let (input, output, keep) = try kind.makePlain { peer in
@@ -182,8 +124,8 @@ enum PairKind: String, CaseIterable, Sendable {
         #expect(findings == ["error", "error", "1 0", "true", "-1", "-1"])
     }
 
-    @Test(arguments: PairKind.plain)
-    func `a peer that sends byte by byte loses none`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.plain)
+    func `a peer that sends byte by byte loses none`(kind: StreamKind) throws {
         let content = pattern(500)
         for capacity in [1, 7, 65_536] {
             let findings = try onStreamThread { loop in
@@ -207,8 +149,8 @@ enum PairKind: String, CaseIterable, Sendable {
         }
     }
 
-    @Test(arguments: PairKind.plain)
-    func `ST-13 a peer that never stops does not keep others from their turns`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.plain)
+    func `ST-13 a peer that never stops does not keep others from their turns`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let piece = [UInt8](repeating: 1, count: 65_536)
             let (input, output, keep) = try kind.makePlain { peer in
@@ -234,8 +176,8 @@ enum PairKind: String, CaseIterable, Sendable {
         #expect(findings == ["true"])
     }
 
-    @Test(arguments: PairKind.allCases)
-    func `ST-18 in two loops each event comes once, to one of them`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.pairs)
+    func `ST-18 in two loops each event comes once, to one of them`(kind: StreamKind) throws {
         let content = pattern(5_000)
         let shared = Shared()
         let ready = DispatchSemaphore(value: 0)
@@ -313,8 +255,8 @@ enum PairKind: String, CaseIterable, Sendable {
         var found: ([String], [UInt8], Int) { state.withLock { ($0.events, $0.bytes, $0.overlaps) } }
     }
 
-    @Test(arguments: PairKind.allCases)
-    func `ST-19 streams are released at any moment`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.pairs)
+    func `ST-19 streams are released at any moment`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             loop.add(Port(), forMode: .default)
             for passes in 0..<12 {
@@ -333,8 +275,8 @@ enum PairKind: String, CaseIterable, Sendable {
         #expect(findings == ["alive"])
     }
 
-    @Test(arguments: PairKind.allCases)
-    func `ST-19 a handler closes either stream at any event`(kind: PairKind) throws {
+    @Test(arguments: StreamKind.pairs)
+    func `ST-19 a handler closes either stream at any event`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             loop.add(Port(), forMode: .default)
             var wrong: Findings = []
