@@ -1,5 +1,39 @@
-// Core Foundation's functions that make pairs of streams: thin, no logic. Each stream is handed over
-// retained, as there: take it by `takeRetainedValue()`.
+// Core Foundation's functions of streams: thin, no logic. The streams of a pair are handed over retained, as
+// there: take them by `takeRetainedValue()`. What tells a client of events is in CFStreamClient.swift.
+
+// MARK: - Making
+
+/// `InputStream(url:)`; nil for what names no file.
+public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -> CFReadStream! {
+    CFReadStream(url: fileURL)
+}
+
+/// `OutputStream(url:append:)`; to append, set `kCFStreamPropertyAppendToFile` before it is opened.
+public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -> CFWriteStream! {
+    CFWriteStream(url: fileURL, append: false)
+}
+
+/// `OutputStream(toBuffer:capacity:)`: `buffer` must outlive the stream.
+public func CFWriteStreamCreateWithBuffer(
+    _ alloc: CFAllocator?, _ buffer: UnsafeMutablePointer<UInt8>!, _ bufferCapacity: CFIndex
+) -> CFWriteStream! {
+    CFWriteStream(toBuffer: buffer, capacity: bufferCapacity)
+}
+
+/// `OutputStream(toMemory:)`; `kCFStreamPropertyDataWritten` has what was written.
+public func CFWriteStreamCreateWithAllocatedBuffers(
+    _ alloc: CFAllocator?, _ bufferAllocator: CFAllocator?
+) -> CFWriteStream! {
+    CFWriteStream(toMemory: ())
+}
+
+public func CFReadStreamGetTypeID() -> CFTypeID {
+    CFTypeID(bitPattern: ObjectIdentifier(CFReadStream.self))
+}
+
+public func CFWriteStreamGetTypeID() -> CFTypeID {
+    CFTypeID(bitPattern: ObjectIdentifier(CFWriteStream.self))
+}
 
 /// `Stream.getBoundStreams(withBufferSize:inputStream:outputStream:)`.
 public func CFStreamCreateBoundPair(
@@ -109,6 +143,23 @@ public func CFReadStreamRead(
     stream.read(buffer, maxLength: bufferLength)
 }
 
+/// The bytes that are at hand, where they lie: at most `maxBytesToRead`, or all if that is not positive. They
+/// count as read, and are valid until the next operation on the stream (rule ST-27). It never waits.
+///
+/// - Parameter numBytesRead: How many; -1 if the stream is not open or has failed; 0 with nil: there are none
+///   in memory, so read them.
+public func CFReadStreamGetBuffer(
+    _ stream: CFReadStream!, _ maxBytesToRead: CFIndex, _ numBytesRead: UnsafeMutablePointer<CFIndex>!
+) -> UnsafePointer<UInt8>! {
+    let found = stream.lend(atMost: maxBytesToRead > 0 ? maxBytesToRead : .max)
+    let mayRead = [.opening, .open, .atEnd].contains(stream.streamStatus)
+    numBytesRead?.pointee = found?.count ?? (mayRead ? 0 : -1)
+    return found.flatMap { $0.baseAddress.map { UnsafePointer($0) } }
+}
+
+/// Why the stream has failed; nil if it has not.
+public func CFReadStreamCopyError(_ stream: CFReadStream!) -> (any Error)? { stream.streamError }
+
 /// Opens the stream; false if it was open, or has failed at once.
 @discardableResult
 public func CFWriteStreamOpen(_ stream: CFWriteStream!) -> Bool {
@@ -129,6 +180,9 @@ public func CFWriteStreamWrite(
 ) -> CFIndex {
     stream.write(buffer, maxLength: bufferLength)
 }
+
+/// Why the stream has failed; nil if it has not.
+public func CFWriteStreamCopyError(_ stream: CFWriteStream!) -> (any Error)? { stream.streamError }
 
 // MARK: - Properties
 

@@ -110,10 +110,10 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     /// What lies in one piece; its room is the writer's again with the reader's next operation.
-    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         let (lent, writer) = state.withLock { state in
             state.ring.takeBack()
-            return (state.ring.lend(), state.writer)
+            return (state.ring.lend(atMost: limit), state.writer)
         }
         if lent == nil { output.update { settleOutput(&$0) } } else { inputWasUsed() }
         writer?.signal()

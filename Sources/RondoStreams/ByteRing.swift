@@ -28,10 +28,11 @@ final class ByteRing: @unchecked Sendable {
         lent = 0
     }
 
-    /// What lies in one piece, as read; nil if there is nothing. To be called with nothing lent.
-    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+    /// What lies in one piece, at most `limit` bytes, as read; nil if there is nothing. To be called with
+    /// nothing lent.
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         guard count > 0 else { return nil }
-        lent = min(count, memory.count - first)
+        lent = min(count, memory.count - first, limit)
         let piece = UnsafeMutableRawBufferPointer(rebasing: memory[first..<(first + lent)])
         return piece.assumingMemoryBound(to: UInt8.self)
     }

@@ -1,4 +1,4 @@
-internal import RondoCore
+package import RondoCore
 
 /// What `InputStream` and `OutputStream` have in common, and cannot inherit from one class, since each has
 /// one of Foundation's above it.
@@ -7,6 +7,12 @@ protocol DrivenStream: Foundation.Stream {
     /// Nil: Foundation's own file or memory, which never makes anybody wait.
     var backend: (any StreamBackend)? { get }
     var direction: StreamState.Direction { get }
+}
+
+/// A delegate that lives as long as it is a stream's, although that holds it weakly.
+package protocol LastingDelegate: StreamDelegate {
+    /// The stream has another one, or is gone.
+    func end()
 }
 
 extension DrivenStream {

@@ -53,14 +53,21 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         core.attach(self)
     }
 
-    deinit { letGo() }
+    deinit {
+        letGo()
+        (super.delegate as? any LastingDelegate)?.end()
+    }
 
     // MARK: - Delegate
 
     /// Whom to tell; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
-        set { super.delegate = newValue }
+        set {
+            let old = super.delegate
+            super.delegate = newValue
+            if let old = old as? any LastingDelegate, old !== newValue { old.end() }
+        }
     }
 
     /// What the stream does as its own delegate: nothing, unless a subclass does something.
@@ -162,23 +169,24 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     open override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool {
-        guard core.state.status == .open else { return false }
-        let found: UnsafeMutableBufferPointer<UInt8>?
-        switch origin {
-        case .socket(let pair):
-            found = pair.lend()
-        case .bound(let pair):
-            found = pair.lend()
-        case .memory(let bytes):
-            found = bytes.lend()
-            if found != nil { memoryWasRead(bytes) }
-        case .file:
-            found = nil
-        }
-        guard let found else { return false }
+        guard let found = lend(atMost: .max) else { return false }
         buffer.pointee = found.baseAddress
         len.pointee = found.count
         return true
+    }
+
+    /// `getBuffer` with a limit, 1 byte or more, on what counts as read.
+    package func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
+        guard core.state.status == .open else { return nil }
+        switch origin {
+        case .socket(let pair): return pair.lend(atMost: limit)
+        case .bound(let pair): return pair.lend(atMost: limit)
+        case .memory(let bytes):
+            let found = bytes.lend(atMost: limit)
+            if found != nil { memoryWasRead(bytes) }
+            return found
+        case .file: return nil
+        }
     }
 
     private func memoryWasRead(_ bytes: MemoryBytes) {

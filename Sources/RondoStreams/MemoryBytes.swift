@@ -18,12 +18,13 @@ final class MemoryBytes {
         return count
     }
 
-    /// All the rest, as read; nil if nothing is left.
-    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+    /// The rest, at most `limit` bytes of it, as read; nil if nothing is left.
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         guard rest > 0 else { return nil }
         // Mutable in type alone, as Apple's method has it: the caller reads.
         let start = UnsafeMutableRawPointer(mutating: data.bytes + offset).assumingMemoryBound(to: UInt8.self)
-        defer { offset = data.length }
-        return UnsafeMutableBufferPointer(start: start, count: rest)
+        let count = min(rest, limit)
+        offset += count
+        return UnsafeMutableBufferPointer(start: start, count: count)
     }
 }

@@ -73,14 +73,21 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// One byte, never written and never freed, which is what the unchecked promise rests on.
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
-    deinit { letGo() }
+    deinit {
+        letGo()
+        (super.delegate as? any LastingDelegate)?.end()
+    }
 
     // MARK: - Delegate
 
     /// Whom to tell; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
-        set { super.delegate = newValue }
+        set {
+            let old = super.delegate
+            super.delegate = newValue
+            if let old = old as? any LastingDelegate, old !== newValue { old.end() }
+        }
     }
 
     /// What the stream does as its own delegate: nothing, unless a subclass does something.

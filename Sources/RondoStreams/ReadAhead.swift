@@ -23,10 +23,12 @@ final class ReadAhead {
         return count
     }
 
-    /// All that is unread, as read, for as long as this object lives.
-    func lend() -> UnsafeMutableBufferPointer<UInt8> {
-        defer { unread = 0..<0 }
-        return UnsafeMutableRawBufferPointer(rebasing: memory[unread]).assumingMemoryBound(to: UInt8.self)
+    /// At most `limit` bytes of what is unread, as read: they stay for as long as this object lives, since
+    /// it is filled once.
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8> {
+        let taken = unread.prefix(limit)
+        unread = taken.upperBound..<unread.upperBound
+        return UnsafeMutableRawBufferPointer(rebasing: memory[taken]).assumingMemoryBound(to: UInt8.self)
     }
 
     /// A copy of what is unread.

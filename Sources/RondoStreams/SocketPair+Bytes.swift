@@ -33,14 +33,14 @@ extension SocketPair {
     }
 
     /// What lies in the read-ahead, which is looked for first.
-    func lend() -> UnsafeMutableBufferPointer<UInt8>? {
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         lock.withLock { _ in
             lent = nil
             if ahead == nil { lookAhead() }
             guard let found = ahead else { return nil }
             lent = found
-            ahead = nil
-            let bytes = found.lend()
+            let bytes = found.lend(atMost: limit)
+            if found.isEmpty { ahead = nil }
             settleInput()
             _ = wasUsed(bytes.count)
             return bytes

@@ -17,9 +17,9 @@ protocol StreamBackend: AnyObject {
 
     /// Reads at least one byte, however long that takes; 0 at the end, -1 on failure.
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int
-    /// Gives all bytes that are at hand in place, as read; they stay until the next call for the input. Nil
-    /// where there are none.
-    func lend() -> UnsafeMutableBufferPointer<UInt8>?
+    /// Gives bytes that are at hand in place, at most `limit`, which is 1 at least, as read; they stay until
+    /// the next call for the input. Nil where there are none.
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>?
     /// Whether `read` would not wait.
     var hasBytesAvailable: Bool { get }
     /// Writes at least one byte of the pieces, of which there is one at least and none is empty, however long
