@@ -167,20 +167,30 @@ extension Socket {
         }
     }
 
-    /// The most that `discardArrived()` takes, in bytes.
+    /// The most that is thrown away of a connection that is being closed, in bytes.
     static let discardLimit = 262_144
 
+    enum Discarded {
+        /// The peer may send more.
+        case more
+        /// It has ended, or the limit is reached.
+        case all
+    }
+
     /// Throws away what has arrived. A socket that is closed with unread bytes resets the connection, and
-    /// the peer loses what it has not read: over TLS 1.3 a server's session tickets, which nobody asked for,
-    /// would take the client's last bytes with them.
-    func discardArrived() {
+    /// forgets what it has not sent yet.
+    ///
+    /// - Parameter total: What was thrown away so far, which this adds to; no more than `limit`.
+    func discardArrived(upTo limit: Int, _ total: inout Int) -> Discarded {
         var piece = [UInt8](repeating: 0, count: 16_384)
-        var total = 0
-        while total < Self.discardLimit,
-            case .bytes(let count) = SocketCalls.receive(descriptor, &piece, piece.count), count > 0
-        {
-            total += count
+        while total < limit {
+            switch SocketCalls.receive(descriptor, &piece, piece.count) {
+            case .bytes(0), .failed: return .all
+            case .bytes(let count): total += count
+            case .wouldBlock: return .more
+            }
         }
+        return .all
     }
 
     /// Hands bytes to the kernel, perhaps fewer than given.

@@ -9,7 +9,8 @@ extension SocketChannel {
         turns?.signalAndWakeUp()
     }
 
-    /// Ends everything without a further event; over TLS, close_notify is sent if the socket takes it.
+    /// Ends everything without a further event. Over TLS the last bytes and close_notify are still sent, and
+    /// the peer gets a moment to take them (`LingeringClose`).
     package func close() {
         switch phase {
         case .closed: return
@@ -24,8 +25,6 @@ extension SocketChannel {
         case .securing(let connected, let engine):
             release(connected, engine)
         case .open(let connected, let engine):
-            engine?.shutdown()
-            engine?.carrier?.shutdown()
             release(connected, engine)
         }
         phase = .closed
@@ -41,8 +40,13 @@ extension SocketChannel {
         // Before the descriptor is closed: its number may be another one's at once (rule SRC-27).
         interest.remove(connected.source)
         connected.source.invalidate()
-        engine?.detach()
-        if engine != nil { connected.socket.discardArrived() }
+        if let engine {
+            // Of a descriptor that is the client's no more than the end can be said; nor where a proxy is between.
+            if closesDescriptor, engine.carrier == nil, LingeringClose.begin(connected.socket, engine) { return }
+            engine.shutdown()
+            engine.carrier?.shutdown()
+            engine.detach()
+        }
         dispose(connected.socket)
     }
 

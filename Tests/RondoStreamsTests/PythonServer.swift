@@ -26,6 +26,13 @@ enum PythonServer {
         case content
         /// Writes what it receives to a file, to the end, and says so.
         case save
+        /// Told "go", says something that nobody waits for, and then writes what it receives to a file, to
+        /// the end, and says whether that was close_notify.
+        case late
+        /// Told "go", sends without reading until it is stopped, and says so.
+        case flood
+        /// Neither reads nor says anything after the handshake, until its input ends.
+        case deaf
         /// Says nothing until told, then sends a line; told again, closes.
         case told
     }
@@ -101,7 +108,8 @@ enum PythonServer {
                 run(lambda: tls.write(data))
             run(tls.unwrap)
             sys.exit()
-        try: tls = context.wrap_socket(conn, server_side=True)
+        strict = mode == "late"
+        try: tls = context.wrap_socket(conn, server_side=True, suppress_ragged_eofs=not strict)
         except (ssl.SSLError, OSError) as error: print("REFUSED", error, flush=True); sys.exit()
         if mode == "echo":
             while data := tls.recv(65536): tls.sendall(data)
@@ -128,6 +136,26 @@ enum PythonServer {
             with open(argument, "wb") as file:
                 while data := tls.recv(65536): file.write(data)
             print("SAVED", flush=True)
+        elif mode == "late":
+            sys.stdin.readline()
+            tls.sendall(b"late" * 10000)
+            end = "close_notify"
+            with open(argument, "wb") as file:
+                try:
+                    while data := tls.recv(65536): file.write(data)
+                except OSError as error: end = repr(error)
+            print("END", end, flush=True)
+        elif mode == "flood":
+            sys.stdin.readline()
+            total = 0
+            try:
+                while True:
+                    tls.sendall(bytes(65536))
+                    total += 65536
+            except OSError: print("STOPPED", total, flush=True)
+        elif mode == "deaf":
+            print("READY", flush=True)
+            sys.stdin.read()
         elif mode == "told":
             sys.stdin.readline()
             tls.sendall(b"told\\n")

@@ -54,11 +54,22 @@ extension TLSEngine {
         guard failure == nil, SSL_is_init_finished(ssl) == 1 else { return .done }
         // A failure here takes nothing away: the connection is being given up.
         guard let flushed = try? flush() else { return .done }
-        guard flushed == .done, SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN == 0 else { return flushed }
+        guard flushed == .done, !hasSentEnd else { return flushed }
         OpenSSLErrors.clear()
+        // Called again until it is sent: OpenSSL's own flag for that (SSL_SENT_SHUTDOWN) is set before.
         let result = SSL_shutdown(ssl)
         // 0 says that the peer's answer has not come yet, which nobody waits for.
-        return result < 0 && outcome(of: result) == .wantsWrite ? .wantsWrite : .done
+        if result < 0, outcome(of: result) == .wantsWrite { return .wantsWrite }
+        hasSentEnd = true
+        return .done
+    }
+
+    /// Whether something may still come from a peer with whom the handshake is done, or has failed on this
+    /// side: it has neither ended nor gone, as far as this side has heard.
+    package var peerMaySpeak: Bool {
+        if case .system = (failure ?? writeFailure)?.reason { return false }
+        guard failure != nil || SSL_is_init_finished(ssl) == 1 else { return false }
+        return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0 && !SocketBIO.hasMetEnd(SSL_get_wbio(ssl))
     }
 
     /// The peer has said that it will send no more.

@@ -77,6 +77,8 @@ package final class TLSEngine {
     var hasRestOfRecord = false
     /// The last read has met the end or a failure behind its bytes; the socket has nothing more to announce.
     var hasMetMore = false
+    /// close_notify has gone out.
+    var hasSentEnd = false
     var failure: TLSError?
     /// Ends writing only.
     var writeFailure: TLSError?

@@ -1,0 +1,118 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+/// How a connection over TLS is closed while its peer is still speaking.
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSClosingTests {
+    /// Streams to such a server, written to until no more is taken, and closed.
+    private func writeAndClose(_ port: UInt16, _ piece: [UInt8]) throws -> Int {
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            input.open()
+            output.open()
+            var total = 0
+            // The first write waits for the handshake. One that is not taken in full has filled the socket.
+            repeat {
+                let count = output.write(piece, maxLength: piece.count)
+                guard count > 0 else { break }
+                total += count
+            } while output.hasSpaceAvailable
+            input.close()
+            output.close()
+            return ["\(total)"]
+        }
+        return try #require(findings.first.flatMap { Int($0) })
+    }
+
+    @Test func `ST-5 the peer reads the last bytes and close_notify though it speaks after our close`() throws
+    {
+        let path = temporaryPath()
+        defer { unlink(path) }
+        let (server, port) = try PythonServer.start(.late, path)
+        defer { server.terminate() }
+        let piece = pattern(65_536)
+        let total = try writeAndClose(port, piece)
+        // Its answer meets a connection that was closed here, with most of the bytes not yet sent.
+        server.tell("go")
+        #expect(try server.line(after: "END ") == "close_notify")
+        let received = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        #expect(received.count == total && total > piece.count)
+        let isWhole = stride(from: 0, to: received.count, by: piece.count).allSatisfy {
+            received[$0..<min($0 + piece.count, received.count)].elementsEqual(
+                piece.prefix(received.count - $0))
+        }
+        #expect(isWhole)
+    }
+
+    @Test func `a peer that goes on speaking is not listened to for ever`() throws {
+        let (server, port) = try PythonServer.start(.flood)
+        defer { server.terminate() }
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            input.open()
+            output.open()
+            #expect(output.writeAll([1]))
+            input.close()
+            output.close()
+            return []
+        }
+        #expect(findings == [])
+        server.tell("go")
+        // The limit is 256 KiB; the kernels' buffers hold some megabytes besides.
+        let total = try #require(Int(try server.line(after: "STOPPED ")))
+        #expect(total < 64_000_000)
+    }
+
+    @Test func `a peer that never ends is left after a while, and the loop goes on meanwhile`() throws {
+        let (server, port) = try PythonServer.start(.deaf)
+        defer { server.terminate() }
+        _ = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            input.open()
+            output.open()
+            #expect(output.writeAll([1]))
+            input.close()
+            output.close()
+            return []
+        }
+        // The loader's loop serves others all the time.
+        let turn = DispatchSemaphore(value: 0)
+        RunLoop.loader.perform { turn.signal() }
+        #expect(turn.wait(timeout: .now() + 30) == .success)
+        try waitFor("the end of the close") { LingeringClose.count == 0 ? () : nil }
+    }
+
+    @Test func `close_notify waits for space like everything else`() throws {
+        let (ours, theirs) = try PlainSocket.pair()
+        var size: Int32 = 4_096
+        setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        let socket = try Socket(adopting: ours)
+        let client = try TLSEngine(
+            context: .shared(for: .test), descriptor: socket.descriptor, hostName: "localhost")
+        let server = try BlockingTLSClient(accepted: theirs, settings: TLSServerTests.settings())
+        var isDone = (client: false, server: false)
+        while !isDone.client || !isDone.server {
+            if !isDone.client { isDone.client = try client.handshake() == .done }
+            if !isDone.server { isDone.server = try server.engine.handshake() == .done }
+        }
+        while !client.hasUnsentBytes { _ = try [UInt8(1)].withUnsafeBytes { try client.write($0) } }
+        // Room for one record alone, and the one that waits takes it.
+        while try client.flush() != .done { _ = try server.read(1) }
+        #expect(client.shutdown() == .wantsWrite)
+        var ends = false
+        while !ends {
+            var byte: UInt8 = 0
+            let result = try withUnsafeMutableBytes(of: &byte) { try server.engine.read(into: $0) }
+            if result == .wantsRead { break }
+            ends = result == .end
+        }
+        #expect(!ends)
+        #expect(client.shutdown() == .done)
+        #expect(try server.read().0 == .end)
+        client.detach()
+    }
+}
