@@ -39,14 +39,37 @@ extension SocketChannel {
             let socket = try Socket.connecting(to: address)
             let source = madeTurns.makeSource(socket.descriptor, interest: .write)
             connecting.attempts[id] = Attempt(socket: socket, address: address, source: source)
+            connecting.busy = nil
             phase = .connecting(connecting)
             enter(source, interest: .write)
             handler?(.connecting(address))
         } catch {
+            if error.code == EAGAIN, case .unix = address { return pause(id, address) }
             let actions = connecting.connector.attemptFailed(id, error, now: now)
             phase = .connecting(connecting)
             perform(actions)
         }
+    }
+
+    // MARK: - Where as many wait as may
+
+    /// Seconds until a Unix socket is tried again whose queue is full: at first, doubled each time, and at
+    /// most. The kernel does not tell when there is room: a socket that may block waits for that, another one
+    /// is turned away (`EAGAIN`).
+    static let busyPause = (first: 0.01, longest: 0.32)
+
+    private func pause(_ id: Connector.AttemptID, _ address: SocketAddress) {
+        guard case .connecting(var connecting) = phase else { return }
+        let pause = connecting.busy.map { min($0.pause * 2, Self.busyPause.longest) } ?? Self.busyPause.first
+        connecting.busy = Busy(id: id, address: address, pause: pause)
+        phase = .connecting(connecting)
+        stopDelays()
+        delays = timers(after: pause) { $0.pauseIsOver() }
+    }
+
+    private func pauseIsOver() {
+        guard case .connecting(let connecting) = phase, let busy = connecting.busy else { return }
+        startAttempt(busy.id, busy.address)
     }
 
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
@@ -85,6 +108,10 @@ extension SocketChannel {
 
     func delayIsOver() {
         guard case .connecting(var connecting) = phase else { return }
+        if connecting.busy != nil {
+            if delays.contains(where: { !$0.isValid }) { pauseIsOver() }
+            return
+        }
         let actions = connecting.connector.timeReached(now)
         phase = .connecting(connecting)
         perform(actions)

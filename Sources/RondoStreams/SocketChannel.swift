@@ -141,6 +141,15 @@ package final class SocketChannel {
     struct Connecting {
         var connector = Connector()
         var attempts: [Connector.AttemptID: Attempt] = [:]
+        /// A Unix socket's address where as many wait as may; tried again.
+        var busy: Busy?
+    }
+
+    struct Busy {
+        let id: Connector.AttemptID
+        let address: SocketAddress
+        /// Seconds until the next attempt.
+        let pause: Double
     }
 
     struct Attempt {

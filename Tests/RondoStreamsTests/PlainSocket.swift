@@ -48,6 +48,16 @@ enum PlainSocket {
         return descriptor
     }
 
+    /// The same, if that can be at once.
+    static func connectingNow(toPath path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, closeOnExec | Int32(SOCK_NONBLOCK.rawValue), 0)
+        guard withUnixAddress(path, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
+            close(descriptor)
+            throw PeerIsSilent()
+        }
+        return descriptor
+    }
+
     /// A socket that is bound to a path, and listens unless it is to be left over from a program that has
     /// ended.
     static func listening(atPath path: String) throws -> Int32 {
