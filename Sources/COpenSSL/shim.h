@@ -62,6 +62,11 @@ static inline long rondo_SSL_CTX_sess_set_cache_size(SSL_CTX *context, long size
     return SSL_CTX_sess_set_cache_size(context, size);
 }
 
+static inline void rondo_SSL_CTX_set_servername_callback(
+    SSL_CTX *context, int (*callback)(SSL *, int *, void *)) {
+    SSL_CTX_set_tlsext_servername_callback(context, callback);
+}
+
 static inline int rondo_SSL_CTX_set_dh_auto(SSL_CTX *context, int on) {
     return (int)SSL_CTX_set_dh_auto(context, on);
 }

@@ -26,6 +26,9 @@ package final class TLSContext: Sendable {
     /// connection pays for it, but does not grow.
     package static let sharedLimit = 16
 
+    /// `TLSSettings.identities` as they are looked up: by names in small letters.
+    let identities: [String: TLSIdentity]
+
     private static let kept = Mutex<[TLSContext]>([])
 
     /// The context for these settings: the one that was made for them earlier, if it is still kept.
@@ -54,6 +57,7 @@ package final class TLSContext: Sendable {
     package init(_ settings: TLSSettings) throws(TLSError) {
         _ = Self.library
         let wire = try Self.wireForm(of: settings.alpn)
+        identities = try Self.byName(settings.identities)
         OpenSSLErrors.clear()
         guard
             let pointer = SSL_CTX_new(
@@ -68,6 +72,7 @@ package final class TLSContext: Sendable {
         setModes()
         try setVersions()
         try setIdentity()
+        try setIdentities()
         try setProtocols()
         try setAuthorities()
         try setRevocationLists()

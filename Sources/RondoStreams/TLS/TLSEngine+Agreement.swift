@@ -23,6 +23,12 @@ extension TLSEngine {
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
     }
 
+    /// The name that a client has asked this server for, nil if none.
+    package var requestedName: String? {
+        guard settings.role == .server else { return nil }
+        return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+    }
+
     /// The certificates as the peer sent them, its own first, once the handshake has come that far.
     package var peerCertificates: [TLSCertificate] {
         let chain = TLSCertificate.chain(SSL_get_peer_cert_chain(ssl))

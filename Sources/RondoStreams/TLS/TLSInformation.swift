@@ -6,6 +6,9 @@ public struct TLSInformation: Hashable, Sendable {
     public let cipherSuite: String
     /// The protocol that was chosen of `TLSSettings.alpn` ("h2"), nil if none was.
     public let applicationProtocol: String?
+    /// To a server, the name that the client has asked for (SNI); nil if it has asked for none, and to a
+    /// client.
+    public let requestedName: String?
     /// The peer's certificates, its own first; empty if it showed none. Of a resumed connection those of the
     /// first one.
     public let peerCertificates: [TLSCertificate]
@@ -20,6 +23,7 @@ extension TLSEngine {
     package var information: TLSInformation {
         TLSInformation(
             version: version, cipherSuite: cipher ?? "", applicationProtocol: applicationProtocol,
+            requestedName: requestedName,
             peerCertificates: peerCertificates, problems: problems, isResumed: isResumed)
     }
 }

@@ -90,6 +90,11 @@ public struct TLSSettings: Sendable, Hashable {
     public var role = Role.client
     /// Who this side is. A server needs one; a client shows it to servers that ask.
     public var identity: TLSIdentity?
+    /// Who a server is to clients that ask for a name (SNI, RFC 6066, section 3) for which that is not
+    /// `identity`. By DNS names, in capitals or not; "*.example.com" stands for every name with one label in
+    /// place of the star, where the name itself is not there. Whoever asks for another name, or for none,
+    /// meets `identity`. Of servers only.
+    public var identities: [String: TLSIdentity] = [:]
     /// The oldest version that is accepted.
     public var minimumVersion = Version.tls12
     /// The newest version that is offered.
