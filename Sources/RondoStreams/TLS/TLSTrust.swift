@@ -6,8 +6,11 @@
 /// answers by `useDefault()`.
 ///
 /// On the client's side the answer decides before anything is sent that only the right server may see, a
-/// client's certificate included. A server asks when the client has finished its handshake, because OpenSSL 3.0
-/// cannot wait before: a client that is rejected sees a connection that was secured and then closed.
+/// client's certificate included. A server asks when the client has finished its handshake, and neither reads
+/// nor writes a byte of the connection before the answer; but a client that is rejected sees a connection
+/// that was secured and then closed, instead of an alert. It cannot be asked earlier: OpenSSL's way to
+/// interrupt a verification (`SSL_set_retry_verify`, since 3.0) is for a client's callback, and undefined
+/// elsewhere; where a server verifies, every answer but 1 ends the handshake.
 public final class TLSTrust: Sendable {
     enum Decision: Sendable {
         case accept, reject, byDefault
