@@ -76,7 +76,7 @@ import Testing
 
     @Test(arguments: [1, 7, 4_096])
     func `ST-36 both ends scheduled on different threads`(size: Int) throws {
-        let content = pattern(size == 1 ? 2_000 : 100_000)
+        let content = pattern(size == 4_096 ? 100_000 : size * 2_000)
         let (input, output) = boundStreams(size)
         let ends = Ends(input: input, output: output)
         let writer = LoopThread<Findings> { loop in
