@@ -3,7 +3,6 @@ import RondoTestSupport
 
 /// Real proxies, as Debian has them.
 enum ProxyServer {
-    /// Debian's dante-server, microsocks, tinyproxy and squid.
     static func microsocks(_ user: String? = nil, _ password: String? = nil) throws -> Running {
         try started { port in
             ["microsocks", "-i", "127.0.0.1", "-p", "\(port)"]
@@ -59,6 +58,33 @@ enum ProxyServer {
 
             """.write(toFile: path, atomically: false, encoding: .utf8)
             return ["squid", "-N", "-f", path]
+        }
+    }
+
+    /// A SOCKS server of versions 4, 4a and 5: OpenSSH's client, which hands connections on through a server
+    /// that it starts itself, for this user and without privileges.
+    static func openSSH() throws -> Running {
+        let path = temporaryPath()
+        try TestServerProcess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path])
+        try """
+        HostKey \(path)
+        AuthorizedKeysFile \(path).pub
+        StrictModes no
+        UsePAM no
+        PermitRootLogin yes
+        PidFile none
+        LogLevel ERROR
+
+        """.write(toFile: path + ".config", atomically: false, encoding: .utf8)
+        // Only for root does the server want a directory to lock itself in.
+        let server = "sh -c 'mkdir -p /run/sshd; exec /usr/sbin/sshd -i -f \(path).config' 2> /dev/null"
+        let options = [
+            "BatchMode=yes", "IdentitiesOnly=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR", "ExitOnForwardFailure=yes", "ProxyCommand=\(server)",
+        ]
+        return try started(removing: [path, path + ".pub", path + ".config"]) { port in
+            ["ssh", "-F", "none", "-N", "-D", "127.0.0.1:\(port)", "-i", path]
+                + options.flatMap { ["-o", $0] } + ["\(NSUserName())@tests"]
         }
     }
 
