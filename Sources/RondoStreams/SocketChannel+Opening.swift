@@ -42,7 +42,9 @@ extension SocketChannel {
         connected.source.invalidate()
         if let engine {
             // Of a descriptor that is the client's no more than the end can be said; nor where a proxy is between.
-            if closesDescriptor, engine.carrier == nil, LingeringClose.begin(connected.socket, engine) { return }
+            if closesDescriptor, engine.carrier == nil, LingeringClose.begin(connected.socket, engine) {
+                return
+            }
             engine.shutdown()
             engine.carrier?.shutdown()
             engine.detach()
