@@ -1,8 +1,10 @@
 /* A server for ../guard: answers every request on one connection after the other with the same kilobyte, in one
- * write, so that a client's work does not depend on how an answer is cut up. usage: answer_server [PORT] */
+ * write, so that a client's work does not depend on how an answer is cut up; nor on the time, since what may be kept in
+ * a cache would be written there once a second. usage: answer_server [PORT] */
 #include "common.h"
 
 static const char head[] = "HTTP/1.1 200 OK\r\nServer: answer\r\nDate: Sat, 01 Jan 2000 00:00:00 GMT\r\n"
+                           "Cache-Control: no-store\r\n"
                            "Content-Type: text/plain\r\nContent-Length: 1024\r\nConnection: keep-alive\r\n\r\n";
 
 static void serve(int fd) {
