@@ -25,6 +25,8 @@ extension URLErrors {
         switch errors.last?.code {
         case ENETUNREACH, ENETDOWN: .notConnectedToInternet
         case ETIMEDOUT: .timedOut
+        // It was there, and broke the connection before that was seen to stand.
+        case ECONNRESET: .networkConnectionLost
         default: .cannotConnectToHost
         }
     }
