@@ -15,9 +15,15 @@ import Testing
             CFStreamClientContext(
                 version: 0, info: Unmanaged.passUnretained(self).toOpaque(),
                 retain: { info in
-                    Notes.of(info).retains += 1
-                    return info
-                }, release: { Notes.of($0).releases += 1 }, copyDescription: nil)
+                    let notes = Notes.of(info)
+                    notes.retains += 1
+                    return Unmanaged.passRetained(notes).toOpaque()
+                },
+                release: { info in
+                    Notes.of(info).releases += 1
+                    // Balances the retain: the stream may outlive whoever has made the notes.
+                    Unmanaged<Notes>.fromOpaque(info!).release()
+                }, copyDescription: nil)
         }
 
         static func of(_ info: UnsafeMutableRawPointer?) -> Notes {
@@ -63,6 +69,19 @@ import Testing
         while !isDone(), CFAbsoluteTimeGetCurrent() < limit {
             _ = CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1, true)
         }
+    }
+
+    /// Where a read may wait: it runs the loop of its thread.
+    private static func onThread(_ body: @escaping @Sendable () throws -> Void) throws {
+        let failure = try onLoopThread { _ in
+            do {
+                try body()
+                return ""
+            } catch {
+                return "\(error)"
+            }
+        }
+        #expect(failure == "")
     }
 
     private static func passes() {
@@ -227,40 +246,42 @@ import Testing
     }
 
     @Test func `ST-27 the buffer of a pair and of a socket`() throws {
-        let (read, write) = Self.boundPair(4)
-        #expect(CFReadStreamOpen(read) && CFWriteStreamOpen(write))
-        #expect(Self.get(read, 0) == "nil 0")
-        #expect(CFWriteStreamWrite(write, [1, 2, 3, 4], 4) == 4)
-        #expect(!CFWriteStreamCanAcceptBytes(write))
-        #expect(Self.get(read, 3) == "[1, 2, 3]")
-        // It is lent: its room is the writer's with the next operation.
-        #expect(Self.get(read, 0) == "[4]")
-        #expect(CFWriteStreamWrite(write, [5, 6, 7], 3) == 3)
-        #expect(Self.get(read, -1) == "[5, 6, 7]")
-        CFWriteStreamClose(write)
-        CFReadStreamClose(read)
+        try Self.onThread {
+            let (read, write) = Self.boundPair(4)
+            #expect(CFReadStreamOpen(read) && CFWriteStreamOpen(write))
+            #expect(Self.get(read, 0) == "nil 0")
+            #expect(CFWriteStreamWrite(write, [1, 2, 3, 4], 4) == 4)
+            #expect(!CFWriteStreamCanAcceptBytes(write))
+            #expect(Self.get(read, 3) == "[1, 2, 3]")
+            // It is lent: its room is the writer's with the next operation.
+            #expect(Self.get(read, 0) == "[4]")
+            #expect(CFWriteStreamWrite(write, [5, 6, 7], 3) == 3)
+            #expect(Self.get(read, -1) == "[5, 6, 7]")
+            CFWriteStreamClose(write)
+            CFReadStreamClose(read)
 
-        let server = try TestServer { peer in try peer.send(Array("abcdef".utf8)) }
-        defer { server.stop() }
-        let (input, output) = Self.pair(server.port)
-        #expect(CFReadStreamOpen(input))
-        var first: UInt8 = 0
-        #expect(CFReadStreamRead(input, &first, 1) == 1 && first == 97)
-        var bytes: [UInt8] = []
-        while bytes.count < 5 {
-            var count: CFIndex = 0
-            if let found = CFReadStreamGetBuffer(input, 2, &count) {
-                #expect(count <= 2)
-                bytes += UnsafeBufferPointer(start: found, count: count)
-            } else if count == 0, CFReadStreamRead(input, &first, 1) == 1 {
-                bytes.append(first)
-            } else {
-                break
+            let server = try TestServer { peer in try peer.send(Array("abcdef".utf8)) }
+            defer { server.stop() }
+            let (input, output) = Self.pair(server.port)
+            #expect(CFReadStreamOpen(input))
+            var first: UInt8 = 0
+            #expect(CFReadStreamRead(input, &first, 1) == 1 && first == 97)
+            var bytes: [UInt8] = []
+            while bytes.count < 5 {
+                var count: CFIndex = 0
+                if let found = CFReadStreamGetBuffer(input, 2, &count) {
+                    #expect(count <= 2)
+                    bytes += UnsafeBufferPointer(start: found, count: count)
+                } else if count == 0, CFReadStreamRead(input, &first, 1) == 1 {
+                    bytes.append(first)
+                } else {
+                    break
+                }
             }
+            #expect(bytes == Array("bcdef".utf8))
+            CFReadStreamClose(input)
+            withExtendedLifetime(output) {}
         }
-        #expect(bytes == Array("bcdef".utf8))
-        CFReadStreamClose(input)
-        withExtendedLifetime(output) {}
     }
 
     // MARK: - Sockets
@@ -274,55 +295,62 @@ import Testing
     }
 
     @Test func `ST-39 a pair to a host by polling, with its properties`() throws {
-        let server = try TestServer { peer in try peer.send(try peer.read(count: 5)) }
-        defer { server.stop() }
-        let (read, write) = Self.pair(server.port)
-        #expect(CFReadStreamGetStatus(read) == .notOpen)
-        #expect(
-            CFReadStreamCopyProperty(read, kCFStreamPropertySocketRemoteHostName) as? String == "127.0.0.1")
-        #expect(
-            CFWriteStreamCopyProperty(write, kCFStreamPropertySocketRemotePortNumber) as? Int
-                == Int(server.port))
-        #expect(CFReadStreamOpen(read) && CFWriteStreamOpen(write))
-        #expect(CFWriteStreamWrite(write, Array("hello".utf8), 5) == 5)
-        #expect(CFWriteStreamCopyProperty(write, kCFStreamPropertySocketNativeHandle) as? Data != nil)
-        #expect(!CFReadStreamSetProperty(read, "unknown", true as NSNumber))
-        var received: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16)
-        while case let count = CFReadStreamRead(read, &buffer, 16), count > 0 { received += buffer[..<count] }
-        #expect(received == Array("hello".utf8))
-        #expect(CFReadStreamGetStatus(read) == .atEnd)
-        #expect(CFReadStreamCopyError(read) == nil && CFWriteStreamCopyError(write) == nil)
-        CFReadStreamClose(read)
-        CFWriteStreamClose(write)
-        #expect(CFWriteStreamGetStatus(write) == .closed)
-        #expect(CFWriteStreamWrite(write, [1], 1) == -1)
+        try Self.onThread {
+            let server = try TestServer { peer in try peer.send(try peer.read(count: 5)) }
+            defer { server.stop() }
+            let (read, write) = Self.pair(server.port)
+            #expect(CFReadStreamGetStatus(read) == .notOpen)
+            #expect(
+                CFReadStreamCopyProperty(read, kCFStreamPropertySocketRemoteHostName) as? String
+                    == "127.0.0.1")
+            #expect(
+                CFWriteStreamCopyProperty(write, kCFStreamPropertySocketRemotePortNumber) as? Int
+                    == Int(server.port))
+            #expect(CFReadStreamOpen(read) && CFWriteStreamOpen(write))
+            #expect(CFWriteStreamWrite(write, Array("hello".utf8), 5) == 5)
+            #expect(CFWriteStreamCopyProperty(write, kCFStreamPropertySocketNativeHandle) as? Data != nil)
+            #expect(!CFReadStreamSetProperty(read, "unknown", true as NSNumber))
+            var received: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 16)
+            while case let count = CFReadStreamRead(read, &buffer, 16), count > 0 {
+                received += buffer[..<count]
+            }
+            #expect(received == Array("hello".utf8))
+            #expect(CFReadStreamGetStatus(read) == .atEnd)
+            #expect(CFReadStreamCopyError(read) == nil && CFWriteStreamCopyError(write) == nil)
+            CFReadStreamClose(read)
+            CFWriteStreamClose(write)
+            #expect(CFWriteStreamGetStatus(write) == .closed)
+            #expect(CFWriteStreamWrite(write, [1], 1) == -1)
+        }
     }
 
     @Test func `ST-40 the socket of a pair stays open, or is closed where that is asked for`() throws {
-        for closes in [false, true] {
-            var ends: [Int32] = [0, 0]
-            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-            var read: Unmanaged<CFReadStream>?
-            var write: Unmanaged<CFWriteStream>?
-            CFStreamCreatePairWithSocket(kCFAllocatorDefault, ends[0], &read, &write)
-            let (input, output) = (read!.takeRetainedValue(), write!.takeRetainedValue())
-            if closes {
-                #expect(
-                    CFReadStreamSetProperty(
-                        input, kCFStreamPropertyShouldCloseNativeSocket, true as NSNumber))
+        try Self.onThread {
+            for closes in [false, true] {
+                var ends: [Int32] = [0, 0]
+                #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+                var read: Unmanaged<CFReadStream>?
+                var write: Unmanaged<CFWriteStream>?
+                CFStreamCreatePairWithSocket(kCFAllocatorDefault, ends[0], &read, &write)
+                let (input, output) = (read!.takeRetainedValue(), write!.takeRetainedValue())
+                if closes {
+                    #expect(
+                        CFReadStreamSetProperty(
+                            input, kCFStreamPropertyShouldCloseNativeSocket, true as NSNumber))
+                }
+                #expect(CFReadStreamOpen(input) && CFWriteStreamOpen(output))
+                #expect(CFWriteStreamWrite(output, [9], 1) == 1)
+                CFReadStreamClose(input)
+                CFWriteStreamClose(output)
+                // The other end tells, since the number may be another test's by now.
+                var bytes: [UInt8] = [0, 0]
+                #expect(recv(ends[1], &bytes, 2, 0) == 1)
+                let end = recv(ends[1], &bytes, 2, Int32(MSG_DONTWAIT))
+                #expect(closes ? end == 0 : end == -1 && errno == EAGAIN)
+                if !closes { close(ends[0]) }
+                close(ends[1])
             }
-            #expect(CFReadStreamOpen(input) && CFWriteStreamOpen(output))
-            #expect(CFWriteStreamWrite(output, [9], 1) == 1)
-            CFReadStreamClose(input)
-            CFWriteStreamClose(output)
-            // The other end tells, since the number may be another test's by now.
-            var bytes: [UInt8] = [0, 0]
-            #expect(recv(ends[1], &bytes, 2, 0) == 1)
-            let end = recv(ends[1], &bytes, 2, Int32(MSG_DONTWAIT))
-            #expect(closes ? end == 0 : end == -1 && errno == EAGAIN)
-            if !closes { close(ends[0]) }
-            close(ends[1])
         }
     }
 
