@@ -98,7 +98,7 @@ struct LabCommandTests {
             defer { unlink(program) }
             _ = try TestServerProcess.run(["strip", "-o", program, try Tool.path])
             _ = try TestServerProcess.run([
-                "env", "RONDO_TRACE=\(file)", program, "demo", "--json", "--size", "20k", "--rate", "400k",
+                "env", "RONDO_TRACE=\(file)", program, "demo", "--json", "--size", "200k", "--rate", "400k",
                 "--span", "0.1",
             ])
             let recording = try Recording(file: Array(Data(contentsOf: URL(fileURLWithPath: file))))
