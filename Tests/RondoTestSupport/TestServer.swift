@@ -1,3 +1,4 @@
+internal import FoundationNetworking
 package import RondoCore
 internal import Synchronization
 
@@ -29,7 +30,8 @@ package final class TestServer: Sendable {
     package init(_ listening: Listening = .ipv4, serve: @escaping @Sendable (TestPeer) throws -> Void) throws
     {
         self.listening = listening
-        (listener, port) = try Self.listen(listening)
+        _ = Self.cacheOfThisProcess
+        (listener, port) = try Self.listenOnNewPort(listening)
         Self.scope?.add(self)
         Thread.detachNewThread { [self] in acceptAll(serve) }
     }
@@ -106,6 +108,27 @@ package final class TestServer: Sendable {
                 peer.close()
                 state.withLock { $0.peers.removeAll { $0 === peer } }
             }
+        }
+    }
+
+    /// Foundation's shared cache lies on the disk: a server of today could be answered for by what one of yesterday
+    /// said, whose port it happens to have. That of the tests ends with their process.
+    private static let cacheOfThisProcess: Void = {
+        URLCache.shared = URLCache(memoryCapacity: 16 << 20, diskCapacity: 0, diskPath: nil)
+    }()
+
+    private static let usedPorts = Mutex<Set<UInt16>>([])
+
+    /// On a port that no server of this process has had: what is kept of that one, connections and answers, must
+    /// not be taken for those of this.
+    private static func listenOnNewPort(_ listening: Listening) throws -> (Int32, UInt16) {
+        // Held until there is a new one, so that none is given out twice.
+        var refused: [Int32] = []
+        defer { for descriptor in refused { _ = close(descriptor) } }
+        while true {
+            let (descriptor, port) = try listen(listening)
+            if usedPorts.withLock({ $0.insert(port).inserted }) { return (descriptor, port) }
+            refused.append(descriptor)
         }
     }
 
