@@ -228,7 +228,8 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
                 }
                 URLConnection.closeIdleConnections()
             }
-            // What is opened once a process: certificates, OpenSSL's files, the resolver.
+            // What is opened once a process: certificates, OpenSSL's files, the resolver; some of it late.
+            try all()
             try all()
             let before = try openDescriptorCount()
             try all()
