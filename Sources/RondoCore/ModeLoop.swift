@@ -132,6 +132,12 @@ final class ModeLoop {
         return watchers[token.index]
     }
 
+    /// Whether `source` is watched for just these events.
+    func watches(_ source: RunLoop.Source, events: Int32) -> Bool {
+        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return false }
+        return watcher.isStarted && watcher.events == events
+    }
+
     func watch(_ source: RunLoop.Source, descriptor: Int32, events: Int32) {
         if let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) {
             // Set anew in any case: the number may stand for another file than it did.

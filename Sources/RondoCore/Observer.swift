@@ -195,4 +195,5 @@ extension RunLoop {
 extension RunLoop.Observer: Hashable {
     public static func == (a: RunLoop.Observer, b: RunLoop.Observer) -> Bool { a === b }
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    public func _rawHashValue(seed: Int) -> Int { identityHash(seed: seed) }
 }

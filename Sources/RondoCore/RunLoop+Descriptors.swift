@@ -27,10 +27,18 @@ extension RunLoop {
         let closed = state.withLock { state -> [Source] in
             for source in stop { modeLoop.unwatch(source) }
             var closed: [Source] = []
+            var isChanged = !stop.isEmpty
             for (source, interest) in zip(watch, interests) {
                 guard case .descriptor(let descriptor) = source.kind,
                     state.modes[mode].sources.contains(source)
                 else { continue }
+                // It has left and come back, as a connection does between two requests.
+                if source.keepsFile, modeLoop.watches(source, events: interest.events),
+                    !owner.serving.contains(source)
+                {
+                    continue
+                }
+                isChanged = true
                 guard fcntl(descriptor, F_GETFD) != -1 else {
                     modeLoop.unwatch(source)
                     closed.append(source)
@@ -40,7 +48,7 @@ extension RunLoop {
                 // A nested run must not find what it cannot serve (rule SRC-26): it would spin.
                 if owner.serving.contains(source) { modeLoop.pause(source) }
             }
-            modeLoop.poll(mayBlock: false)
+            if isChanged { modeLoop.poll(mayBlock: false) }
             return closed
         }
         for source in closed { source.invalidate(because: SystemError("fcntl", code: EBADF)) }

@@ -119,8 +119,8 @@ extension RunLoop.Source {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
             // The common name stands for the modes that it has brought.
-            let common = state.rare.commonLoops.map { (loop: $0, mode: RunLoop.Mode.common) }
-            let others = state.memberships.filter { !state.rare.commonLoops.contains($0.loop) }
+            let common = (state.rare?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
+            let others = state.memberships.filter { !state.isCommon(in: $0.loop) }
             return (
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
             )

@@ -44,32 +44,31 @@ extension RunLoop {
             var interest: Interest = []
             var memberships = Memberships()
             var perform: Callback?
-            fileprivate var box = Box.empty
-
             /// What most sources have none of; it would be half of their memory.
-            struct Rare {
-                /// Loops where it is registered under the common name, whatever modes it has been taken out
-                /// of since.
-                var commonLoops: [RunLoop] = []
-                var error: SystemError?
-                var label: String?
-                var attachment: (any AnyObject & Sendable)?
-                var schedule: ModeCallback?
-                var cancel: ModeCallback?
-            }
+            var rare: Rare?
 
-            fileprivate indirect enum Box {
-                case empty
-                case full(Rare)
-            }
+            /// It is registered there under the common name.
+            func isCommon(in loop: RunLoop) -> Bool { rare?.commonLoops.contains(loop) ?? false }
 
-            /// To be set only to what is not empty, or the box is for nothing.
-            var rare: Rare {
-                get { if case .full(let rare) = box { rare } else { Rare() } }
-                set { box = .full(newValue) }
+            /// To be changed only to what is not empty, or it is there for nothing.
+            mutating func madeRare() -> Rare {
+                if let rare { return rare }
+                let made = Rare()
+                rare = made
+                return made
             }
+        }
 
-            var hasRare: Bool { if case .full = box { true } else { false } }
+        /// A class, so that looking at one of them copies none. Behind the lock of its source.
+        final class Rare {
+            /// Loops where it is registered under the common name, whatever modes it has been taken out
+            /// of since.
+            var commonLoops: [RunLoop] = []
+            var error: SystemError?
+            var label: String?
+            var attachment: (any AnyObject & Sendable)?
+            var schedule: ModeCallback?
+            var cancel: ModeCallback?
         }
 
         private static let signals = Atomic<UInt64>(0)
@@ -78,6 +77,9 @@ extension RunLoop {
         /// ignore it.
         public var order: Int { if case .signalled(let order) = kind { order } else { 0 } }
         let kind: Kind
+        /// The descriptor names one file for as long as the source is valid: its owner invalidates the source before
+        /// closing it. Then a watcher that is as it should be need not be set again.
+        let keepsFile: Bool
         let state: Mutex<State>
         private let live = LiveObject(.source)
 
@@ -93,8 +95,12 @@ extension RunLoop {
             perform: @escaping @Sendable () -> Void
         ) {
             kind = .signalled(order: order)
+            keepsFile = false
             var state = State(perform: Callback { _, _ in perform() })
-            if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
+            if schedule != nil || cancel != nil {
+                let rare = state.madeRare()
+                (rare.schedule, rare.cancel) = (schedule, cancel)
+            }
             self.state = Mutex(state)
         }
 
@@ -104,13 +110,27 @@ extension RunLoop {
         /// what made it ready (rule SRC-17). Invalidate the source before you close it: a descriptor found
         /// closed invalidates the source and sets `error` (rule SRC-27).
         /// - Parameter perform: Gets the source and what it is ready for; called on the loop's thread.
-        public init(
+        public convenience init(
             fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,
             cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
         ) {
+            self.init(
+                fileDescriptor: fileDescriptor, keepsFile: false, interest: interest, schedule: schedule,
+                cancel: cancel, perform: perform)
+        }
+
+        /// - Parameter keepsFile: The caller invalidates the source before the descriptor is closed, always.
+        package init(
+            fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
+            cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
+        ) {
             kind = .descriptor(fileDescriptor)
+            self.keepsFile = keepsFile
             var state = State(interest: interest, perform: Callback(call: perform))
-            if schedule != nil || cancel != nil { state.rare = .init(schedule: schedule, cancel: cancel) }
+            if schedule != nil || cancel != nil {
+                let rare = state.madeRare()
+                (rare.schedule, rare.cancel) = (schedule, cancel)
+            }
             self.state = Mutex(state)
         }
 
@@ -120,17 +140,17 @@ extension RunLoop {
 
         /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
         public var label: String? {
-            get { state.withLock { $0.rare.label } }
-            set { state.withLock { if newValue != nil || $0.hasRare { $0.rare.label = newValue } } }
+            get { state.withLock { $0.rare?.label } }
+            set { state.withLock { if newValue != nil || $0.rare != nil { $0.madeRare().label = newValue } } }
         }
 
         /// What the layer above keeps with it, set once: released when it is invalidated or goes.
         package var attachment: (any AnyObject & Sendable)? {
-            get { state.withLock { $0.rare.attachment } }
+            get { state.withLock { $0.rare?.attachment } }
             set {
                 state.withLock { state in
-                    guard state.isValid, newValue != nil || state.hasRare else { return }
-                    state.rare.attachment = newValue
+                    guard state.isValid, newValue != nil || state.rare != nil else { return }
+                    state.madeRare().attachment = newValue
                 }
             }
         }
@@ -142,7 +162,7 @@ extension RunLoop {
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 
         /// Why a descriptor source became invalid by itself: its descriptor was found closed, as a rule.
-        public var error: (any Error)? { state.withLock { $0.rare.error } }
+        public var error: (any Error)? { state.withLock { $0.rare?.error } }
 
         /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
         /// empty, but is not watched. Any thread may set it.
@@ -186,7 +206,7 @@ extension RunLoop {
         /// `signal()`, and a wake-up of every loop that holds the source.
         package func signalAndWakeUp() {
             signal()
-            for loop in state.withLock({ $0.memberships.map(\.loop) }) { loop.wakeUp() }
+            for membership in state.withLock({ $0.memberships }) { membership.loop.wakeUp() }
         }
 
         /// Takes back a signal that nobody has served.
@@ -224,15 +244,19 @@ extension RunLoop {
                 guard state.isValid else { return nil }
                 let old = state
                 state = State(isValid: false)
-                if error != nil || old.rare.label != nil {
-                    state.rare = .init(error: error, label: old.rare.label)
+                if error != nil || old.rare?.label != nil {
+                    let rare = state.madeRare()
+                    (rare.error, rare.label) = (error, old.rare?.label)
                 }
                 for membership in old.memberships { withdraw(from: membership) }
-                for loop in old.rare.commonLoops { loop.state.withLock { _ = $0.commonSources.remove(self) } }
+                for loop in old.rare?.commonLoops ?? [] {
+                    loop.state.withLock { _ = $0.commonSources.remove(self) }
+                }
                 return old
             }
             guard let old else { return }
-            for membership in old.memberships { old.rare.cancel?(membership.loop, membership.mode) }
+            guard let cancel = old.rare?.cancel else { return }
+            for membership in old.memberships { cancel(membership.loop, membership.mode) }
         }
 
         private func withdraw(from membership: Membership) {
@@ -253,8 +277,8 @@ extension RunLoop {
                     loopState.commonSources.insert(self)
                     return loopState.commonModes.map { loopState.modes[$0].name }
                 }
-                if !modes.isEmpty, !state.rare.commonLoops.contains(loop) {
-                    state.rare.commonLoops.append(loop)
+                if !modes.isEmpty, !state.isCommon(in: loop) {
+                    state.madeRare().commonLoops.append(loop)
                 }
                 return modes
             }
@@ -263,7 +287,7 @@ extension RunLoop {
         /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
         func unregister(from loop: RunLoop) -> [Mode] {
             state.withLock { state in
-                if state.hasRare { state.rare.commonLoops.removeAll { $0 == loop } }
+                state.rare?.commonLoops.removeAll { $0 == loop }
                 return loop.state.withLock { loopState in
                     guard loopState.commonSources.remove(self) != nil else { return [] }
                     return loopState.commonModes.map { loopState.modes[$0].name }
@@ -277,7 +301,7 @@ extension RunLoop {
             let membership = Membership(loop: loop, mode: mode)
             let schedule = state.withLock { state -> ModeCallback?? in
                 guard state.isValid, !state.memberships.contains(membership) else { return nil }
-                guard !isCommon || state.rare.commonLoops.contains(loop) else { return nil }
+                guard !isCommon || state.isCommon(in: loop) else { return nil }
                 let added = loop.state.withLock { loopState -> Bool in
                     guard loopState.isAlive else { return false }
                     let index = loopState.index(of: mode)
@@ -291,7 +315,7 @@ extension RunLoop {
                 state.threadHasEnded = !added
                 guard added else { return nil }
                 state.memberships.append(membership)
-                return .some(state.rare.schedule)
+                return .some(state.rare?.schedule)
             }
             if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
         }
@@ -302,11 +326,11 @@ extension RunLoop {
             let membership = Membership(loop: loop, mode: mode)
             let cancel = state.withLock { state -> ModeCallback?? in
                 guard let place = state.memberships.firstIndex(of: membership) else { return nil }
-                guard !isCommon || !state.rare.commonLoops.contains(loop) else { return nil }
+                guard !isCommon || !state.isCommon(in: loop) else { return nil }
                 state.memberships.remove(at: place)
                 withdraw(from: membership)
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }
-                return .some(state.rare.cancel)
+                return .some(state.rare?.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
         }
@@ -357,4 +381,5 @@ extension RunLoop {
 extension RunLoop.Source: Hashable {
     public static func == (a: RunLoop.Source, b: RunLoop.Source) -> Bool { a === b }
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    public func _rawHashValue(seed: Int) -> Int { identityHash(seed: seed) }
 }

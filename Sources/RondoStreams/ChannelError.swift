@@ -1,7 +1,7 @@
 package import RondoCore
 
 /// Why a channel could not be opened, or broke; each case knows the host.
-package enum ChannelError: Error, Equatable, Sendable {
+package indirect enum ChannelError: Error, Equatable, Sendable {
     case resolve(ResolveError)
     /// Every address of the host was tried; why each failed, in that order. None: the host has no address.
     case connect(host: String, port: Int, [SocketError])

@@ -14,6 +14,8 @@ final class ChannelTurns: CourierClient {
 
     var places: [StreamCore.Place] { schedule.withLock { $0.places } }
 
+    var firstPlace: StreamCore.Place? { schedule.withLock { $0.firstPlace } }
+
     func contains(_ place: StreamCore.Place) -> Bool { schedule.withLock { $0.contains(place) } }
 
     func join(_ place: StreamCore.Place) {
@@ -63,7 +65,8 @@ final class ChannelTurns: CourierClient {
     /// A source of the channel's. Its callback has these turns for its way there, and so needs no memory of
     /// its own.
     func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
-        RunLoop.Source(fileDescriptor: descriptor, interest: interest) { [self] source, ready in
+        RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: interest) {
+            [self] source, ready in
             enter { $0.sourceIsReady(source, ready) }
         }
     }

@@ -14,20 +14,21 @@ extension SocketChannel {
         guard !isClosed, !(turns?.contains(place) ?? false) else { return }
         let turns = madeTurns
         turns.join(place)
-        for source in sources { loop.add(source, forMode: mode) }
-        for timer in delays + limits { loop.add(timer, forMode: mode) }
+        forEachSource { loop.add($0, forMode: mode) }
+        forEachTimer { loop.add($0, forMode: mode) }
         // Opened before it had anywhere to start.
         if case .starting = phase { turns.signalAndWakeUp() }
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         turns?.leave(Place(loop: loop, mode: mode))
-        for source in sources { loop.remove(source, forMode: mode) }
-        for timer in delays + limits { loop.remove(timer, forMode: mode) }
+        forEachSource { loop.remove($0, forMode: mode) }
+        forEachTimer { loop.remove($0, forMode: mode) }
     }
 
     package func removeFromAllLoops() {
-        for place in places { remove(from: place.loop, forMode: place.mode) }
+        // Nearly always there is one place, for which no array is made.
+        while let place = turns?.firstPlace { remove(from: place.loop, forMode: place.mode) }
     }
 
     /// Watches again what `ChannelInterest.suspend()` has let go.
@@ -37,12 +38,17 @@ extension SocketChannel {
 
     var places: [Place] { turns?.places ?? [] }
 
-    var sources: [RunLoop.Source] {
-        var sources: [RunLoop.Source] = []
-        if case .connecting(let connecting) = phase { sources += connecting.attempts.values.map(\.source) }
-        if let connected { sources.append(connected.source) }
-        if let asker { sources.append(asker) }
-        return sources
+    func forEachSource(_ body: (RunLoop.Source) -> Void) {
+        if case .connecting(let connecting) = phase {
+            for attempt in connecting.attempts.values { body(attempt.source) }
+        }
+        if let connected { body(connected.source) }
+        if let asker { body(asker) }
+    }
+
+    private func forEachTimer(_ body: (Timer) -> Void) {
+        for timer in delays { body(timer) }
+        for timer in limits { body(timer) }
     }
 
     /// Watches `source` in all places from now on.

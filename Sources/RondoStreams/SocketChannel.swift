@@ -207,7 +207,7 @@ package final class SocketChannel {
     package internal(set) var configuration: Configuration
     /// What any thread may touch.
     package let interest = ChannelInterest()
-    package var handler: ((Event) -> Void)?
+    @exclusivity(unchecked) package var handler: ((Event) -> Void)?
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
     package var onTrust: ((TLSTrust) -> Void)? {
         get { rare?.onTrust }
@@ -227,11 +227,11 @@ package final class SocketChannel {
         set {
             guard newValue != label else { return }
             madeRare.label = newValue
-            for source in sources { source.label = newValue }
+            forEachSource { $0.label = newValue }
         }
     }
     /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
-    package var wantsRead = false {
+    @exclusivity(unchecked) package var wantsRead = false {
         didSet {
             guard wantsRead != oldValue else { return }
             updateInterest()
@@ -239,22 +239,22 @@ package final class SocketChannel {
         }
     }
     /// Whether `writable` is wanted: after a write that was not taken in full.
-    package var wantsWrite = false {
+    @exclusivity(unchecked) package var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
     /// The owner has been told that it is open.
     var hasOpened = false
     /// TLS may have to write before it can read on, and the reverse.
-    var readWaitsForWrite = false
-    var writeWaitsForRead = false
+    @exclusivity(unchecked) var readWaitsForWrite = false
+    @exclusivity(unchecked) var writeWaitsForRead = false
     /// This side's end has to be said once what was written before it is gone.
-    var owesEnd = false
+    @exclusivity(unchecked) var owesEnd = false
 
-    var phase: Phase
+    @exclusivity(unchecked) var phase: Phase
     /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
     /// up; served for whatever comes from elsewhere than a descriptor.
-    var turns: ChannelTurns?
+    @exclusivity(unchecked) var turns: ChannelTurns?
     /// Calls a handler of the settings, outside the gate.
     var asker: RunLoop.Source? {
         get { rare?.asker }

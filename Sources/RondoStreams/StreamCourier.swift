@@ -33,7 +33,13 @@ final class StreamCourier: Sendable {
         }
     }
 
-    private static let register = Mutex<[Key: StreamCourier]>([:])
+    private struct Register {
+        var couriers: [Key: StreamCourier] = [:]
+        /// The one that was joined last, which is nearly always the one that is wanted next.
+        var last: StreamCourier?
+    }
+
+    private static let register = Mutex(Register())
 
     let loop: RunLoop
     let mode: RunLoop.Mode
@@ -62,10 +68,17 @@ final class StreamCourier: Sendable {
     /// The courier of `mode`, which is not empty from now on until everybody who has joined has left.
     static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> StreamCourier {
         register.withLock { register in
+            if let last = register.last, last.loop === loop, last.mode == mode {
+                last.members.withLock { $0 += 1 }
+                return last
+            }
             let key = Key(loop: loop, mode: mode)
-            let courier = register[key] ?? StreamCourier(loop, mode)
-            if register.updateValue(courier, forKey: key) == nil { loop.add(courier.source, forMode: mode) }
+            let courier = register.couriers[key] ?? StreamCourier(loop, mode)
+            if register.couriers.updateValue(courier, forKey: key) == nil {
+                loop.add(courier.source, forMode: mode)
+            }
             courier.members.withLock { $0 += 1 }
+            register.last = courier
             return courier
         }
     }
@@ -78,7 +91,8 @@ final class StreamCourier: Sendable {
                 return members == 0
             }
             guard isEmpty else { return }
-            register[Key(loop: loop, mode: mode)] = nil
+            register.couriers[Key(loop: loop, mode: mode)] = nil
+            if register.last === self { register.last = nil }
             source.invalidate()
         }
     }

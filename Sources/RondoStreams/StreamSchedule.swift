@@ -90,6 +90,10 @@ struct StreamSchedule {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
     }
 
+    var firstPlace: StreamCore.Place? {
+        first.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
+    }
+
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
 
     func contains(_ place: StreamCore.Place) -> Bool {

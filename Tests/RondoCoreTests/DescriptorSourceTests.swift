@@ -155,6 +155,59 @@ import Testing
         #expect(entries == once + ["again"] + once)
     }
 
+    /// Connections have such sources, which leave their mode and come back between two requests.
+    @Test func `SRC-15 a source that keeps its file is found when it comes back, and not while it is away`()
+        throws
+    {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let pipe = BytePipe()
+            let source = RunLoop.Source(fileDescriptor: pipe.readEnd, keepsFile: true, interest: .read) {
+                _, _ in
+                log.note("ready")
+                pipe.drain()
+            }
+            loop.add(source, forMode: .work)
+            for round in 1...3 {
+                log.note("\(round)")
+                pipe.write()
+                loop.poll(.work)
+                loop.remove(source, forMode: .work)
+                loop.add(source, forMode: .work)
+            }
+            loop.remove(source, forMode: .work)
+            pipe.write()
+            loop.poll(.work)
+            loop.add(source, forMode: .work)
+            source.interest = []
+            loop.poll(.work)
+            log.note("wanted")
+            source.interest = .read
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["1", "ready", "2", "ready", "3", "ready", "wanted", "ready"])
+    }
+
+    @Test func `SRC-26 a source that keeps its file is not found by a nested run that it was added for`()
+        throws
+    {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let pipe = BytePipe()
+            pipe.write()
+            loop.add(
+                RunLoop.Source(fileDescriptor: pipe.readEnd, keepsFile: true, interest: .read) { source, _ in
+                    loop.remove(source, forMode: .work)
+                    loop.add(source, forMode: .work)
+                    log.note("\(loop.run(in: .work, for: 0.001, returnAfterSourceHandled: true))")
+                }, forMode: .work)
+            for _ in 1...2 { loop.poll(.work) }
+            return log.entries
+        }
+        #expect(entries == ["timedOut", "timedOut"])
+    }
+
     @Test func `SRC-26 a nested run sleeps while the source that runs it stays ready`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
