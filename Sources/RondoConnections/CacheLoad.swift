@@ -19,8 +19,10 @@ final class CacheLoad {
     var sentAt = Date()
     /// The response that is being stored, and its content so far.
     var response: URLResponse?
-    var newEntry: CacheEntry?
-    var content = Data()
+    /// Its head, and when it came; nil where a protocol of the program loads it.
+    private var head: (ResponseHead, receivedAt: Date)?
+    private var content = Data()
+    private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
     private(set) var isOfProtocol = false
     var storagePolicy = URLCache.StoragePolicy.allowed
@@ -46,11 +48,54 @@ final class CacheLoad {
         isOfProtocol = true
     }
 
-    /// The content is being collected.
-    var isStoring: Bool { newEntry != nil || (isOfProtocol && response != nil) }
-
     private static func fields(of request: URLRequest) -> HeaderFields {
-        HeaderFields((request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) })
+        guard let fields = request.allHTTPHeaderFields else { return HeaderFields() }
+        return HeaderFields(fields.map { ($0.key, $0.value) })
+    }
+
+    // MARK: Storing
+
+    /// The content is being collected.
+    var isStoring: Bool { response != nil }
+
+    /// Stores `response` from here on, unless it is known to be too large (rule UC-53).
+    ///
+    /// - Parameter head: Nil where a protocol of the program loads it.
+    /// - Returns: False if it is too large.
+    func begin(storing response: URLResponse, _ head: ResponseHead?) -> Bool {
+        maximumSize = store.maximumSize
+        guard response.expectedContentLength <= Int64(maximumSize) else { return false }
+        self.response = response
+        self.head = head.map { ($0, Date()) }
+        entry = nil
+        kept = nil
+        return true
+    }
+
+    /// - Returns: False if the content has become too large.
+    func add(_ data: Data) -> Bool {
+        guard content.count + data.count <= maximumSize else { return false }
+        // Most contents come in one piece.
+        if content.isEmpty { content = data } else { content.append(data) }
+        return true
+    }
+
+    /// All is here: what the delegate is asked about.
+    func propose() -> CachedURLResponse? {
+        guard proposal == nil, let response else { return nil }
+        proposal =
+            isOfProtocol
+            ? CachedURLResponse(response: response, data: content, storagePolicy: storagePolicy)
+            : CachedURLResponse(response: response, data: content)
+        return proposal
+    }
+
+    /// Stores what the delegate has made of the proposal (rule UC-54).
+    func put(_ answer: CachedURLResponse) {
+        guard let (head, receivedAt) = head else { return store.store(answer, for: request) }
+        store.store(answer, head, to: fields, for: request, isChanged: answer !== proposal) {
+            CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
+        }
     }
 }
 

@@ -22,6 +22,9 @@ struct CacheStore {
         let url: String
         /// What Vary tells apart.
         var variant = ""
+
+        /// Of all variants.
+        var base: Key { Key(cache: cache, url: url) }
     }
 
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
@@ -33,12 +36,9 @@ struct CacheStore {
 
     private struct Written {
         let at: LoopInstant
-        let tag: String?
-        let modified: String?
-        let control: String?
+        /// Of what tells one content from another.
+        let hash: Int
         let size: Int
-        /// Of the content, where no tag says whether it is another one.
-        let hash: Int?
     }
 
     private struct Memory {
@@ -55,8 +55,11 @@ struct CacheStore {
     /// The whole URL without its fragment, which no server sees.
     static func name(_ url: URL) -> String {
         let text = url.absoluteString
-        guard let hash = text.utf8.firstIndex(of: UInt8(ascii: "#")) else { return text }
-        return String(text[..<hash])
+        let fragment = text.utf8.withContiguousStorageIfAvailable { bytes in
+            bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.count
+        }
+        guard let end = fragment else { return String(text.prefix { $0 != "#" }) }
+        return end == text.utf8.count ? text : String(text.utf8.prefix(end)) ?? text
     }
 
     // MARK: Reading
@@ -82,7 +85,7 @@ struct CacheStore {
             }
             return nil
         }
-        let varies = found.record.entry.fields.contains("Vary")
+        let varies = found.record.entry.fields.has("Vary")
         let variant = varies ? self.variant(of: found, url, fields()) : nil
         let chosen = variant ?? found
         return (chosen.record.entry, chosen.cached)
@@ -161,9 +164,28 @@ struct CacheStore {
     }
 
     /// Stores what the delegate has made of a proposal (rule UC-54).
-    func store(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest, isChanged: Bool) {
+    ///
+    /// - Parameters:
+    ///   - head: That of the response to a request with `fields`.
+    ///   - entry: Makes what is kept of it; called only where it is written.
+    func store(
+        _ cached: CachedURLResponse, _ head: ResponseHead, to fields: HeaderFields, for request: URLRequest,
+        isChanged: Bool, entry: () -> CacheEntry
+    ) {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
-        if isWritten(cached, entry, url, isChanged: isChanged) { return }
+        if !isWritten(cached.data, head.fields, fields, url, isChanged: isChanged) {
+            write(cached, entry(), url)
+        }
+    }
+
+    /// Stores `cached`, whatever was written before.
+    func store(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
+        _ = isWritten(cached.data, entry.fields, HeaderFields(), url, isChanged: true)
+        write(cached, entry, url)
+    }
+
+    private func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
         Self.places.withLock { _ in
             guard let (place, variants) = place(for: entry, url) else { return }
             // What the delegate has put there stays (rule UC-54).
@@ -178,33 +200,30 @@ struct CacheStore {
 
     /// Whether the same was written a moment ago. If not, it is noted that it is now.
     private func isWritten(
-        _ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL, isChanged: Bool
+        _ data: Data, _ fields: HeaderFields, _ request: HeaderFields, _ url: URL, isChanged: Bool
     ) -> Bool {
         var key = key(url)
-        Self.memory.withLock { $0.misses[key] = nil }
-        if !entry.selecting.isEmpty { key.variant = Self.variantName(entry.selecting) }
-        var hash: Int?
-        if entry.fields["ETag"] == nil {
-            var hasher = Hasher()
-            cached.data.withUnsafeBytes { hasher.combine(bytes: $0) }
-            hash = hasher.finalize()
+        if fields.has("Vary") {
+            key.variant = Self.variantName(CacheEntry.selecting(fields, request))
         }
-        let written = Written(
-            at: LoopClock.now, tag: entry.fields["ETag"], modified: entry.fields["Last-Modified"],
-            control: entry.fields["Cache-Control"], size: cached.data.count, hash: hash)
+        var hasher = Hasher()
+        for name in ["ETag", "Last-Modified", "Cache-Control"] as [StaticString] {
+            fields.hashValues(of: name, into: &hasher)
+        }
+        // Where no tag says whether it is another one.
+        if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
+        let written = Written(at: LoopClock.now, hash: hasher.finalize(), size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
-            defer {
-                if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
-            }
-            guard !isChanged, let last = memory.written[key],
-                written.at.seconds(since: last.at) < Self.rewriteInterval, last.tag == written.tag,
-                last.modified == written.modified, last.control == written.control, last.size == written.size,
+            if !memory.misses.isEmpty { memory.misses[key.base] = nil }
+            if !isChanged, let last = memory.written[key],
+                written.at.seconds(since: last.at) < Self.rewriteInterval, last.size == written.size,
                 last.hash == written.hash
-            else {
-                memory.written[key] = isChanged ? nil : written
-                return false
+            {
+                return true
             }
-            return true
+            if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
+            memory.written[key] = isChanged ? nil : written
+            return false
         }
     }
 

@@ -3,11 +3,7 @@ internal import Synchronization
 
 /// Who may have a connection to a server now, and who waits for one: decisions only.
 struct SlotState<Waiter> {
-    /// A server, as limits count.
-    struct Server: Hashable {
-        let host: String
-        let port: Int
-    }
+    typealias Server = PoolKey.Server
 
     private struct Entry {
         let ticket: Int
@@ -28,7 +24,7 @@ struct SlotState<Waiter> {
     /// - Returns: Nil if there is room; a ticket if the waiter has to wait for its turn.
     mutating func enter(_ server: Server, _ waiter: Waiter) -> Int? {
         // Who comes later does not overtake.
-        if hasRoom(server), !waiting.contains(where: { $0.server == server }) {
+        if hasRoom(server), waiting.isEmpty || !waiting.contains(where: { $0.server == server }) {
             take(server)
             return nil
         }
@@ -44,7 +40,7 @@ struct SlotState<Waiter> {
         let left = (used[server] ?? 1) - 1
         used[server] = left > 0 ? left : nil
         total -= 1
-        return admit()
+        return waiting.isEmpty ? [] : admit()
     }
 
     /// Somebody waits no longer.
@@ -123,11 +119,9 @@ extension URLConnection {
 
 /// The places of the process.
 final class ConnectionSlots: Sendable {
-    typealias Waiter = @Sendable (_ ticket: Int) -> Void
-
     static let shared = ConnectionSlots()
 
-    private let state = Mutex(SlotState<Waiter>(limits: URLConnection.Limits()))
+    private let state = Mutex(SlotState<Loader>(limits: URLConnection.Limits()))
 
     var limits: URLConnection.Limits {
         get { state.withLock { $0.limits } }
@@ -142,19 +136,18 @@ final class ConnectionSlots: Sendable {
         }
     }
 
-    /// - Parameter whenAdmitted: Called if there was no room, once there is.
-    /// - Returns: Nil if there is room, a ticket if not.
-    func enter(_ key: PoolKey, whenAdmitted: @escaping Waiter) -> Int? {
-        state.withLock { $0.enter(.init(host: key.host, port: key.port), whenAdmitted) }
+    /// - Returns: Nil if there is room; if not, a ticket, with which the load is told once there is.
+    func enter(_ key: PoolKey, _ load: Loader) -> Int? {
+        state.withLock { $0.enter(key.server, load) }
     }
 
     func leave(_ key: PoolKey) {
-        call(state.withLock { $0.leave(.init(host: key.host, port: key.port)) })
+        call(state.withLock { $0.leave(key.server) })
     }
 
     func withdraw(_ ticket: Int) -> Bool { state.withLock { $0.withdraw(ticket) } }
 
-    private func call(_ admitted: [(ticket: Int, waiter: Waiter)]) {
-        for (ticket, waiter) in admitted { waiter(ticket) }
+    private func call(_ admitted: [(ticket: Int, waiter: Loader)]) {
+        for (ticket, load) in admitted { load.isAdmitted(with: ticket) }
     }
 }

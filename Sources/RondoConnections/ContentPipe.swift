@@ -28,7 +28,8 @@ final class ContentPipe {
         // A part of an encoded whole cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
         let codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
-        let boundary = head.fields["Content-Type"].flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
+        let boundary = head.fields.first("Content-Type", beginning: UInt8(ascii: "m"))
+            .flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
         if codings.isEmpty, boundary == nil { return nil }
         decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits())
         parts = boundary.map { MultipartReader(boundary: $0) }

@@ -63,7 +63,7 @@ struct CookieJar {
 
     /// Keeps what a response to `request` sets, as far as the storage's policy allows.
     func receive(_ fields: HeaderFields, for request: URLRequest) {
-        guard fields.contains("Set-Cookie"), request.httpShouldHandleCookies,
+        guard fields.has("Set-Cookie"), request.httpShouldHandleCookies,
             let origin = Self.origin(of: request.url), isAccepted(from: origin, request)
         else { return }
         let now = Date()

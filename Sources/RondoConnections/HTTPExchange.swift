@@ -37,29 +37,29 @@ final class HTTPExchange {
     private let onEvent: (Event) -> Void
     /// Somebody wants heads as text, which takes longer than all else about a small one.
     private let tellsHeads: Bool
-    private var phase: Phase
+    @exclusivity(unchecked) private var phase: Phase
 
     /// What is to be sent; nil before the start.
-    private var sender: RequestSender?
-    private var sendFailure: ChannelError?
+    @exclusivity(unchecked) private var sender: RequestSender?
+    @exclusivity(unchecked) private var sendFailure: ChannelError?
 
     // What was received and not read yet.
     /// Held only while there is something unread.
-    private var buffer: ReceiveBuffer?
-    private var filled = 0
-    private var consumed = 0
-    private var sawEnd = false
-    private var receiveFailure: ChannelError?
+    @exclusivity(unchecked) private var buffer: ReceiveBuffer?
+    @exclusivity(unchecked) private var filled = 0
+    @exclusivity(unchecked) private var consumed = 0
+    @exclusivity(unchecked) private var sawEnd = false
+    @exclusivity(unchecked) private var receiveFailure: ChannelError?
     /// The end came without TLS's close_notify: somebody in between could have made it.
     private var endIsForgeable = false
-    private(set) var bodyReceived: Int64 = 0
+    @exclusivity(unchecked) private(set) var bodyReceived: Int64 = 0
     /// For the metrics.
-    private(set) var times = ExchangeTimes()
+    @exclusivity(unchecked) private(set) var times = ExchangeTimes()
     /// Of the final response, once it is there.
-    private(set) var status: Int?
+    @exclusivity(unchecked) private(set) var status: Int?
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
-    private(set) var isPaused = false
+    @exclusivity(unchecked) private(set) var isPaused = false
 
     init(
         _ request: OutgoingRequest, over link: HTTPLink, tellsHeads: Bool,
@@ -95,7 +95,8 @@ final class HTTPExchange {
 
     /// Starts sending, now or once the channel is open.
     func begin() {
-        link.channel.handler = { [weak self] in self?.handle($0) }
+        // Until `abandon()`.
+        link.channel.handler = { [self] in handle($0) }
         do throws(HTTP1Error) {
             sender = try RequestSender(request, codec: &link.codec)
         } catch {
@@ -117,7 +118,7 @@ final class HTTPExchange {
     /// The rest of a response that nobody wants: if it is here already, the link can still serve another
     /// request; it is not waited for.
     func discardRest() {
-        guard case .open = phase else { return }
+        guard case .open = phase else { return abandon() }
         abandon()
         while true {
             let input = unread
@@ -342,9 +343,9 @@ final class HTTPExchange {
 final class HTTPLink {
     let channel: SocketChannel
     let key: PoolKey
-    var codec = HTTP1Connection()
+    @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
-    var isReused = false
+    @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
 

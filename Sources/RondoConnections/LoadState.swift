@@ -56,17 +56,21 @@ struct LoadState {
     private var redirects = 0
     /// Redirects that were followed.
     private(set) var redirectCount = 0
-    private(set) var request: URLRequest
+    private(set) var request: URLRequest { didSet { url = request.url } }
+    /// The request's; to ask the request itself takes longer.
+    private(set) var url: URL?
     /// The request that the exchange under way, or the last one, is for.
     private(set) var lastSent: URLRequest
+    private(set) var lastSentURL: URL?
 
     init(_ request: URLRequest) {
         self.request = request
-        lastSent = request
+        url = request.url
+        (lastSent, lastSentURL) = (request, url)
     }
 
     /// The request is on its way.
-    mutating func noteSending() { lastSent = request }
+    mutating func noteSending() { (lastSent, lastSentURL) = (request, url) }
 
     var isEnded: Bool { if case .ended = phase { true } else { false } }
 
@@ -146,7 +150,7 @@ struct LoadState {
     mutating func received(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
-        guard case .exchanging = phase, let url = request.url else { return .nothing }
+        guard case .exchanging = phase, let url else { return .nothing }
         if head.status == 417, isHoldingBackBody {
             // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
             request.setValue(nil, forHTTPHeaderField: "Expect")
@@ -203,8 +207,8 @@ struct LoadState {
     /// Rule UC-52: without the field that says how, there is nothing to answer.
     private static func isChallenge(_ head: ResponseHead) -> Bool {
         switch head.status {
-        case 401: head.fields.contains("WWW-Authenticate")
-        case 407: head.fields.contains("Proxy-Authenticate")
+        case 401: head.fields.has("WWW-Authenticate")
+        case 407: head.fields.has("Proxy-Authenticate")
         default: false
         }
     }

@@ -7,7 +7,7 @@ internal import Synchronization
 // one. While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47).
 
 /// A challenge that waits for its answer.
-struct OpenChallenge {
+final class OpenChallenge {
     enum Kind {
         case http(Authentication.Question, isProxy: Bool)
         case tls(TLSProtectionSpace.Question)
@@ -19,6 +19,11 @@ struct OpenChallenge {
     /// The delegate got it by the older method, and is told when it is cancelled. (The challenge itself is
     /// not kept: its end is how its sender learns that nobody will answer.)
     var isForOlderMethod = false
+
+    init(kind: Kind, number: Int) {
+        self.kind = kind
+        self.number = number
+    }
 }
 
 extension Loader {
@@ -56,10 +61,10 @@ extension Loader {
         let number = challengeCount
         openChallenge = OpenChallenge(kind: .http(question, isProxy: isProxy), number: number)
         let response = failureHead.flatMap { head in
-            state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
+            state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
         }
         let problem = withAuthentication(isProxy) { $0.takeProblem() }
-        let error = problem.map { URLErrors.error(.userAuthenticationRequired, $0, url: state.request.url) }
+        let error = problem.map { URLErrors.error(.userAuthenticationRequired, $0, url: state.url) }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: question.space, proposedCredential: question.proposed,
             previousFailureCount: question.failures, failureResponse: response, error: error,
@@ -146,7 +151,7 @@ extension Loader {
         guard let problem, let connection else { return }
         connection.report(.unusableCredential(reason: problem))
         URLConnection.log.warning(
-            "A credential was not sent to \(state.request.url?.host ?? "a server"): \(problem)")
+            "A credential was not sent to \(state.url?.host ?? "a server"): \(problem)")
     }
 
     /// The response to the challenge is the result (rule UC-48).
@@ -159,7 +164,7 @@ extension Loader {
     // MARK: - Spaces and credentials
 
     private func protectionSpace(_ realm: String, _ method: String, isProxy: Bool) -> URLProtectionSpace {
-        let url = state.request.url
+        let url = state.url
         let scheme = url?.scheme?.lowercased() ?? "http"
         if isProxy, let proxy {
             let isHTTPS = scheme == "https"
@@ -186,7 +191,7 @@ extension Loader {
                 candidates.append(
                     (URLCredential(user: user, password: password, persistence: .none), .url))
             }
-        } else if let url = state.request.url, let credential = Self.credential(of: url) {
+        } else if let url = state.url, let credential = Self.credential(of: url) {
             candidates.append((credential, .url))
         }
         if usesCredentialStorage ?? true, let stored = StoredCredentials.defaultCredential(for: space) {

@@ -133,14 +133,14 @@ extension Loader {
         isWaitingForBody = true
         guard let body, body.mustBePolled else { return }
         bodyTimer?.invalidate()
-        bodyTimer = PlaceTimer(places, after: BodyStream.pollInterval, repeats: false) { [weak self] in
+        bodyTimer = PlaceTimer(places, after: BodyStream.pollInterval, repeats: false) { [weak self] _ in
             self?.ring(.body)
         }
     }
 
     func waitForGoAhead() {
         guard goAheadTimer == nil, let seconds = connection?.settings.values.goAheadTimeout else { return }
-        goAheadTimer = PlaceTimer(places, after: max(0, seconds), repeats: false) { [weak self] in
+        goAheadTimer = PlaceTimer(places, after: max(0, seconds), repeats: false) { [weak self] _ in
             self?.ring(.goAhead)
         }
     }

@@ -16,11 +16,9 @@ extension Loader {
     func isAnsweredByCache(_ request: URLRequest) -> Bool {
         caching = nil
         if ProtocolRegistry.accepting(request) != nil { return isProtocolAnsweredByCache(request) }
-        guard let connection, let scheme = request.url?.scheme, scheme == "http" || scheme == "https" else {
-            return false
-        }
+        guard let connection, request.url.flatMap(WebAddress.init) != nil else { return false }
         let policy = RondoHTTP.CachePolicy(request.cachePolicy)
-        guard let cache = connection.settings.values.cache, let caching = CacheLoad(request, cache, policy)
+        guard let cache = connection.settings.cache, let caching = CacheLoad(request, cache, policy)
         else {
             guard policy == .cacheOnly else { return false }
             perform(state.failed(.notInCache))
@@ -64,7 +62,7 @@ extension Loader {
     /// The policies that ask nobody are kept here.
     private func isProtocolAnsweredByCache(_ request: URLRequest) -> Bool {
         let policy = RondoHTTP.CachePolicy(request.cachePolicy)
-        if let cache = connection?.settings.values.cache, request.httpMethod ?? "GET" == "GET" {
+        if let cache = connection?.settings.cache, request.httpMethod ?? "GET" == "GET" {
             let caching = CacheLoad(ofProtocol: request, cache, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
@@ -151,7 +149,7 @@ extension Loader {
         }
         let confirmed = CachedURLResponse(
             response: response, data: kept.data, userInfo: kept.userInfo, storagePolicy: kept.storagePolicy)
-        caching.store.store(confirmed, renewed, for: caching.request, isChanged: true)
+        caching.store.store(confirmed, renewed, for: caching.request)
         deliverKept(confirmed)
     }
 
@@ -188,7 +186,7 @@ extension Loader {
     private func invalidate(by head: ResponseHead) {
         let request = state.lastSent
         guard let method = request.httpMethod, method != "GET", let url = request.url,
-            let cache = connection?.settings.values.cache
+            let cache = connection?.settings.cache
         else { return }
         for url in CacheRules.invalidated(by: head, method: method, url: url) {
             CacheStore(cache: cache).remove(url)
@@ -199,69 +197,44 @@ extension Loader {
 
     /// A response is about to be delivered: is it to be kept?
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
-        guard let caching, !writesFile, pipeHead == nil,
-            CacheRules.mayStore(head, to: caching.fields),
-            response.expectedContentLength <= Int64(caching.store.maximumSize)
-        else {
-            caching = nil
-            return
-        }
-        self.caching?.response = response
-        self.caching?.newEntry = CacheEntry(
-            head, to: caching.fields, requestedAt: caching.sentAt, receivedAt: Date())
-        self.caching?.entry = nil
-        self.caching?.kept = nil
+        guard let caching else { return }
+        let isStored =
+            !writesFile && pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
+            && caching.begin(storing: response, head)
+        if !isStored { self.caching = nil }
     }
 
     /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
     func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
         guard let caching, caching.isOfProtocol else { return }
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
-        guard policy != .notAllowed, isGood, !writesFile, caching.response == nil,
-            response.expectedContentLength <= Int64(caching.store.maximumSize)
-        else {
-            self.caching = nil
-            return
-        }
-        self.caching?.response = response
-        self.caching?.storagePolicy = policy
+        caching.storagePolicy = policy
+        let isStored =
+            policy != .notAllowed && isGood && !writesFile && caching.response == nil
+            && caching.begin(storing: response, nil)
+        if !isStored { self.caching = nil }
     }
 
     /// A piece of the content.
     func noteContent(_ data: Data) {
         guard let caching, caching.isStoring else { return }
-        guard caching.content.count + data.count <= caching.store.maximumSize else {
-            self.caching = nil
-            return
-        }
-        self.caching?.content.append(data)
+        if !caching.add(data) { self.caching = nil }
     }
 
     /// All is here: the delegate is asked what is to be stored (rules UC-53 and UC-54).
     ///
     /// - Returns: False if there is nothing to ask about.
     func isAskedAboutCaching() -> Bool {
-        guard let caching, caching.proposal == nil, caching.isStoring, let response = caching.response
-        else { return false }
-        let proposal =
-            caching.isOfProtocol
-            ? CachedURLResponse(
-                response: response, data: caching.content, storagePolicy: caching.storagePolicy)
-            : CachedURLResponse(response: response, data: caching.content)
-        self.caching?.proposal = proposal
+        guard let proposal = caching?.propose() else { return false }
         deliver(.willCache(proposal))
         return true
     }
 
     /// What the delegate says.
     func answeredCaching(_ answer: CachedURLResponse?) {
-        guard let caching, let proposal = caching.proposal else { return }
+        guard let caching, caching.proposal != nil else { return }
         self.caching = nil
-        if let answer, let entry = caching.newEntry {
-            caching.store.store(answer, entry, for: caching.request, isChanged: answer !== proposal)
-        } else if let answer, caching.isOfProtocol {
-            caching.store.store(answer, for: caching.request)
-        }
+        if let answer { caching.put(answer) }
         finish()
     }
 }

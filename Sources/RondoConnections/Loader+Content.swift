@@ -70,7 +70,7 @@ extension Loader {
     /// A part of a multipart has its own response (rule UC-22): the whole's fields, with those of the part in
     /// the place of what speaks of content.
     private func receivedPart(_ fields: HeaderFields) {
-        guard let url = state.request.url, let whole = pipeHead else { return }
+        guard let url = state.url, let whole = pipeHead else { return }
         var head = ResponseHead(version: whole.version, status: whole.status, reason: whole.reason)
         for (name, value) in whole.fields
         where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {

@@ -56,17 +56,19 @@ extension Loader {
         // then.
         let channel = ObjectIdentifier(link.channel)
         link.channel.label = connection.nameInRunLoops
-        link.channel.gate = { [weak self] body in
-            self?.enter {
-                if let exchange = self?.exchange, ObjectIdentifier(exchange.link.channel) == channel {
-                    body()
+        link.channel.gate = { [self] body in
+            enter {
+                guard let current = self.exchange, ObjectIdentifier(current.link.channel) == channel else {
+                    return
                 }
+                body()
+                noteProgress()
             }
         }
         for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
         let exchange = HTTPExchange(
             outgoing, over: link, tellsHeads: settings.values.onDiagnostic != nil
-        ) { [weak self] event in self?.received(event) }
+        ) { [self] event in received(event) }
         self.exchange = exchange
         shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
         exchange.begin()
@@ -79,8 +81,14 @@ extension Loader {
         case .waitsForGoAhead: return waitForGoAhead()
         default: take(event)
         }
-        // Afterwards: the time that the delegate takes is not the server's.
-        progressedAt = now
+        hasProgressed = true
+    }
+
+    /// Afterwards, since the time that the delegate takes is not the server's.
+    func noteProgress() {
+        guard hasProgressed else { return }
+        hasProgressed = false
+        if exchange != nil || pipe != nil { progressedAt = now }
     }
 
     private func take(_ event: HTTPExchange.Event) {

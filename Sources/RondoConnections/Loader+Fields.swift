@@ -18,8 +18,8 @@ extension Loader {
 
     /// Every response is looked at, those that send the request elsewhere too.
     func noteFields(_ head: ResponseHead) {
-        if head.fields.contains("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
-        guard head.fields.contains("Strict-Transport-Security"), let url = state.lastSent.url,
+        if head.fields.has("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
+        guard head.fields.has("Strict-Transport-Security"), let url = state.lastSentURL,
             url.scheme?.lowercased() == "https", connection?.settings.values.tls.verification == .full
         else { return }
         TransportSecurity.receive(head.fields, from: url)

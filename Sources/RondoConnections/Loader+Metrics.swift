@@ -5,7 +5,7 @@ internal import RondoStreams
 extension Loader {
     /// The exchange is over: what it took is kept for the end.
     func noteTransfer(_ exchange: HTTPExchange) {
-        guard let url = state.lastSent.url, transfers.count < Self.maximumTransfers else { return }
+        guard let url = state.lastSentURL, transfers.count < Self.maximumTransfers else { return }
         let times = exchange.times
         let start = startedAt
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }

@@ -45,7 +45,7 @@ extension Loader {
     func resumed(_ head: ResponseHead) -> Bool {
         guard let resuming else { return false }
         self.resuming = nil
-        guard head.status == 206, let url = state.request.url,
+        guard head.status == 206, let url = state.url,
             let response = LoadedResponse(url: url, head: head, bodyLength: nil),
             resuming.resumption.offset(of: response) == fileLength
         else {

@@ -8,11 +8,20 @@ internal import RondoStreams
 // proxy is an http proxy that is spoken to by TLS, which the tunnel then goes through: TLS inside of TLS.
 
 /// Where a request's connection goes.
-struct Route {
+struct Route: Sendable {
     let key: PoolKey
     let channel: SocketChannel.Configuration
     /// The request line names the whole URL, and proxy fields go with the request.
     let isForProxy: Bool
+}
+
+extension Route {
+    /// The direct way.
+    init(to address: WebAddress, tls: TLSSettings?) {
+        self.init(
+            key: PoolKey(host: address.host, port: address.port, tls: tls),
+            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false)
+    }
 }
 
 extension Loader {
@@ -38,14 +47,11 @@ extension Loader {
     func route(
         to address: WebAddress, _ settings: URLConnection.Settings
     ) throws(LoadFailure) -> Route {
-        let (host, port) = (address.host, address.port)
-        let tls = address.isSecure ? settings.values.tls : nil
         let proxy = try proxy(for: address, settings.values.proxy)
         self.proxy = proxy
-        guard let proxy else {
-            let key = PoolKey(host: host, port: port, tls: tls)
-            return Route(key: key, channel: .init(host: host, port: port, tls: tls), isForProxy: false)
-        }
+        guard let proxy else { return settings.directRoute(to: address) }
+        let (host, port) = (address.host, address.port)
+        let tls = address.isSecure ? settings.values.tls : nil
         if proxy.kind == .httpConnect, !address.isSecure {
             let key = PoolKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy)
             return Route(

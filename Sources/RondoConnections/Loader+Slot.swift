@@ -18,18 +18,19 @@ extension Loader {
     /// - Returns: False if the request has to wait for its turn.
     func enterSlot(_ key: PoolKey, _ request: URLRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
         if slot != nil { return true }
-        let ticket = ConnectionSlots.shared.enter(key) { [weak self] ticket in
-            guard let self else { return }
-            shared.withLock { $0.admittedTicket = ticket }
-            wakeUp()
-        }
-        guard let ticket else {
+        guard let ticket = ConnectionSlots.shared.enter(key, self) else {
             slot = key
             return true
         }
         waitingForSlot = WaitingForSlot(
             ticket: ticket, key: key, request: request, body: body, mayReuse: mayReuse)
         return false
+    }
+
+    /// There is room now for the load with `ticket`. Any thread.
+    func isAdmitted(with ticket: Int) {
+        shared.withLock { $0.admittedTicket = ticket }
+        wakeUp()
     }
 
     /// There may be room now.

@@ -24,7 +24,7 @@ extension Loader {
         openChallenge = OpenChallenge(kind: .tls(question), number: number)
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {
-            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: state.request.url)
+            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: state.url)
         }
         let challenge = URLAuthenticationChallenge(
             protectionSpace: TLSProtectionSpace(question, host: key.host, port: key.port),

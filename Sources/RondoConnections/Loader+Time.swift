@@ -31,6 +31,7 @@ extension Loader {
     var timeLeft: TimeInterval {
         // What is there is looked at before the clock, and what the delegate keeps back is not the server's
         // fault.
+        noteProgress()
         if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
         if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
         if exchange == nil, pipe != nil { progressedAt = now }
@@ -40,13 +41,12 @@ extension Loader {
     }
 
     func startIdleTimer() {
-        idleTimer = PlaceTimer(places, after: timeout, repeats: true) { [weak self] in
-            guard let self else { return }
+        idleTimer = PlaceTimer(places, after: timeout, repeats: true) { [self] _ in
             // Who is turned away at the gate leaves it for the turn that follows.
             shared.withLock { _ = $0.alarms.insert(.idle) }
             enter {
-                let mustLook = self.shared.withLock { $0.alarms.remove(.idle) != nil }
-                if mustLook { self.lookAtTheClock() }
+                let mustLook = shared.withLock { $0.alarms.remove(.idle) != nil }
+                if mustLook { lookAtTheClock() }
             }
         }
     }

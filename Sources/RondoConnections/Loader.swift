@@ -7,6 +7,9 @@ internal import Synchronization
 
 /// Performs what a load's state decides: on channels, the pool, and the delegate.
 ///
+/// Its end is always said, by `leave()`, which lets go of all that holds it: so what it hands out may hold it in
+/// turn. (A weak reference makes every use of an object slower.)
+///
 /// The run loops that the connection is scheduled in are its only engine. A signalled source, `presence`, is
 /// in their modes from start to end, so that none of them is empty while the load waits for whatever it waits
 /// for (rule UC-72); the channel's own sources are there as well while there is a channel.
@@ -66,29 +69,29 @@ final class Loader: @unchecked Sendable {
     // MARK: Inside the gate
 
     /// Kept alive by the load from start to end (rule UC-15).
-    var connection: URLConnection?
-    var state: LoadState
-    var exchange: HTTPExchange?
+    @exclusivity(unchecked) var connection: URLConnection?
+    @exclusivity(unchecked) var state: LoadState
+    @exclusivity(unchecked) var exchange: HTTPExchange?
     /// The place that the load has among the connections, or waits for.
-    var slot: PoolKey?
-    var waitingForSlot: WaitingForSlot?
+    @exclusivity(unchecked) var slot: PoolKey?
+    @exclusivity(unchecked) var waitingForSlot: WaitingForSlot?
     /// In place of an exchange: a protocol of the program, or a file.
-    var bridge: ProtocolBridge?
+    @exclusivity(unchecked) var bridge: ProtocolBridge?
     var openProtocolChallenge: URLAuthenticationChallenge?
-    var local: LocalContent?
+    @exclusivity(unchecked) var local: LocalContent?
     /// Calls have gone by a delegate queue.
-    var hasQueuedCalls = false
+    @exclusivity(unchecked) var hasQueuedCalls = false
     /// The delegate's answer, once it was asked (rule UC-43).
-    var usesCredentialStorage: Bool?
+    @exclusivity(unchecked) var usesCredentialStorage: Bool?
     private var hasAskedForStorage = false
 
     // The request's body.
-    var body: BodyStream?
+    @exclusivity(unchecked) var body: BodyStream?
     /// What is sent once the delegate has given a new body stream.
     var waitingToSend: (request: URLRequest, mayReuse: Bool)?
     /// What is sent once the whole body was read and hashed.
     var hashing: (request: URLRequest, mayReuse: Bool)?
-    var isWaitingForBody = false
+    @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     var retries = 0
 
@@ -96,51 +99,53 @@ final class Loader: @unchecked Sendable {
     var serverAuthentication = Authentication()
     var proxyAuthentication = Authentication()
     /// The challenge that waits for its answer, and the response that it came with.
-    var openChallenge: OpenChallenge?
+    @exclusivity(unchecked) var openChallenge: OpenChallenge?
     var failureHead: ResponseHead?
     var challengeCount = 0
     /// The proxy that the request under way goes by, and whether it has refused what its URL says.
-    var proxy: StreamProxy?
+    @exclusivity(unchecked) var proxy: StreamProxy?
     var hasProxyCredentialFailed = false
     /// The request is handed to that proxy, which answers it, and not through it.
-    var isAskingProxy = false
+    @exclusivity(unchecked) var isAskingProxy = false
     /// Where `serverAuthentication` is for.
     private var authenticatedURL: URL?
 
     /// The response's body has to be what its head says.
-    var bodyProof: BodyProof?
+    @exclusivity(unchecked) var bodyProof: BodyProof?
 
     // The response's body, where it goes to a file.
     let writesFile: Bool
-    var file: DownloadFile?
+    @exclusivity(unchecked) var file: DownloadFile?
     var fileLength: Int64 = 0
     var expectedFileLength: Int64 = 0
     /// Of the response whose body it is.
     var fileResponse: URLResponse?
     /// The rest of it is being asked for.
-    var resuming: Resuming?
+    @exclusivity(unchecked) var resuming: Resuming?
     var resumptions = 0
     var resumedAt: Int64 = 0
 
     // For the metrics.
-    var transfers: [URLConnection.Transfer] = []
+    @exclusivity(unchecked) var transfers: [URLConnection.Transfer] = []
     var startedAt = LoopInstant(nanoseconds: 0)
 
     /// What the body goes through on its way to the delegate; nil where it goes straight on.
-    var pipe: ContentPipe?
+    @exclusivity(unchecked) var pipe: ContentPipe?
     /// The head of the whole, where the body has parts.
     var pipeHead: ResponseHead?
 
     /// What the cache has to do with the request under way.
-    var caching: CacheLoad?
+    @exclusivity(unchecked) var caching: CacheLoad?
 
     // Time.
-    var idleTimer: PlaceTimer?
-    var goAheadTimer: PlaceTimer?
-    var bodyTimer: PlaceTimer?
+    @exclusivity(unchecked) var idleTimer: PlaceTimer?
+    @exclusivity(unchecked) var goAheadTimer: PlaceTimer?
+    @exclusivity(unchecked) var bodyTimer: PlaceTimer?
     /// The last sign of progress (rule UC-58).
-    var progressedAt = Moment(running: 0, clock: LoopInstant(nanoseconds: 0))
-    var timeIsUp = false
+    @exclusivity(unchecked) var progressedAt = Moment(running: 0, clock: LoopInstant(nanoseconds: 0))
+    /// There was one since, which is noted when the loop's work is done.
+    @exclusivity(unchecked) var hasProgressed = false
+    @exclusivity(unchecked) var timeIsUp = false
     let timeout: TimeInterval
 
     init(_ connection: URLConnection, request: URLRequest, places: [Place], writesFile: Bool) {
@@ -159,7 +164,7 @@ final class Loader: @unchecked Sendable {
             // Another thread may have cancelled it already.
             guard let connection, !connection.isCancelled else { return tearDown() }
             let presence = RunLoop.Source(
-                cancel: { [weak self] _, _ in self?.lostPlace() },
+                cancel: { [self] _, _ in lostPlace() },
                 perform: { [self] in enter { turn() } })
             presence.label = connection.nameInRunLoops
             shared.withLock { $0.presence = presence }
@@ -267,6 +272,7 @@ final class Loader: @unchecked Sendable {
         if local != nil { readLocal(isHeldBack: isHeldBack) }
         if pipe != nil { drainPipe() }
         if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
+        noteProgress()
     }
 
     /// Whoever takes the data wants no more of it at present, or again. Any thread.
@@ -300,7 +306,7 @@ final class Loader: @unchecked Sendable {
             disposeOfExchange()
             pipe = nil
             state.noteSending()
-            keepCredentialsWithinOrigin(of: request)
+            keepCredentialsWithinOrigin()
             retries = 0
             if isAnsweredByCache(request) { return }
             send(request, mayReuse: true)
@@ -327,7 +333,7 @@ final class Loader: @unchecked Sendable {
             if !isAskedAboutCaching() { finish() }
         case .fail(let failure):
             file = nil
-            end(.fail(URLErrors.anyError(failure, url: state.request.url)))
+            end(.fail(URLErrors.anyError(failure, url: state.url)))
         }
     }
 
@@ -335,17 +341,17 @@ final class Loader: @unchecked Sendable {
     private func response(_ reply: LoadState.Reply) -> URLResponse? {
         switch reply {
         case .http(let head, let bodyLength):
-            state.request.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: bodyLength) }
+            state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: bodyLength) }
         case .other(let response): response
         }
     }
 
     /// What a server was told is not for another one to hear (rule UC-33).
-    private func keepCredentialsWithinOrigin(of request: URLRequest) {
-        if let before = authenticatedURL, let url = request.url, !Redirect.areSameOrigin(before, url) {
+    private func keepCredentialsWithinOrigin() {
+        if let before = authenticatedURL, let url = state.url, !Redirect.areSameOrigin(before, url) {
             serverAuthentication.leftOrigin()
         }
-        authenticatedURL = request.url
+        authenticatedURL = state.url
     }
 
     func finish() {
@@ -357,7 +363,7 @@ final class Loader: @unchecked Sendable {
         } catch {
             let failure = LoadFailure.file(
                 .cannotCloseFile, sentence: "The file \(file.path) could not be closed", error)
-            end(.fail(URLErrors.error(failure, url: state.request.url)))
+            end(.fail(URLErrors.error(failure, url: state.url)))
         }
     }
 

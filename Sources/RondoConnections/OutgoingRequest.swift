@@ -49,11 +49,10 @@ struct OutgoingRequest {
             }
         }
         for (name, value) in added(address.target, sent) { fields.set(name: name, value: value) }
-        for (name, value) in Self.defaults
-        where !fields.contains(name) && (omitted.isEmpty || !omitted.contains(name.lowercased())) {
-            // A part of an encoded whole cannot be decoded by itself.
-            let wantsPart = name == "Accept-Encoding" && fields.contains("Range")
-            fields.append(name: name, value: wantsPart ? "identity" : value)
+        if fields.count == 1, omitted.isEmpty {
+            fields.append(Self.defaultFields)
+        } else {
+            Self.addDefaults(to: &fields, omitting: omitted)
         }
         head = RequestHead(method: method, target: sent, fields: fields)
         if let stream {
@@ -79,6 +78,18 @@ struct OutgoingRequest {
     private static let defaults = [
         ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
     ]
+
+    /// All of them, for a request that says nothing itself.
+    private static let defaultFields = HeaderFields(defaults)
+
+    private static func addDefaults(to fields: inout HeaderFields, omitting omitted: [String]) {
+        for (name, value) in defaults
+        where !fields.contains(name) && (omitted.isEmpty || !omitted.contains(name.lowercased())) {
+            // A part of an encoded whole cannot be decoded by itself.
+            let wantsPart = name == "Accept-Encoding" && fields.contains("Range")
+            fields.append(name: name, value: wantsPart ? "identity" : value)
+        }
+    }
 
     /// Written by the codec, from the body that is there.
     private static func isFraming(_ name: String) -> Bool {

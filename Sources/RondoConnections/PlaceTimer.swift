@@ -2,27 +2,33 @@ internal import RondoCore
 
 /// A timer of a load: one for each of its loops, since a timer belongs to one.
 struct PlaceTimer {
-    private let timers: [Timer]
+    private let first: Timer
+    /// Those of the other loops: nearly always there are none.
+    private let others: [Timer]
 
     /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
     init(
         _ places: [Loader.Place], after seconds: TimeInterval, repeats: Bool,
-        fire: @escaping @Sendable () -> Void
+        fire: @escaping @Sendable (Timer) -> Void
     ) {
-        let loops = places.count == 1 ? [places[0].loop] : Array(Set(places.map(\.loop)))
-        timers = loops.map { loop in
-            let timer = Timer(timeInterval: seconds, repeats: repeats) { _ in fire() }
+        let timer = { (loop: RunLoop) in
+            let timer = Timer(timeInterval: seconds, repeats: repeats, block: fire)
             for place in places where place.loop === loop { loop.add(timer, forMode: place.mode) }
             return timer
         }
+        first = timer(places[0].loop)
+        others = places.count == 1 ? [] : Set(places.map(\.loop)).subtracting([places[0].loop]).map(timer)
     }
 
     /// The next firing comes in so many seconds.
     func move(to seconds: TimeInterval) {
-        for timer in timers { timer.fireDate = LoopClock.date(inSeconds: max(seconds, 0.001)) }
+        forEach { $0.fireDate = LoopClock.date(inSeconds: max(seconds, 0.001)) }
     }
 
-    func invalidate() {
-        for timer in timers { timer.invalidate() }
+    func invalidate() { forEach { $0.invalidate() } }
+
+    private func forEach(_ body: (Timer) -> Void) {
+        body(first)
+        for timer in others { body(timer) }
     }
 }

@@ -2,13 +2,56 @@ internal import RondoCore
 internal import RondoStreams
 
 /// What makes two requests able to share a connection.
-struct PoolKey: Hashable {
-    let host: String
-    let port: Int
-    /// Nil for plain HTTP.
-    let tls: TLSSettings?
-    /// The proxy that is asked in the server's place; nil: none.
-    var proxy: StreamProxy?
+///
+/// A reference and a hash that is computed once: a request looks itself up in several tables.
+struct PoolKey: Hashable, Sendable {
+    private final class Values: Sendable {
+        let server: Server
+        let tls: TLSSettings?
+        let proxy: StreamProxy?
+        let hash: Int
+
+        init(_ server: Server, _ tls: TLSSettings?, _ proxy: StreamProxy?) {
+            self.server = server
+            self.tls = tls
+            self.proxy = proxy
+            var hasher = Hasher()
+            hasher.combine(server)
+            hasher.combine(tls)
+            hasher.combine(proxy)
+            hash = hasher.finalize()
+        }
+    }
+
+    /// A server, or the proxy that is asked in its place, as limits count them.
+    struct Server: Hashable, Sendable {
+        let host: String
+        let port: Int
+    }
+
+    private let values: Values
+
+    /// - Parameters:
+    ///   - tls: Nil for plain HTTP.
+    ///   - proxy: The proxy that is asked in the server's place; nil: none.
+    init(host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil) {
+        values = Values(Server(host: host, port: port), tls, proxy)
+    }
+
+    var server: Server { values.server }
+    var host: String { values.server.host }
+    var port: Int { values.server.port }
+    var tls: TLSSettings? { values.tls }
+    var proxy: StreamProxy? { values.proxy }
+
+    static func == (left: PoolKey, right: PoolKey) -> Bool {
+        let (left, right) = (left.values, right.values)
+        return left === right
+            || left.hash == right.hash && left.server == right.server && left.tls == right.tls
+                && left.proxy == right.proxy
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(values.hash) }
 }
 
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.

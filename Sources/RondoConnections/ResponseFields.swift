@@ -5,14 +5,17 @@ internal import Synchronization
 
 /// The fields of a response as `HTTPURLResponse` has them: one of a name, spelled in Foundation's way.
 enum ResponseFields {
-    private struct Spelling {
-        let received: [UInt8]
+    /// A field of the last head, as it came and as it was given on.
+    private struct Known {
+        let receivedName: [UInt8]
         let name: String
         /// One of those that Foundation leaves as they came.
         let isExperimental: Bool
+        var receivedValue: [UInt8] = []
+        var value = ""
 
         init(_ received: UnsafeBufferPointer<UInt8>) {
-            self.received = Array(received)
+            receivedName = Array(received)
             let text = String(decoding: received, as: UTF8.self)
             isExperimental = text.hasPrefix("x-") || text.hasPrefix("X-")
             if isExperimental {
@@ -22,49 +25,90 @@ enum ResponseFields {
             }
         }
 
-        func isOf(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-            received.elementsEqual(bytes)
+        func isNamed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool { Self.areSame(receivedName, bytes) }
+
+        /// - Returns: Whether it is another one.
+        mutating func take(_ received: UnsafeBufferPointer<UInt8>) -> Bool {
+            if Self.areSame(receivedValue, received), !received.isEmpty { return false }
+            value = HeaderFields.text(received)
+            receivedValue = received.count <= maximumValue ? Array(received) : []
+            return true
+        }
+
+        private static func areSame(_ known: [UInt8], _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+            guard known.count == bytes.count, let start = bytes.baseAddress else { return false }
+            return known.withUnsafeBytes { known in
+                known.baseAddress.map { memcmp($0, start, bytes.count) == 0 } ?? false
+            }
         }
     }
 
-    /// Names whose spelling is remembered.
+    /// Fields that are remembered, and bytes of a value.
     private static let maximumRemembered = 64
+    private static let maximumValue = 256
 
-    /// Of the last head, in its order: the next one often has the same names in the same places.
-    private static let spellings = Mutex<[Spelling]>([])
+    /// The last head, in its order: the next one often has the same names in the same places, and mostly the
+    /// same values, those of a server and of this second.
+    private struct Memory {
+        var known: [Known] = []
+        /// Of the known fields as they stand; nil where two of them were one.
+        var dictionary: [String: String]?
+    }
+
+    private static let memory = Mutex(Memory())
 
     static func dictionary(_ head: ResponseHead) -> [String: String] {
-        var fields: [String: String] = [:]
-        fields.reserveCapacity(head.fields.count)
-        spellings.withLock { spellings in
+        memory.withLock { memory in
+            if let dictionary = renewed(head.fields, &memory) { return dictionary }
+            var fields: [String: String] = [:]
+            fields.reserveCapacity(head.fields.count)
             var index = 0
             head.fields.forEachField { received, value in
                 defer { index += 1 }
-                let spelling: Spelling
-                if index < spellings.count, spellings[index].isOf(received) {
-                    spelling = spellings[index]
-                } else {
-                    spelling = Spelling(received)
-                    if index < spellings.count {
-                        spellings[index] = spelling
-                    } else if index < maximumRemembered {
-                        spellings.append(spelling)
-                    }
+                var field =
+                    index < memory.known.count && memory.known[index].isNamed(received)
+                    ? memory.known[index] : Known(received)
+                _ = field.take(value)
+                if index < memory.known.count {
+                    memory.known[index] = field
+                } else if index < maximumRemembered {
+                    memory.known.append(field)
                 }
-                add(value, spelling, to: &fields)
+                add(field, to: &fields)
             }
+            let isWhole = index == fields.count && index <= maximumRemembered
+            if isWhole, memory.known.count > index { memory.known.removeSubrange(index...) }
+            memory.dictionary = isWhole ? fields : nil
+            return fields
         }
-        return fields
     }
 
-    private static func add(_ value: String, _ spelling: Spelling, to fields: inout [String: String]) {
-        var name = spelling.name
+    /// The last dictionary with what is new in it; nil where other fields came, or in another order.
+    private static func renewed(_ fields: HeaderFields, _ memory: inout Memory) -> [String: String]? {
+        guard memory.dictionary != nil, fields.count == memory.known.count else { return nil }
+        var index = 0
+        var areSame = true
+        fields.forEachField { name, value in
+            defer { index += 1 }
+            areSame = areSame && memory.known[index].isNamed(name)
+            if areSame, memory.known[index].take(value) {
+                memory.dictionary?[memory.known[index].name] = memory.known[index].value
+            }
+        }
+        if !areSame { memory.dictionary = nil }
+        return memory.dictionary
+    }
+
+    private static func add(_ field: Known, to fields: inout [String: String]) {
+        var name = field.name
         // In whatever case, it is one field.
-        if spelling.isExperimental, fields[name] == nil {
+        if field.isExperimental, fields[name] == nil {
             name = fields.keys.first { Grammar.equalIgnoringCase($0.utf8, name.utf8) } ?? name
         }
         // Fields that come again are one list (RFC 9110 §5.3).
-        if let known = fields.updateValue(value, forKey: name) { fields[name] = known + ", " + value }
+        if let before = fields.updateValue(field.value, forKey: name) {
+            fields[name] = before + ", " + field.value
+        }
     }
 }
 

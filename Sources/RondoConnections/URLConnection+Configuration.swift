@@ -1,6 +1,7 @@
 public import FoundationNetworking
 public import RondoCore
 public import RondoStreams
+internal import Synchronization
 
 extension URLConnection {
     /// Settings that Apple's `URLRequest` has no place for.
@@ -28,8 +29,8 @@ extension URLConnection {
             }
         }
         /// The shared one is not made before somebody wants it.
-        private var ownCache: URLCache?
-        private var usesCache = true
+        fileprivate var ownCache: URLCache?
+        fileprivate var usesCache = true
 
         /// How much may come out of encoded content.
         public var contentLimits = ContentLimits()
@@ -51,8 +52,27 @@ extension URLConnection {
         static let standard = Settings(Configuration())
 
         let values: Configuration
+        /// The way that the last request went, if directly: the next one often goes to the same server.
+        private let lastRoute = Mutex<(isSecure: Bool, route: Route)?>(nil)
 
         init(_ values: Configuration) { self.values = values }
+
+        /// Asked for itself: a value that is computed is computed of a copy of all.
+        var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
+
+        /// The direct way to `address`.
+        func directRoute(to address: WebAddress) -> Route {
+            lastRoute.withLock { last in
+                if let last, last.isSecure == address.isSecure, last.route.key.port == address.port,
+                    last.route.key.host == address.host
+                {
+                    return last.route
+                }
+                let route = Route(to: address, tls: address.isSecure ? values.tls : nil)
+                last = (address.isSecure, route)
+                return route
+            }
+        }
     }
 
     /// A step of a load that the delegate is not told about.

@@ -1,12 +1,13 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import Synchronization
 
 /// What a request needs to know of an http or https URL.
 ///
 /// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
 /// byte by byte; what is not is left to Foundation's parser, which takes ten times as long.
-struct WebAddress {
+struct WebAddress: Sendable {
     let isSecure: Bool
     /// A name or an address, without brackets.
     let host: String
@@ -59,12 +60,23 @@ struct WebAddress {
 
     /// Whether the URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
     static func isPlain(_ url: URL) -> Bool {
-        let text = url.absoluteString
-        return text.utf8.withContiguousStorageIfAvailable { parts(of: $0) != nil } ?? false
+        plain(url.absoluteString) != nil
     }
+
+    /// The last one: a load asks about its URL several times, and the next one is often for the same.
+    private static let last = Mutex<(text: String, address: WebAddress)?>(nil)
 
     /// Nil: it takes a parser.
     private static func plain(_ text: String) -> WebAddress? {
+        last.withLock { last in
+            if let last, last.text == text { return last.address }
+            guard let address = read(text) else { return nil }
+            last = (text, address)
+            return address
+        }
+    }
+
+    private static func read(_ text: String) -> WebAddress? {
         text.utf8.withContiguousStorageIfAvailable { bytes -> WebAddress? in
             guard let parts = parts(of: bytes) else { return nil }
             let text = { (range: Range<Int>) in

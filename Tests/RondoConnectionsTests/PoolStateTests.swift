@@ -42,6 +42,21 @@ import Testing
         }
     }
 
+    @Test func `keys are equal by what they say`() {
+        let proxy = StreamProxy(.httpConnect, host: "p", port: 1)
+        let keys = [
+            Self.key("a"), Self.key("a", port: 81), Self.key("a", tls: TLSSettings()),
+            PoolKey(host: "a", port: 80, tls: nil, proxy: proxy),
+        ]
+        let others = [
+            Self.key("a"), Self.key("a", port: 81), Self.key("a", tls: TLSSettings()),
+            PoolKey(host: "a", port: 80, tls: nil, proxy: proxy),
+        ]
+        #expect(
+            keys == others && keys.map(\.hashValue) == others.map(\.hashValue)
+                && Set(keys + others).count == 4)
+    }
+
     private static func limits(_ perServer: Int, _ all: Int) -> URLConnection.Limits {
         var limits = URLConnection.Limits()
         limits.idleConnectionsPerServer = perServer

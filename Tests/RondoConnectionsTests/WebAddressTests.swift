@@ -75,6 +75,40 @@ struct WebAddressTests {
         #expect(response.allHeaderFields as? [String: String] == ["X-a": "1, 3, 5", "Via": "2, 4"])
     }
 
+    /// What is remembered of one head must not show in the next.
+    @Test func `UC-25 the fields of a response are its own, whatever the last one had`() throws {
+        let url = try #require(URL(string: "http://a/b"))
+        let long = String(repeating: "l", count: 1000)
+        let heads: [([(String, String)], [String: String])] = [
+            ([("a", "1"), ("b", "2")], ["A": "1", "B": "2"]),
+            ([("a", "1"), ("b", "2")], ["A": "1", "B": "2"]),
+            ([("a", "1"), ("b", "3")], ["A": "1", "B": "3"]),
+            ([("b", "3"), ("a", "1")], ["A": "1", "B": "3"]),
+            ([("b", "3"), ("b", "4")], ["B": "3, 4"]), ([("b", "3"), ("b", "5")], ["B": "3, 5"]),
+            ([("b", "3"), ("a", long)], ["A": long, "B": "3"]),
+            ([("b", ""), ("a", long)], ["A": long, "B": ""]),
+            ([("b", ""), ("a", "1"), ("c", "2")], ["A": "1", "B": "", "C": "2"]),
+            ([("b", "")], ["B": ""]), ([("B", "")], ["B": ""]), ([], [:]), ([("a", "ä")], ["A": "ä"]),
+            ([("X-a", "1"), ("x-A", "2")], ["X-a": "1, 2"]),
+            ([("X-a", "1"), ("x-B", "2")], ["X-a": "1", "x-B": "2"]),
+        ]
+        for (fields, expected) in heads + heads.reversed() + heads {
+            let head = ResponseHead(status: 200, fields: HeaderFields(fields))
+            let response = try #require(LoadedResponse(url: url, head: head, bodyLength: 1))
+            #expect(response.allHeaderFields as? [String: String] == expected)
+        }
+    }
+
+    @Test func `UC-25 a response is archived with its URL`() throws {
+        let url = try #require(URL(string: "http://a/b.txt?c"))
+        let head = ResponseHead(status: 200, fields: HeaderFields([("a", "1")]))
+        let response = try #require(LoadedResponse(url: url, head: head, bodyLength: 1))
+        let data = try NSKeyedArchiver.archivedData(withRootObject: response, requiringSecureCoding: true)
+        let read = try NSKeyedUnarchiver.unarchivedObject(ofClass: LoadedResponse.self, from: data)
+        #expect(read?.url == url && read?.suggestedFilename == "b.txt" && read?.expectedContentLength == 1)
+        #expect(response.url == url && response.suggestedFilename == "b.txt")
+    }
+
     @Test(arguments: ["text/html", "Text/HTML; charset=utf-8", "a/b;c=\"d;e\"", "multipart/x; boundary=y"])
     func `UC-26 the media type is the one that Foundation finds`(field: String) throws {
         let url = try #require(URL(string: "http://a/b"))

@@ -58,6 +58,23 @@ import Testing
             #expect(outcome.error == (isControl ? .peer(.invalidFieldValue(name: "A", byte: byte)) : nil))
         }
     }
+
+    /// Values are looked at eight bytes at a time.
+    @Test func `a control character is refused wherever it stands in a value`() throws {
+        for (length, place) in (1...26).flatMap({ length in (0..<length).map { (length, $0) } }) {
+            for byte in [0x00, 0x01, 0x09, 0x1F, 0x20, 0x7E, 0x7F, 0x80, 0xA0, 0xFF] as [UInt8] {
+                var value = [UInt8](repeating: UInt8(ascii: "v"), count: length)
+                value[place] = byte
+                var listener = try Listener()
+                let response = Array("HTTP/1.1 204 x\r\nA:".utf8) + value + Array("\r\n\r\n".utf8)
+                let outcome = listener.hear([response[...]], .inPlace, ended: false)
+                let isRefused = (byte < 0x20 && byte != 0x09) || byte == 0x7F
+                #expect(
+                    outcome.error == (isRefused ? .peer(.invalidFieldValue(name: "A", byte: byte)) : nil),
+                    "byte \(byte) at \(place) of \(length)")
+            }
+        }
+    }
 }
 
 private let ok = "HTTP/1.1 200 OK\r\n"

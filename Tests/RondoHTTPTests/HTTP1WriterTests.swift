@@ -27,6 +27,24 @@ import Testing
             try sent(head, .none) == "POST /a?b HTTP/1.1\r\nhost: a.example\r\nB: 1\r\nA: 2\r\nb: \r\n\r\n")
     }
 
+    @Test func `fields are written as they stand, however they came to stand there`() throws {
+        var fields = HeaderFields([("Host", "a"), ("B", "1")])
+        fields.append(HeaderFields([("C", "2"), ("D", "")]))
+        let start = "GET / HTTP/1.1\r\n"
+        func written() throws -> String {
+            try sent(RequestHead(method: "GET", target: "/", fields: fields), .none)
+        }
+        #expect(try written() == start + "Host: a\r\nB: 1\r\nC: 2\r\nD: \r\n\r\n")
+        #expect(fields["c"] == "2" && fields["D"] == "" && fields.count == 4)
+        fields.set(name: "b", value: "longer")
+        #expect(try written() == start + "Host: a\r\nB: longer\r\nC: 2\r\nD: \r\n\r\n")
+        fields.remove("c")
+        fields.append(name: "E", value: "3")
+        #expect(try written() == start + "Host: a\r\nB: longer\r\nD: \r\nE: 3\r\n\r\n")
+        fields.set(name: "Host", value: "b")
+        #expect(try written() == start + "Host: b\r\nB: longer\r\nD: \r\nE: 3\r\n\r\n")
+    }
+
     @Test func `a body of known length`() throws {
         let first = "POST /a?b HTTP/1.1\r\nhost: a.example\r\n"
         #expect(

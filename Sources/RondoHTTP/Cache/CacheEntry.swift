@@ -104,7 +104,7 @@ package struct CacheEntry: Sendable, Equatable {
         Self.varying(fields) == nil ? nil : Self.selecting(fields, request)
     }
 
-    static func selecting(_ response: HeaderFields, _ request: HeaderFields) -> [String: String?] {
+    package static func selecting(_ response: HeaderFields, _ request: HeaderFields) -> [String: String?] {
         var selecting: [String: String?] = [:]
         for name in varying(response) ?? [] {
             selecting.updateValue(request[name].map(normalized), forKey: name)
@@ -161,7 +161,7 @@ package struct CacheEntry: Sendable, Equatable {
         entry.requestedAt = requestedAt
         entry.receivedAt = receivedAt
         // The age was the old response's, unless the new one has its own.
-        if !response.fields.contains("Age") { entry.fields.remove("Age") }
+        if !response.fields.has("Age") { entry.fields.remove("Age") }
         return entry
     }
 

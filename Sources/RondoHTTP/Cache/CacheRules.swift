@@ -120,7 +120,7 @@ package enum CacheRules {
             return false
         }
         return CacheEntry.heuristicallyCacheable.contains(response.status) || said.maxAge != nil
-            || said.isPublic || said.isPrivate || response.fields.contains("Expires")
+            || said.isPublic || said.isPrivate || response.fields.has("Expires")
     }
 
     /// Of the status codes that are stored at all, those that mean something to a cache (§5.2.2.3).

@@ -24,15 +24,20 @@ enum HTTP1Writer {
     static func write(_ head: RequestHead, _ body: RequestBodyFraming, into output: inout [UInt8]) {
         let size = head.method.utf8.count + head.target.utf8.count + head.fields.bytes.count
         output.reserveCapacity(output.count + size + 4 * head.fields.count + 64)
-        output.append(contentsOf: head.method.utf8)
+        output.append(text: head.method)
         output.append(Grammar.space)
-        output.append(contentsOf: head.target.utf8)
+        output.append(text: head.target)
         output.append(" HTTP/1.1\r\n")
-        for entry in head.fields.entries where head.fields.isNamed(entry, "Host") {
-            write(entry, of: head.fields, into: &output)
-        }
-        for entry in head.fields.entries where !head.fields.isNamed(entry, "Host") {
-            write(entry, of: head.fields, into: &output)
+        if head.fields.isSerialized, let first = head.fields.entries.first, head.fields.isNamed(first, "Host")
+        {
+            output.append(contentsOf: head.fields.bytes)
+        } else {
+            for entry in head.fields.entries where head.fields.isNamed(entry, "Host") {
+                write(entry, of: head.fields, into: &output)
+            }
+            for entry in head.fields.entries where !head.fields.isNamed(entry, "Host") {
+                write(entry, of: head.fields, into: &output)
+            }
         }
         switch body {
         case .none: break

@@ -10,6 +10,8 @@
 // A bare CR, a control character in a value, whitespace before the colon or before the first field is an
 // error.
 
+internal import Glibc
+
 /// Finds the empty line that ends a section, however the section is cut into pieces.
 struct FieldSectionScanner: Sendable {
     private enum Position: Sendable { case lineStart, carriageReturn, inLine }
@@ -21,20 +23,33 @@ struct FieldSectionScanner: Sendable {
 
     /// The index after the empty line, nil if it is not in `input` from `start` on.
     mutating func end(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        var position = position
-        defer { self.position = position }
-        for index in start..<input.count {
+        var index = start
+        while index < input.count {
+            if position == .inLine {
+                guard let end = Self.lineFeed(in: input, from: index) else { return nil }
+                index = end + 1
+                lineCount += 1
+                position = .lineStart
+                continue
+            }
             let byte = input[index]
+            index += 1
             if byte == Grammar.lineFeed {
                 lineCount += 1
-                if position != .inLine { return index + 1 }
-                position = .lineStart
-            } else if position != .inLine {
-                let isFirst = position == .lineStart
-                position = isFirst && byte == Grammar.carriageReturn ? .carriageReturn : .inLine
+                return index
             }
+            let isFirst = position == .lineStart
+            position = isFirst && byte == Grammar.carriageReturn ? .carriageReturn : .inLine
         }
         return nil
+    }
+
+    private static func lineFeed(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        // Inside of `input`, from `start` to its end.
+        guard let base = input.baseAddress,
+            let found = memchr(base + start, Int32(Grammar.lineFeed), input.count - start)
+        else { return nil }
+        return UnsafeRawPointer(found) - base
     }
 }
 
@@ -107,12 +122,27 @@ struct FieldSectionParser {
         let start = position
         var end: Int
         repeat {
-            while Grammar.isFieldValue(section[position]) { position += 1 }
+            skipFieldValue()
             end = position
             try takeLineEnd(of: name)
             if Grammar.isWhitespace(section[position]) { folds.append(end..<position) }
         } while Grammar.isWhitespace(section[position])
         return trimmed(start..<end)
+    }
+
+    /// Goes on to the first byte that may not stand in a value, which every line has: its end.
+    private mutating func skipFieldValue() {
+        // Eight bytes at a time, as numbers of which each byte is looked at by itself (Hacker's Delight, 6-1): its
+        // high bit comes to be set where it is below SP, or is DEL. HTAB stops here too, and may stand in a value.
+        let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        while position + 8 <= section.count {
+            let bytes = section.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+            let fromDelete = bytes ^ (ones &* 0x7F)
+            let stops = (bytes &- ones &* 0x20) & ~bytes | (fromDelete &- ones) & ~fromDelete
+            if stops & highs != 0 { break }
+            position += 8
+        }
+        while Grammar.isFieldValue(section[position]) { position += 1 }
     }
 
     private mutating func takeLineEnd(of name: Range<Int>) throws(HTTP1Error) {

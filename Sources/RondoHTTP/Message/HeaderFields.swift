@@ -22,6 +22,9 @@ package struct HeaderFields: Sendable {
     /// Names, values and whatever lay between them.
     private(set) var bytes: [UInt8] = []
     private(set) var entries: [Entry] = []
+    /// `bytes` is what a message has between its first line and the empty one: each field followed by a colon and
+    /// a space, its value, CR and LF, in order. So it is as long as fields are appended only.
+    private(set) var isSerialized = true
 
     package init() {}
 
@@ -41,6 +44,7 @@ package struct HeaderFields: Sendable {
     init(bytes: [UInt8], entries: [Entry]) {
         self.bytes = bytes
         self.entries = entries
+        isSerialized = false
     }
 
     /// The number of fields; each repetition counts.
@@ -52,12 +56,28 @@ package struct HeaderFields: Sendable {
     package mutating func append(name: String, value: String) {
         let nameStart = bytes.count
         bytes.append(text: name)
-        let valueStart = bytes.count
+        let nameEnd = bytes.count
+        bytes.append(Grammar.colon)
+        bytes.append(Grammar.space)
         bytes.append(text: value)
         entries.append(
             Entry(
-                nameStart: UInt32(nameStart), nameCount: UInt32(valueStart - nameStart),
-                valueStart: UInt32(valueStart), valueCount: UInt32(bytes.count - valueStart)))
+                nameStart: UInt32(nameStart), nameCount: UInt32(nameEnd - nameStart),
+                valueStart: UInt32(nameEnd + 2), valueCount: UInt32(bytes.count - nameEnd - 2)))
+        bytes.append(Grammar.carriageReturn)
+        bytes.append(Grammar.lineFeed)
+    }
+
+    /// Appends all of `other`.
+    package mutating func append(_ other: HeaderFields) {
+        let shift = UInt32(bytes.count)
+        bytes.append(contentsOf: other.bytes)
+        for var entry in other.entries {
+            entry.nameStart += shift
+            entry.valueStart += shift
+            entries.append(entry)
+        }
+        isSerialized = isSerialized && other.isSerialized
     }
 
     /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
@@ -66,6 +86,7 @@ package struct HeaderFields: Sendable {
         guard let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             return append(name: name, value: value)
         }
+        isSerialized = false
         let start = bytes.count
         bytes.append(text: value)
         entries[first].valueStart = UInt32(start)
@@ -79,6 +100,7 @@ package struct HeaderFields: Sendable {
 
     /// Removes every field called `name`. Their bytes stay in the buffer: a head lives shortly.
     package mutating func remove(_ name: String) {
+        isSerialized = false
         entries.removeAll { Grammar.equalIgnoringCase(bytes[$0.name], name.utf8) }
     }
 
@@ -104,6 +126,14 @@ package struct HeaderFields: Sendable {
         entries.first { isNamed($0, name) }.map(value)
     }
 
+    /// The same, if its first byte is a small letter or its capital.
+    package func first(_ name: StaticString, beginning letter: UInt8) -> String? {
+        guard let entry = entries.first(where: { isNamed($0, name) }), entry.valueCount > 0,
+            Grammar.lowercased(bytes[entry.value.lowerBound]) == letter
+        else { return nil }
+        return value(entry)
+    }
+
     /// The values of every field called `name`, in order, none split at its commas.
     package func values(for name: String) -> [String] {
         entries.compactMap { isNamed($0, name) ? value($0) : nil }
@@ -111,6 +141,24 @@ package struct HeaderFields: Sendable {
 
     package func contains(_ name: String) -> Bool {
         entries.contains { isNamed($0, name) }
+    }
+
+    /// The same, for a name that is known beforehand: the quickest way to ask.
+    package func has(_ name: StaticString) -> Bool {
+        entries.contains { isNamed($0, name) }
+    }
+
+    /// Hashes the values of the fields called `name`: how many there are, and the bytes of each.
+    package func hashValues(of name: StaticString, into hasher: inout Hasher) {
+        var count = 0
+        bytes.withUnsafeBytes { bytes in
+            for entry in entries where isNamed(entry, name) {
+                count += 1
+                hasher.combine(entry.valueCount)
+                hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: bytes[entry.value]))
+            }
+        }
+        hasher.combine(count)
     }
 
     /// Whether a field called `name`, read as a comma-separated list, has the element `token`, whatever the
@@ -135,11 +183,15 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    /// The fields in order, for who need not have every name as a String.
-    package func forEachField(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: String) -> Void) {
+    /// The fields in order, as bytes; `text(_:)` makes text of a value.
+    package func forEachField(
+        _ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void
+    ) {
         bytes.withUnsafeBufferPointer { bytes in
             for entry in entries {
-                body(UnsafeBufferPointer(rebasing: bytes[entry.name]), value(entry))
+                body(
+                    UnsafeBufferPointer(rebasing: bytes[entry.name]),
+                    UnsafeBufferPointer(rebasing: bytes[entry.value]))
             }
         }
     }
@@ -176,22 +228,19 @@ package struct HeaderFields: Sendable {
         }
     }
 
-    /// The value as text: UTF-8 where it is that, else ISO 8859-1, the charset fields once had (RFC 9110
-    /// §5.5). No byte is lost that way.
     func value(_ entry: Entry) -> String {
-        bytes.withUnsafeBufferPointer { bytes in
-            let value = UnsafeBufferPointer(rebasing: bytes[entry.value])
-            if let text = Self.text(value) { return text }
-            return String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
-        }
+        bytes.withUnsafeBufferPointer { Self.text(UnsafeBufferPointer(rebasing: $0[entry.value])) }
     }
 
-    /// Nil: it is not UTF-8. (The standard library's check takes several times as long where all is ASCII.)
-    private static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+    /// A value as text: UTF-8 where it is that, else ISO 8859-1, the charset fields once had (RFC 9110 §5.5).
+    /// No byte is lost that way.
+    package static func text(_ value: UnsafeBufferPointer<UInt8>) -> String {
         var union: UInt8 = 0
-        for byte in bytes { union |= byte }
-        if union < 0x80 { return String(decoding: bytes, as: UTF8.self) }
-        return String(validating: bytes, as: UTF8.self)
+        for byte in value { union |= byte }
+        // The standard library's check takes several times as long where all is ASCII.
+        if union < 0x80 { return String(decoding: value, as: UTF8.self) }
+        return String(validating: value, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
     }
 
     /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).

@@ -85,10 +85,6 @@ package struct MultipartReader: Sendable {
     /// The boundary of a `multipart/x-mixed-replace`; nil for every other type, and where it names none that
     /// could be one.
     package static func boundary(ofMixedReplace contentType: String) -> String? {
-        // Most types are others, and are asked about with every response.
-        guard let first = contentType.utf8.first, Grammar.lowercased(first) == UInt8(ascii: "m") else {
-            return nil
-        }
         let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard type == "multipart/x-mixed-replace" else { return nil }
         let boundary = FieldParameters.of(contentType)["boundary"] ?? ""
