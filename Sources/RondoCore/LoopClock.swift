@@ -42,7 +42,13 @@ package enum LoopClock {
         if hasTimeSources.load(ordering: .relaxed), let source = RunLoop.currentTimeSource {
             return source.now
         }
-        return LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
+        return machineNow
+    }
+
+    /// This moment by the machine's clock, whatever clock the calling thread's loop has: for what all threads
+    /// share, where moments of several clocks would be compared, and for what another loop waits for.
+    package static var machineNow: LoopInstant {
+        LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
 
     /// Whether any loop of the process has a clock of its own: one branch where none has.
@@ -86,6 +92,11 @@ package enum LoopClock {
         if hasTimeSources.load(ordering: .relaxed), RunLoop.currentTimeSource != nil {
             return date(of: now.advanced(bySeconds: seconds))
         }
+        return machineDate(inSeconds: seconds)
+    }
+
+    /// The date in so many seconds by the machine's clock; see `machineNow`.
+    package static func machineDate(inSeconds seconds: Double) -> Date {
         let wall = nanoseconds(on: CLOCK_REALTIME)
         return Date(timeIntervalSince1970: Double(wall / 1_000_000_000) + Double(wall % 1_000_000_000) * 1e-9)
             .addingTimeInterval(seconds)

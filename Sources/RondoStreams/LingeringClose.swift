@@ -68,7 +68,9 @@ package final class LingeringClose: @unchecked Sendable {
             fileDescriptor: socket.descriptor, interest: engine == nil ? .read : .write
         ) { [self] _, _ in turn() }
         source.label = "closing"
-        let timer = Timer(timeInterval: Self.seconds, repeats: false) { [self] _ in end() }
+        // By the machine's clock, as the loader's are: that of the calling thread's loop may be a test's.
+        let limit = LoopClock.machineDate(inSeconds: Self.seconds)
+        let timer = Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
         (self.source, self.timer) = (source, timer)
         RunLoop.loader.add(source, forMode: .default)
         RunLoop.loader.add(timer, forMode: .default)

@@ -66,10 +66,15 @@ import Testing
         #expect(total < 64_000_000)
     }
 
-    @Test func `a peer that never ends is left after a while, and the loop goes on meanwhile`() throws {
+    /// The while is the machine's, also where the loop of the closing thread has a clock of its own.
+    @Test(arguments: [false, true])
+    func `a peer that never ends is left after a while, and the loop goes on meanwhile`(isTomorrow: Bool)
+        throws
+    {
         let (server, port) = try PythonServer.start(.deaf)
         defer { server.terminate() }
-        _ = try onStreamThread { _ in
+        _ = try onStreamThread { loop in
+            if isTomorrow { loop.setTimeSource(Tomorrow()) }
             let (input, output) = streamsToHost(port, host: "localhost")
             #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
             input.open()
@@ -84,6 +89,13 @@ import Testing
         RunLoop.loader.perform { turn.signal() }
         #expect(turn.wait(timeout: .now() + 30) == .success)
         try waitFor("the end of the close") { LingeringClose.count == 0 ? () : nil }
+    }
+
+    /// The machine's clock, a day ahead.
+    private final class Tomorrow: LoopTimeSource {
+        var now: LoopInstant { LoopClock.machineNow.advanced(bySeconds: 86_400) }
+
+        func loopIsIdle(until instant: LoopInstant) -> Bool { false }
     }
 
     @Test func `close_notify waits for space like everything else`() throws {
