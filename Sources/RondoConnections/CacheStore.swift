@@ -76,12 +76,12 @@ struct CacheStore {
         let key = key(url)
         if mayOverlook {
             let missed = Self.memory.withLock { memory in memory.misses.isEmpty ? nil : memory.misses[key] }
-            if let missed, LoopClock.now.seconds(since: missed) < Self.missLifetime { return nil }
+            if let missed, LoopClock.machineNow.seconds(since: missed) < Self.missLifetime { return nil }
         }
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
-                memory.misses[key] = LoopClock.now
+                memory.misses[key] = LoopClock.machineNow
             }
             return nil
         }
@@ -212,7 +212,7 @@ struct CacheStore {
         }
         // Where no tag says whether it is another one.
         if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
-        let written = Written(at: LoopClock.now, hash: hasher.finalize(), size: data.count)
+        let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
             if !memory.misses.isEmpty { memory.misses[key.base] = nil }
             if !isChanged, let last = memory.written[key],

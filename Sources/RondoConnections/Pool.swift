@@ -3,7 +3,13 @@ internal import RondoStreams
 internal import Synchronization
 
 /// Connections that are kept for the next request to their server. They are in no run loop meanwhile; a timer on
-/// the loader closes those that nobody has used for long.
+/// the loader closes those that nobody has used for long, and those that their servers have closed.
+///
+/// To be told of each server's end at once, every connection would have to enter and leave a loop's kernel set with
+/// each request. One `poll` of all that are kept, every few seconds and off the way of any request, costs a
+/// request nothing and the connection no memory; what dies in between is noticed before it is used.
+///
+/// Time is the machine's: loops whose clocks are tests' share the pool with others.
 final class Pool: Sendable {
     static let shared = Pool()
 
@@ -14,14 +20,23 @@ final class Pool: Sendable {
         let link: HTTPLink
     }
 
+    /// How long a connection may stay that its server has closed, in seconds, more or less. Chromium looks every
+    /// ten seconds, curl once a second at most while it begins transfers.
+    static let secondsBetweenLooks = 5.0
+
+    private let secondsBetweenLooks: Double
     private let state = Mutex(PoolState<IdleLink>())
-    /// Looks at what is kept when the first of it expires; nil while nothing is.
+    /// Looks at what is kept every now and then; nil while nothing is.
     private let watcher = Mutex<Timer?>(nil)
+
+    init(secondsBetweenLooks: Double = Pool.secondsBetweenLooks) {
+        self.secondsBetweenLooks = secondsBetweenLooks
+    }
 
     /// A kept connection that shows no sign of being dead, or nil.
     func take(for key: PoolKey) -> HTTPLink? {
         while true {
-            let (taken, dropped) = state.withLock { $0.take(for: key, now: LoopClock.now) }
+            let (taken, dropped) = state.withLock { $0.take(for: key, now: LoopClock.machineNow) }
             for idle in dropped { idle.link.channel.close() }
             guard let link = taken?.link else { return nil }
             if link.channel.isAliveWhenIdle { return link }
@@ -36,34 +51,53 @@ final class Pool: Sendable {
         // In no loop, it does not matter that the next exchange will want to read.
         link.channel.wantsWrite = false
         link.channel.removeFromAllLoops()
+        add(link)
+    }
+
+    /// Keeps a connection that is ready for its next exchange.
+    func add(_ link: HTTPLink) {
         let idle = IdleLink(link: link)
-        for idle in state.withLock({ $0.add(idle, for: link.key, now: LoopClock.now) }) {
+        for idle in state.withLock({ $0.add(idle, for: link.key, now: LoopClock.machineNow) }) {
             idle.link.channel.close()
         }
         watch()
     }
 
-    /// Has what is kept looked at when the first of it expires, unless that is arranged already.
+    /// Has what is kept looked at after a while, unless that is arranged already.
     private func watch() {
         watcher.withLock { watcher in
-            if watcher == nil { watcher = sweepLater(in: PoolState<IdleLink>.maximumIdleSeconds) }
+            if watcher == nil { watcher = sweepLater(in: secondsBetweenLooks) }
         }
     }
 
     private func sweepLater(in seconds: Double) -> Timer {
-        // A moment later, so that it has expired by then.
-        let timer = Timer(timeInterval: seconds + 0.1, repeats: false) { [self] _ in
-            sweep(now: LoopClock.now)
+        let date = LoopClock.machineDate(inSeconds: seconds)
+        let timer = Timer(fire: date, interval: 0, repeats: false) { [self] _ in
+            sweep(now: LoopClock.machineNow)
         }
         RunLoop.loader.add(timer, forMode: .default)
         return timer
     }
 
-    /// Closes what has been idle for too long, and comes back for the rest.
+    /// Closes what has been idle for too long or has died, and comes back for the rest.
     func sweep(now: LoopInstant) {
-        let (expired, seconds) = state.withLock { ($0.takeExpired(now: now), $0.secondsToExpiry(now: now)) }
-        for idle in expired { idle.link.channel.close() }
-        watchAgain(in: seconds)
+        for idle in state.withLock({ $0.takeExpired(now: now) }) + takeDead() { idle.link.channel.close() }
+        let seconds = state.withLock { $0.secondsToExpiry(now: now) }
+        // A moment after it expires.
+        watchAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
+    }
+
+    private func takeDead() -> [IdleLink] {
+        let descriptors = state.withLock { state in state.all.compactMap(\.link.channel.descriptor) }
+        // Without the lock: what is taken, or closed, by another thread meanwhile is not found below.
+        let stirring = SocketChannel.stirring(among: descriptors)
+        guard !stirring.isEmpty else { return [] }
+        return state.withLock { state in
+            state.remove { idle in
+                let channel = idle.link.channel
+                return channel.descriptor.map(stirring.contains) ?? true && !channel.isAliveWhenIdle
+            }
+        }
     }
 
     /// - Parameter seconds: Nil: nothing is kept, as far as is known.
@@ -90,8 +124,8 @@ extension URLConnection {
     /// Closes the connections to servers that are kept open for later requests and serve none now. Any
     /// thread.
     ///
-    /// Each is closed by itself after 55 s without use: a program that will load nothing for long may call this
-    /// before.
+    /// Each is closed by itself after 55 s without use, and soon after its server has closed it: a program that
+    /// will load nothing for long may call this before.
     public static func closeIdleConnections() {
         Pool.shared.closeAll()
     }

@@ -55,6 +55,8 @@ struct PoolKey: Hashable, Sendable {
 }
 
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.
+///
+/// The moments that it is given are all by one clock, and never before those that it was given already.
 struct PoolState<Kept> {
     /// A connection is not kept idle for longer, in seconds: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
@@ -127,6 +129,24 @@ struct PoolState<Kept> {
         }
         self.first = oldest?.since
         return expired
+    }
+
+    /// What is kept, in no order.
+    var all: some Sequence<Kept> { entries.values.lazy.joined().map(\.kept) }
+
+    /// Takes out those that are of no use any more.
+    mutating func remove(where isUseless: (Kept) -> Bool) -> [Kept] {
+        var removed: [Kept] = []
+        for (key, list) in entries {
+            let left = list.filter { entry in
+                let goes = isUseless(entry.kept)
+                if goes { removed.append(entry.kept) }
+                return !goes
+            }
+            if left.count < list.count { entries[key] = left.isEmpty ? nil : left }
+        }
+        count -= removed.count
+        return removed
     }
 
     mutating func removeAll() -> [Kept] {

@@ -59,4 +59,13 @@ enum SocketCalls {
         guard (try? systemCall("poll", { Glibc.poll(&entry, 1, 0) })) != nil else { return POLLNVAL }
         return Int32(entry.revents)
     }
+
+    /// Those of many descriptors on which `poll(2)` finds bytes, an end or an error, in one call.
+    static func readable(among descriptors: [Int32]) -> Set<Int32> {
+        var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        // Fails where memory does: nothing is known then, and whoever asks may ask again.
+        let count = try? systemCall("poll") { Glibc.poll(&entries, nfds_t(entries.count), 0) }
+        guard let count, count > 0 else { return [] }
+        return Set(entries.lazy.filter { $0.revents != 0 }.map(\.fd))
+    }
 }

@@ -83,6 +83,12 @@ extension SocketChannel {
         return engine?.isQuiet() ?? connected.socket.isQuiet()
     }
 
+    /// Which of these descriptors of channels that nobody uses have something to read: their channels may have
+    /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.
+    package static func stirring(among descriptors: [Int32]) -> Set<Int32> {
+        SocketCalls.readable(among: descriptors)
+    }
+
     // MARK: - Readiness
 
     func descriptorIsReady(_ ready: RunLoop.Source.Interest) {

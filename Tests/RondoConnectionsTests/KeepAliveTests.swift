@@ -1,5 +1,4 @@
 import Rondo
-import RondoCore
 import RondoTestSupport
 import Testing
 
@@ -208,24 +207,6 @@ import Testing
             try load(server.url())
             precondition(!ended.isOpen, "it was not kept")
             URLConnection.closeIdleConnections()
-            try ended.wait()
-        }
-    }
-
-    /// In a process of its own, as the one before.
-    @Test func `a kept connection that nobody uses is closed when its time is over`() async {
-        await #expect(processExitsWith: .success) {
-            let ended = Latch()
-            let server = try TestServer { peer in
-                _ = try peer.readRequest()
-                try peer.respond(body: "kept")
-                peer.waitForEnd()
-                ended.open()
-            }
-            try load(server.url())
-            precondition(!ended.isOpen, "it was not kept")
-            // As its timer does, after 55 s.
-            Pool.shared.sweep(now: LoopClock.now.advanced(bySeconds: 56))
             try ended.wait()
         }
     }

@@ -104,6 +104,23 @@ import Testing
         #expect(pool.add(11, for: Self.key("b"), now: Self.second(6)) == [11])
     }
 
+    @Test func `those of no use are taken out, the others stay in their order`() {
+        var pool = PoolState<Int>()
+        for number in 0..<4 { _ = pool.add(number, for: Self.key("a"), now: Self.second(Double(number))) }
+        for number in 10..<12 { _ = pool.add(number, for: Self.key("b"), now: Self.second(4)) }
+        #expect(pool.all.sorted() == [0, 1, 2, 3, 10, 11])
+        #expect(pool.remove { $0 == 1 || $0 > 9 }.sorted() == [1, 10, 11])
+        #expect(pool.count == 3)
+        #expect(pool.all.sorted() == [0, 2, 3])
+        #expect(pool.take(for: Self.key("b"), now: Self.second(5)).kept == nil)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(5)).kept == 3)
+        #expect(pool.secondsToExpiry(now: Self.second(5)) == 50)
+        #expect(pool.remove { _ in true } == [0, 2])
+        #expect(pool.count == 0)
+        #expect(pool.secondsToExpiry(now: Self.second(5)) == nil)
+        #expect(pool.remove { _ in true } == [])
+    }
+
     @Test func `removeAll gives all back`() {
         var pool = PoolState<Int>()
         for number in 0..<3 { _ = pool.add(number, for: Self.key("a"), now: Self.second(0)) }

@@ -1,0 +1,133 @@
+import Rondo
+import RondoCore
+import RondoTestSupport
+import RondoTesting
+import Testing
+
+@testable import RondoConnections
+
+/// What becomes of kept connections that nobody uses. Each test has a pool of its own.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct PoolTests {
+    /// A server that answers, and notes when the client has closed its side.
+    private static func server(_ ended: Latch, afterAnswer: @escaping @Sendable (TestPeer) -> Void = { _ in })
+        throws -> TestServer
+    {
+        try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "kept")
+            afterAnswer(peer)
+            peer.waitForEnd()
+            ended.open()
+        }
+    }
+
+    private static func key(_ server: TestServer) -> PoolKey {
+        PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
+    }
+
+    /// A connection over which a request was answered, and which is in no pool. (Those of the process are closed
+    /// where suites begin and end.)
+    private static func usedLink(_ key: PoolKey, _ load: () throws -> Void) throws -> HTTPLink {
+        for _ in 0..<3 {
+            try load()
+            if let link = Pool.shared.take(for: key) { return link }
+        }
+        throw NeverCame(description: "no connection was kept")
+    }
+
+    private static func usedLink(_ server: TestServer) throws -> HTTPLink {
+        try usedLink(key(server)) { try load(server.url()) }
+    }
+
+    @Test func `a kept connection that nobody uses is closed when its time is over`() throws {
+        let ended = Latch()
+        let server = try Self.server(ended)
+        let link = try Self.usedLink(server)
+        let pool = Pool()
+        pool.add(link)
+        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
+        #expect(link.channel.isOpen)
+        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+        #expect(!link.channel.isOpen)
+        try ended.wait()
+    }
+
+    /// The clocks of two loops cannot be compared: what was kept by one in whose time it is tomorrow must
+    /// neither stay until then nor make others stay.
+    @Test func `idle time is the machine's, whatever clock a loop has`() throws {
+        let ended = [Latch(), Latch()]
+        let servers = try ended.map { try Self.server($0) }
+        let pool = Pool()
+        for (server, advance) in zip(servers, [86_400.0, 0]) {
+            let link = try KeptLink(link: Self.usedLink(server))
+            try onLoopThread { loop in
+                let clock = ManualClock(advancesAutomatically: false)
+                clock.attach(to: loop)
+                clock.advance(by: advance)
+                pool.add(link.link)
+            }
+        }
+        pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+        for ended in ended { try ended.wait() }
+    }
+
+    /// A link on its way to another thread; it is used by one after the other.
+    private struct KeptLink: @unchecked Sendable {
+        let link: HTTPLink
+    }
+
+    /// The server's end, or a word that nobody has asked for, such as its answer to a request that never was.
+    @Test(arguments: [false, true])
+    func `a kept connection that its server has closed goes soon, and the others stay`(speaks: Bool) throws {
+        let (ended, ends) = (Latch(), Latch())
+        let server = try Self.server(ended) { peer in
+            guard peer.number == 0, (try? ends.wait()) != nil else { return }
+            if speaks { try? peer.send("HTTP/1.1 408 Request Timeout\r\n\r\n") } else { peer.finish() }
+        }
+        let pool = Pool(secondsBetweenLooks: 0.01)
+        let dying = try Self.usedLink(server)
+        let living = try Self.usedLink(server)
+        for link in [living, dying] { pool.add(link) }
+        ends.open()
+        // By the pool itself.
+        try ended.wait()
+        #expect(pool.take(for: Self.key(server)) === living)
+        #expect(pool.take(for: Self.key(server)) == nil)
+        living.channel.close()
+    }
+
+    @Test func `a kept connection over TLS that its server has closed goes soon, and the others stay`() throws
+    {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            global kept
+            try: kept.append(tls)
+            except NameError: kept = [tls]
+            tls.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            if len(kept) >= 2:
+                print("READY", flush=True)
+                sys.stdin.readline()
+                kept[0].unwrap()
+                print("HEARD", flush=True)
+            """)
+        defer { server.terminate() }
+        let pool = Pool(secondsBetweenLooks: 0.01)
+        var tls = TLSSettings()
+        tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+        let key = PoolKey(host: "localhost", port: Int(port), tls: tls)
+        let links = try (0..<2).map { _ in
+            try Self.usedLink(key) {
+                try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
+            }
+        }
+        for link in links.reversed() { pool.add(link) }
+        _ = try server.line(after: "READY")
+        server.tell("go")
+        // It waits for our close_notify.
+        _ = try server.line(after: "HEARD")
+        #expect(pool.take(for: key) === links[1])
+        #expect(pool.take(for: key) == nil)
+        links[1].channel.close()
+    }
+}
