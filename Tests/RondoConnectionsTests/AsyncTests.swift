@@ -5,7 +5,7 @@ import Testing
 @testable import RondoConnections
 
 /// Loads for tasks.
-@Suite(.timeLimit(.minutes(5))) struct AsyncTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct AsyncTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in
             while true {

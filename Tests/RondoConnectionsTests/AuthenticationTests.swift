@@ -89,7 +89,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
 }
 
 /// Who asks: challenges, credentials, and who is asked for them.
-@Suite(.timeLimit(.minutes(5))) struct AuthenticationTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct AuthenticationTests {
     private static let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
 
     /// Wants Basic, in a realm of its own for each test.

@@ -82,7 +82,7 @@ final class LateStream: Foundation.InputStream {
 }
 
 /// Request bodies that come from a stream.
-@Suite(.timeLimit(.minutes(5))) struct BodyStreamTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct BodyStreamTests {
     /// Streams are handed from the test to its loop's thread.
     struct Handed<Value>: @unchecked Sendable {
         let value: Value

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The cache over real connections: who is asked, what is stored, what answers.
-@Suite(.timeLimit(.minutes(5))) struct CacheLoadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CacheLoadTests {
     /// `@unchecked Sendable`: URLCache has a lock of its own.
     private final class Store: @unchecked Sendable {
         let cache: URLCache

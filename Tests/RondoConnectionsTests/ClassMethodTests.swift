@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// `sendSynchronousRequest` and `sendAsynchronousRequest`.
-@Suite(.timeLimit(.minutes(5))) struct ClassMethodTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ClassMethodTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in
             while true {

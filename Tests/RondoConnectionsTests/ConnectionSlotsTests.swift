@@ -63,7 +63,7 @@ import Testing
 }
 
 /// The same with loads.
-@Suite(.timeLimit(.minutes(5))) struct ConnectionSlotsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ConnectionSlotsTests {
     @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
         throws
     {

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Content codings and multipart/x-mixed-replace, from servers of all kinds.
-@Suite(.timeLimit(.minutes(5))) struct ContentTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ContentTests {
     private static let text = longText(200_000)
 
     /// Python encodes by its own zlib and sends in small pieces; `X-Send` says what.

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Cookies over real connections: what is sent, what is kept (rule UC-57).
-@Suite(.timeLimit(.minutes(5))) struct CookieLoadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CookieLoadTests {
     /// A storage of its own for each test; Foundation makes them by name only.
     private static func storage() -> HTTPCookieStorage {
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)

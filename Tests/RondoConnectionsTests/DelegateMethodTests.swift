@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Which methods a delegate has, and what becomes of those that it has not.
-@Suite(.timeLimit(.minutes(5))) struct DelegateMethodTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DelegateMethodTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in
             while true {

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Callbacks as operations of a queue.
-@Suite(.timeLimit(.minutes(5))) struct DelegateQueueTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DelegateQueueTests {
     private static func server(_ body: String = longText(400_000)) throws -> TestServer {
         try TestServer { peer in
             while true {

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Bodies that go to a file (rule UC-67).
-@Suite(.timeLimit(.minutes(5))) struct DownloadDelegateTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DownloadDelegateTests {
     private final class Downloader: NSObject, URLConnectionDownloadDelegate, Sendable {
         private struct State {
             var calls: [String] = []

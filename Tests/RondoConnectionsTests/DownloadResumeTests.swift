@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Downloads that go on where another one stopped (rule UC-71).
-@Suite(.timeLimit(.minutes(5))) struct DownloadResumeTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DownloadResumeTests {
     private final class Recorder: NSObject, URLDownloadDelegate, Sendable {
         let log = EventLog()
         let cancelsAt: Int

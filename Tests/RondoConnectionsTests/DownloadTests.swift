@@ -42,7 +42,7 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct DownloadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DownloadTests {
     /// A folder of its own, removed at the end.
     private static func inFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -187,7 +187,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)), .serialized) struct FailureTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct FailureTests {
     @Test(arguments: Failure.allCases)
     func `UC-59 each failure ends in the right code and a message that names host and cause`(
         failure: Failure

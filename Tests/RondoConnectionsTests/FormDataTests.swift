@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Forms, as a server reads them.
-@Suite(.timeLimit(.minutes(5))) struct FormDataTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct FormDataTests {
     /// Python takes the form apart by its own parser and answers with what it found.
     private static func server() throws -> (TestServerProcess, UInt16) {
         let script = """

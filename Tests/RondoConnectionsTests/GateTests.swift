@@ -6,7 +6,7 @@ import Testing
 @testable import RondoConnections
 
 /// One thread at a time in a load, and calls for a queue one at a time.
-@Suite(.timeLimit(.minutes(5))) struct GateTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct GateTests {
     @Test func `who comes while another is inside is turned away, and looked after`() throws {
         let gate = Gate()
         let log = EventLog()

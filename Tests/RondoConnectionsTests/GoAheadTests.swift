@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Bodies that wait for the server's go-ahead (rule UC-42).
-@Suite(.timeLimit(.minutes(5))) struct GoAheadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct GoAheadTests {
     private static func request(_ url: URL, _ stream: Foundation.InputStream) -> URLRequest {
         var request = URLRequest(url: url)
         request.httpMethod = "POST"

@@ -5,7 +5,7 @@ import Testing
 @testable import RondoConnections
 
 /// Connections to servers that serve more than one request, and what becomes of a request on a dead one.
-@Suite(.timeLimit(.minutes(5))) struct KeepAliveTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct KeepAliveTests {
     private static func request(_ server: TestServer, _ method: String = "GET", path: String = "/")
         -> URLRequest
     {

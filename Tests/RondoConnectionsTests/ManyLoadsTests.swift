@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Many loads at once, half of them cancelled at any moment from other threads.
-@Suite(.timeLimit(.minutes(5))) struct ManyLoadsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ManyLoadsTests {
     /// Notes what one load was told, and whether that was allowed (rules UC-17 to UC-20).
     private final class Watching: NSObject, URLConnectionDataDelegate, Sendable {
         private struct State {

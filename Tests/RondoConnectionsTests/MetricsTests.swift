@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Where the time of a load went.
-@Suite(.timeLimit(.minutes(5))) struct MetricsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct MetricsTests {
     private final class Measuring: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()
         let metrics = Box<URLConnection.Metrics?>(nil)

@@ -43,7 +43,7 @@ private final class CachedProtocol: URLProtocol {
     override func stopLoading() {}
 }
 
-@Suite(.timeLimit(.minutes(5)), .serialized) struct ProtocolCacheTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct ProtocolCacheTests {
     private final class Keeper: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()
         let body = Box(Data())

@@ -160,7 +160,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
 }
 
 /// Loads that are no load from a server.
-@Suite(.timeLimit(.minutes(5)), .serialized) struct ProtocolTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct ProtocolTests {
     private static func registered<Result>(_ body: () throws -> Result) rethrows -> Result {
         URLProtocol.registerClass(ScriptedProtocol.self)
         defer { URLProtocol.unregisterClass(ScriptedProtocol.self) }

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Loads by proxies, of our own script and of strangers.
-@Suite(.timeLimit(.minutes(5))) struct ProxyTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ProxyTests {
     private static func server() throws -> TestServer {
         try TestServer { peer in
             while true {

@@ -4,7 +4,7 @@ import Testing
 
 /// Redirects and canonical requests as a delegate sees them; which request a redirect makes is tested on
 /// values.
-@Suite(.timeLimit(.minutes(5))) struct RedirectLoadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct RedirectLoadTests {
     /// Answers the targets that are named with a redirect there, `/loop…` with one to the next number, and
     /// everything else with its own target.
     private static func server(_ redirects: [String: (String, String)] = [:]) throws -> TestServer {

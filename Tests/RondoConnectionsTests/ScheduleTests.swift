@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Which loop and mode drives a connection, and until when that can be chosen.
-@Suite(.timeLimit(.minutes(5))) struct ScheduleTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ScheduleTests {
     private static func echo() throws -> TestServer {
         try TestServer { peer in
             while true {

@@ -5,7 +5,7 @@ import RondoTestSupport
 import Testing
 
 /// Loads by proxies that are spoken to by TLS.
-@Suite(.timeLimit(.minutes(5))) struct SecureProxyTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct SecureProxyTests {
     /// The settings for a proxy of the test authority.
     private static var trusting: TLSSettings {
         var tls = TLSSettings()

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Challenges that come from TLS.
-@Suite(.timeLimit(.minutes(5))) struct TLSChallengeTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TLSChallengeTests {
     private final class Judge: NSObject, URLConnectionDataDelegate, Sendable {
         let recorder = Recorder()
         let seen = Box<[String]>([])

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// The small programs of the TH rules, but for those of the main loop (`RondoTests`).
-@Suite(.timeLimit(.minutes(5))) struct ThreadPatternTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ThreadPatternTests {
     fileprivate static func server() throws -> TestServer {
         try TestServer { peer in
             while true {

@@ -4,7 +4,7 @@ import RondoTesting
 import Testing
 
 /// Idle time, and which time is not. Time passes by a clock that the test holds: the server moves it.
-@Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TimeoutTests {
     private static func request(_ server: TestServer, timeout: TimeInterval = 60) -> URLRequest {
         var request = URLRequest(url: server.url())
         request.timeoutInterval = timeout

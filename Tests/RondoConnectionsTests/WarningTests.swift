@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Misuse is logged once a connection, and goes on. Each in a process of its own, which has one log handler.
-struct WarningTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct WarningTests {
     /// Keeps warnings of the connections.
     private struct Catcher: LogHandler {
         static let log = EventLog()

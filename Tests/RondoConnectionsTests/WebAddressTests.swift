@@ -7,7 +7,7 @@ import Testing
 @testable import RondoHTTP
 
 /// URLs and responses, read and made without Foundation's slow ways where that is the same.
-struct WebAddressTests {
+@Suite(.leavesNoConnections) struct WebAddressTests {
     @Test(
         arguments: [
             ("http://a/", "a", 80, "a", "/", true),

@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Content that is not what it says, challenges that nobody can answer, and the notes of an absurd server.
-@Suite(.timeLimit(.minutes(5))) struct HostileContentTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HostileContentTests {
     @Test(arguments: codings)
     func `RFC 9110 8_4 content that cannot be decoded fails the load`(_ behaviour: Behaviour) throws {
         try behaviour.check()

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// Servers that lie about parts, about proxies, and to a TLS client.
-@Suite(.timeLimit(.minutes(5))) struct HostileDownloadTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HostileDownloadTests {
     // MARK: - Parts
 
     /// Answers to a download that broke off after 5 of 10 bytes.

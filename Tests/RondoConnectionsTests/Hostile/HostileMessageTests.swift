@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 /// Responses that break the rules of RFC 9112, or stretch them.
-@Suite(.timeLimit(.minutes(5))) struct HostileMessageTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HostileMessageTests {
     @Test(arguments: statusLines + fields)
     func `RFC 9112 4 and 5 heads that are none are refused, the others understood`(_ behaviour: Behaviour)
         throws

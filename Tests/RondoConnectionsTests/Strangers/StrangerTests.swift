@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 /// The same loads from servers that others have written.
-@Suite(.timeLimit(.minutes(5)), .serialized) struct StrangerTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct StrangerTests {
     private static let page = WebServer.page
 
     /// With `user` and a password in it, the right one unless said otherwise.
