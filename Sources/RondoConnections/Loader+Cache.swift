@@ -134,21 +134,17 @@ extension Loader {
     }
 
     private func confirm(_ entry: CacheEntry, _ kept: CachedURLResponse, by head: ResponseHead) {
-        guard let caching, let url = caching.request.url else { return }
-        let renewed = entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date())
-        let response = renewed.flatMap { entry in
-            LoadedResponse(
-                url: url, head: ResponseHead(status: entry.status, fields: entry.fields),
-                bodyLength: Int64(kept.data.count))
-        }
-        guard let renewed, let response else {
+        guard let caching else { return }
+        guard let renewed = entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date()) else {
             // It speaks of another response: once more, without conditions.
             self.caching?.entry = nil
             self.caching?.isRevalidating = false
             return send(state.request, mayReuse: true)
         }
+        let response = LoadedResponse(kept.response, confirmedBy: head, length: kept.data.count)
         let confirmed = CachedURLResponse(
-            response: response, data: kept.data, userInfo: kept.userInfo, storagePolicy: kept.storagePolicy)
+            response: response ?? kept.response, data: kept.data, userInfo: kept.userInfo,
+            storagePolicy: kept.storagePolicy)
         caching.store.store(confirmed, renewed, for: caching.request)
         deliverKept(confirmed)
     }

@@ -44,11 +44,19 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    private convenience init?(_ response: HTTPURLResponse, _ fields: HeaderFields) {
+    /// A response that is kept, whatever the delegate has made of it (rule UC-54), with what a 304 says; nil for
+    /// what is no HTTP.
+    convenience init?(_ response: URLResponse, confirmedBy head: ResponseHead, length: Int) {
+        guard let response = response as? HTTPURLResponse else { return nil }
+        self.init(
+            response, CacheEntry.freshened(Self.fields(of: response), by: head.fields), length: Int64(length))
+    }
+
+    private convenience init?(_ response: HTTPURLResponse, _ fields: HeaderFields, length: Int64? = nil) {
         guard let url = response.url else { return nil }
         self.init(
             url: url, head: ResponseHead(status: response.statusCode, fields: fields),
-            bodyLength: response.expectedContentLength)
+            bodyLength: length ?? response.expectedContentLength)
     }
 
     private static func fields(of response: HTTPURLResponse) -> HeaderFields {

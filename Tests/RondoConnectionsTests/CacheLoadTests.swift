@@ -390,6 +390,56 @@ import Testing
         #expect(server.requests.count == 2)
     }
 
+    @Test func `UC-54 a response that the delegate has changed stays so after a 304`() throws {
+        let server = try Self.counting("Cache-Control: max-age=0", "ETag: \"a\"", "X-Old: server", "Age: 3")
+        let store = Store()
+        let changed = Keeper { cached in
+            guard let response = cached.response as? HTTPURLResponse, let url = response.url else {
+                return nil
+            }
+            var fields = response.allHeaderFields as? [String: String] ?? [:]
+            fields["X-Old"] = "delegate"
+            fields["X-Mine"] = "yes"
+            let mine = HTTPURLResponse(url: url, statusCode: 203, httpVersion: nil, headerFields: fields)
+            return CachedURLResponse(response: mine ?? response, data: Data("mine".utf8))
+        }
+        _ = try Self.get(server.url("/a"), store, keeper: changed)
+        #expect(try Self.get(server.url("/a"), store).calls == ["response 203", "finish"])
+        #expect(server.requests.last?.value("If-None-Match") == "\"a\"")
+        let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/a")))
+        let response = try #require(kept?.response as? HTTPURLResponse)
+        let names = ["X-Old", "X-Mine", "X-New", "Cache-Control", "ETag", "Age"]
+        #expect(
+            names.map { response.value(forHTTPHeaderField: $0) }
+                == ["delegate", "yes", "yes", "max-age=100", "\"a\"", nil])
+        #expect(response.statusCode == 203 && response.expectedContentLength == 4)
+        // Fresh by now, by what the server has said.
+        let last = try Self.get(server.url("/a"), store)
+        #expect(last.calls == ["response 203", "finish"] && last.text == "mine")
+        #expect(server.requests.count == 2)
+    }
+
+    /// Not all that is kept is a response by HTTP: what the delegate puts there is delivered as it is.
+    @Test func `UC-54 what the delegate has put in place of a response by HTTP outlives a 304`() throws {
+        let server = try Self.counting("Cache-Control: max-age=0", "ETag: \"a\"")
+        let store = Store()
+        let plain = Keeper { cached in
+            let url = cached.response.url ?? server.url()
+            return CachedURLResponse(
+                response: URLResponse(
+                    url: url, mimeType: "mine/own", expectedContentLength: 4, textEncodingName: nil),
+                data: Data("mine".utf8))
+        }
+        _ = try Self.get(server.url("/a"), store, keeper: plain)
+        for _ in 0..<2 {
+            let again = try Self.get(server.url("/a"), store)
+            #expect(again.calls == ["response 0", "finish"] && again.text == "mine")
+        }
+        #expect(server.requests.count == 2)
+        let kept = store.cache.cachedResponse(for: URLRequest(url: server.url("/a")))
+        #expect(kept?.response.mimeType == "mine/own")
+    }
+
     @Test func `RFC 9111 3 conditions and ranges of the program's own pass by`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100", "ETag: \"a\""), Store())
         _ = try Self.get(server.url("/a"), store)

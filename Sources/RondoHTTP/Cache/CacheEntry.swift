@@ -147,22 +147,29 @@ package struct CacheEntry: Sendable, Equatable {
             return nil
         }
         var entry = self
-        var replaced: Set<String> = []
-        let connection = Self.hopByHop(response.fields)
-        for (name, value) in response.fields {
-            let key = name.lowercased()
-            if Self.describesContent.contains(key) || connection.contains(key) { continue }
-            if replaced.insert(key).inserted {
-                entry.fields.set(name: name, value: value)
-            } else {
-                entry.fields.append(name: name, value: value)
-            }
-        }
+        entry.fields = Self.freshened(fields, by: response.fields)
         entry.requestedAt = requestedAt
         entry.receivedAt = receivedAt
-        // The age was the old response's, unless the new one has its own.
-        if !response.fields.has("Age") { entry.fields.remove("Age") }
         return entry
+    }
+
+    /// The fields of a response that is kept, after a 304 with the fields `new`.
+    package static func freshened(_ fields: HeaderFields, by new: HeaderFields) -> HeaderFields {
+        var fields = fields
+        var replaced: Set<String> = []
+        let connection = hopByHop(new)
+        for (name, value) in new {
+            let key = name.lowercased()
+            if describesContent.contains(key) || connection.contains(key) { continue }
+            if replaced.insert(key).inserted {
+                fields.set(name: name, value: value)
+            } else {
+                fields.append(name: name, value: value)
+            }
+        }
+        // The age was the old response's, unless the new one has its own.
+        if !new.has("Age") { fields.remove("Age") }
+        return fields
     }
 
     /// Without the mark of a weak tag.
