@@ -15,7 +15,10 @@ final class ContentPipe {
         case end
     }
 
-    private let decoder: ContentDecoder?
+    /// In the order in which they were applied.
+    let codings: [ContentCoding]
+    private let limits: ContentLimits
+    private var decoder: ContentDecoder?
     private var parts: MultipartReader?
     /// What came out of the decoder, or was never encoded.
     private var decoded: [Data] = []
@@ -27,19 +30,30 @@ final class ContentPipe {
     {
         // A part of an encoded whole cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
-        let codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
+        codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
         let boundary = head.fields.first("Content-Type", beginning: UInt8(ascii: "m"))
             .flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
         if codings.isEmpty, boundary == nil { return nil }
-        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits())
+        self.limits = limits()
+        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: self.limits)
         parts = boundary.map { MultipartReader(boundary: $0) }
     }
 
     /// Content that is here already, whole.
     init(whole content: Data) {
+        codings = []
+        limits = ContentLimits()
         decoder = nil
         decoded = content.isEmpty ? [] : [content]
         sawEnd = true
+    }
+
+    /// Undoes only so many codings, those that were applied last. Before anything has come.
+    func undo(_ count: Int) throws(ContentDecodingError) {
+        guard count < codings.count else { return }
+        decoder = count == 0 ? nil : try ContentDecoder(codings.suffix(count), limits: limits)
+        // Parts are those of the content, which stays as it is.
+        parts = nil
     }
 
     /// The length that was announced is not that of the content.

@@ -24,6 +24,15 @@ extension Loader {
         }
     }
 
+    /// The delegate wants the content in some of its codings.
+    func undoCodings(_ count: Int) {
+        do throws(ContentDecodingError) {
+            try pipe?.undo(count)
+        } catch {
+            perform(state.failed(.content(error)))
+        }
+    }
+
     /// Bytes of a body, as they are transferred.
     func receivedTransferred(_ data: Data) {
         guard let pipe else { return receivedContent(data) }

@@ -1,6 +1,7 @@
 public import FoundationNetworking
 internal import Logging
 public import RondoCore
+internal import RondoHTTP
 internal import Synchronization
 
 /// Loads a URL and tells a delegate about it, driven by the run loops and modes that it is scheduled in.
@@ -233,6 +234,13 @@ open class URLConnection: NSObject, @unchecked Sendable {
     func holdBack(_ holds: Bool) {
         state.withLock { $0.loader }?.holdBack(holds)
     }
+
+    /// The codings of the content whose response the delegate is being told of, in the order in which they were
+    /// applied. Within that call only.
+    var contentCodings: [ContentCoding] { state.withLock { $0.loader }?.pipe?.codings ?? [] }
+
+    /// Has only so many of them undone, those that were applied last. Within that call only.
+    func undoCodings(_ count: Int) { state.withLock { $0.loader }?.undoCodings(count) }
 
     // MARK: Which methods the delegate has
 

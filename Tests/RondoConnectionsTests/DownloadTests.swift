@@ -14,12 +14,20 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
 
     var log: [String] { calls.withLock { $0 } }
 
-    private func note(_ call: String, _ download: URLDownload) {
+    func note(_ call: String, _ download: URLDownload) {
         calls.withLock { $0.append(call) }
         onCall(call, download)
     }
 
     func downloadDidBegin(_ download: URLDownload) { note("begin", download) }
+
+    func download(
+        _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
+    ) -> URLRequest? {
+        note(
+            "send \(request.url?.path ?? "-")\(redirectResponse == nil ? "" : " after a redirect")", download)
+        return request
+    }
 
     func download(_ download: URLDownload, didReceive response: URLResponse) { note("response", download) }
 
@@ -39,6 +47,101 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
 
     func download(_ download: URLDownload, didFailWithError error: any Error) {
         note("fail \((error as? URLError)?.errorCode ?? 0)", download)
+    }
+}
+
+/// Is asked who asks, and what is to be decoded.
+private final class AskedDownload: NSObject, URLDownloadDelegate, Sendable {
+    let recorder: DownloadRecorder
+    let wants: Bool
+    let usesStorage: Bool
+    /// Of the content codings, so many are undone.
+    let decodes: Int
+    let answer: @Sendable (URLAuthenticationChallenge) -> Void
+
+    init(
+        _ recorder: DownloadRecorder, wants: Bool = true, usesStorage: Bool = true, decodes: Int = .max,
+        _ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Void = { _ in }
+    ) {
+        self.recorder = recorder
+        self.wants = wants
+        self.usesStorage = usesStorage
+        self.decodes = decodes
+        self.answer = answer
+    }
+
+    func downloadDidBegin(_ download: URLDownload) { recorder.downloadDidBegin(download) }
+
+    func download(
+        _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
+    ) -> URLRequest? {
+        recorder.download(download, willSend: request, redirectResponse: redirectResponse)
+    }
+
+    func downloadShouldUseCredentialStorage(_ download: URLDownload) -> Bool {
+        recorder.note("storage?", download)
+        return usesStorage
+    }
+
+    func download(
+        _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool {
+        recorder.note("can \(protectionSpace.realm ?? "-")?", download)
+        return wants
+    }
+
+    func download(_ download: URLDownload, didReceive challenge: URLAuthenticationChallenge) {
+        recorder.note("challenge \(challenge.previousFailureCount)", download)
+        answer(challenge)
+    }
+
+    func download(_ download: URLDownload, didCancel challenge: URLAuthenticationChallenge) {
+        recorder.note("cancelled", download)
+    }
+
+    func download(_ download: URLDownload, didReceive response: URLResponse) {
+        recorder.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)", download)
+    }
+
+    func download(_ download: URLDownload, shouldDecodeSourceDataOfMIMEType encodingType: String) -> Bool {
+        defer { recorder.note("decode \(encodingType)", download) }
+        return recorder.log.count { $0.hasPrefix("decode") } < decodes
+    }
+
+    func download(_ download: URLDownload, decideDestinationWithSuggestedFilename filename: String) {
+        recorder.download(download, decideDestinationWithSuggestedFilename: filename)
+    }
+
+    func download(_ download: URLDownload, didCreateDestination path: String) {
+        recorder.download(download, didCreateDestination: path)
+    }
+
+    func download(_ download: URLDownload, didReceiveDataOfLength length: Int) {
+        recorder.download(download, didReceiveDataOfLength: length)
+    }
+
+    func downloadDidFinish(_ download: URLDownload) { recorder.downloadDidFinish(download) }
+
+    func download(_ download: URLDownload, didFailWithError error: any Error) {
+        recorder.download(download, didFailWithError: error)
+    }
+}
+
+/// Would answer a challenge, and has not said so.
+private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
+    let recorder: DownloadRecorder
+
+    init(_ recorder: DownloadRecorder) { self.recorder = recorder }
+
+    func download(_ download: URLDownload, didReceive challenge: URLAuthenticationChallenge) {
+        Issue.record("a challenge")
+        challenge.sender?.cancel(challenge)
+    }
+
+    func downloadDidFinish(_ download: URLDownload) { recorder.downloadDidFinish(download) }
+
+    func download(_ download: URLDownload, didFailWithError error: any Error) {
+        recorder.download(download, didFailWithError: error)
     }
 }
 
@@ -89,6 +192,125 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
             let kept = try Data(contentsOf: URL(fileURLWithPath: folder + "/kept.bin"))
             #expect(kept == Data(longText(300_000).utf8))
         }
+    }
+
+    /// zlib's format without compression (RFC 1950 and RFC 1951 §3.2.4).
+    private static func deflated(_ data: Data) -> Data {
+        var (low, high): (UInt32, UInt32) = (1, 0)
+        for byte in data {
+            low = (low + UInt32(byte)) % 65_521
+            high = (high + low) % 65_521
+        }
+        var output: [UInt8] = [0x78, 0x01]
+        for start in stride(from: 0, to: data.count, by: 65_535) {
+            let block = data.dropFirst(start).prefix(65_535)
+            let count = UInt16(block.count)
+            output.append(start + block.count == data.count ? 1 : 0)
+            output += [count, ~count].flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+            output += block
+        }
+        output += [high, low].flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }
+        return Data(output)
+    }
+
+    /// Sends `/old` on, wants to know who asks, and encodes what it has twice.
+    private static func askingServer(realm: String) throws -> TestServer {
+        let twice = deflated(deflated(Data(longText(100_000).utf8)))
+        let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
+        return try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/old" {
+                    try peer.respond("302 Found", ["Location: /new.bin"])
+                } else if request.value("Authorization") != good {
+                    try peer.respond(
+                        "401 Unauthorized", ["WWW-Authenticate: Basic realm=\"\(realm)\""], body: "who?")
+                } else {
+                    try peer.send(
+                        "HTTP/1.1 200 OK\r\nContent-Encoding: deflate, deflate\r\n"
+                            + "Content-Length: \(twice.count)\r\n\r\n")
+                    try peer.send(Array(twice))
+                }
+            }
+        }
+    }
+
+    private static func run(_ target: URL, _ delegate: AskedDownload) throws {
+        try onLoopThread { loop in
+            let download = URLDownload(request: URLRequest(url: target), delegate: delegate)
+            run(loop, delegate.recorder)
+            withExtendedLifetime(download) {}
+        }
+    }
+
+    @Test func `UC-68 redirects come first, then challenges, the response, and what is to be decoded`() throws
+    {
+        try Self.inFolder { folder in
+            let server = try Self.askingServer(realm: "download")
+            let text = Data(longText(100_000).utf8)
+            let once = Self.deflated(text)
+            // All is decoded, one coding, none.
+            for (decodes, want) in [
+                (2, text), (1, once), (0, Self.deflated(once)),
+            ] {
+                let path = folder + "/file-\(decodes)"
+                let recorder = DownloadRecorder { call, download in
+                    if call.hasPrefix("decide") { download.setDestination(path, allowOverwrite: false) }
+                }
+                let delegate = AskedDownload(recorder, usesStorage: false, decodes: decodes) {
+                    let credential = URLCredential(
+                        user: "user", password: $0.previousFailureCount == 0 ? "wrong" : "pass",
+                        persistence: .forSession)
+                    $0.sender?.use(credential, for: $0)
+                }
+                var target = server.url("/old")
+                // Not in its canonical form.
+                target = url(target.absoluteString.replacingOccurrences(of: "http:", with: "HTTP:"))
+                try Self.run(target, delegate)
+                let asked = ["decode application/zlib", "decode application/zlib"].prefix(min(2, decodes + 1))
+                #expect(
+                    recorder.log == [
+                        "begin", "storage?", "send /old", "send /new.bin after a redirect", "can download?",
+                        "challenge 0", "can download?", "challenge 1", "response 200",
+                    ] + asked + ["decide new.bin", "create file-\(decodes)", "data", "finish"])
+                #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == want)
+            }
+        }
+    }
+
+    @Test func `UC-45 a download that has not said so is asked nothing, and one that cancels is told`() throws
+    {
+        let server = try Self.askingServer(realm: "unasked")
+        try Self.inFolder { folder in
+            // Without the question: D22.
+            let recorder = DownloadRecorder()
+            try onLoopThread { loop in
+                let download = URLDownload(
+                    request: URLRequest(url: server.url("/x")), delegate: UnaskedDownload(recorder))
+                download.setDestination(folder + "/a", allowOverwrite: true)
+                Self.run(loop, recorder)
+            }
+            #expect(recorder.log == ["finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/a")) == Data("who?".utf8))
+        }
+        let refusing = AskedDownload(DownloadRecorder(), wants: false) { _ in Issue.record("a challenge") }
+        try Self.inFolder { folder in
+            try onLoopThread { loop in
+                let download = URLDownload(request: URLRequest(url: server.url("/x")), delegate: refusing)
+                download.setDestination(folder + "/b", allowOverwrite: true)
+                Self.run(loop, refusing.recorder)
+            }
+        }
+        #expect(
+            refusing.recorder.log == [
+                "begin", "storage?", "can unasked?", "response 401", "create b", "data", "finish",
+            ])
+        let cancelling = AskedDownload(DownloadRecorder()) { $0.sender?.cancel($0) }
+        try Self.run(server.url("/x"), cancelling)
+        #expect(
+            cancelling.recorder.log == [
+                "begin", "storage?", "can unasked?", "challenge 0", "cancelled", "fail -1012",
+            ])
     }
 
     @Test func `UC-69 an early destination is not asked for, and an existing name gets a number`() throws {

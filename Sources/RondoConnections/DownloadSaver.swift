@@ -1,0 +1,247 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+/// The connection's delegate: writes the body and tells the download's delegate.
+///
+/// `@unchecked Sendable`: `work` has a lock; `delegate` never changes, and is called in the connection's
+/// callbacks only, which come one at a time on the loop of the download.
+final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Sendable {
+    private struct Work {
+        var download: URLDownload?
+        var connection: URLConnection?
+        var file: DownloadFile?
+        var response: HTTPURLResponse?
+        /// Bytes in the file.
+        var bytes: Int64 = 0
+        /// The server did not continue: the response that comes is the whole.
+        var isAnew = false
+        /// What the delegate has said of the credential storage.
+        var usesCredentialStorage: Bool?
+        /// Of the whole, where the response is the rest of it and somebody has said.
+        var total: Int64?
+
+        var resumption: DownloadResumption? {
+            guard file != nil, let response, bytes <= total ?? .max else { return nil }
+            return DownloadResumption(response, bytes: bytes, method: download?.request.httpMethod ?? "GET")
+        }
+    }
+
+    private let continuing: DownloadResumption?
+    private let delegate: (any URLDownloadDelegate)?
+    /// Empty once the download is over, in whatever way.
+    private let work = Mutex(Work())
+
+    init(delegate: (any URLDownloadDelegate)?, continuing: DownloadResumption?) {
+        self.delegate = delegate
+        self.continuing = continuing
+    }
+
+    /// The download, until it is over.
+    private var download: URLDownload? { work.withLock { $0.download } }
+
+    func begin(_ download: URLDownload) {
+        let connection = URLConnection(request: download.request, delegate: self, startImmediately: false)
+        work.withLock { $0 = Work(download: download, connection: connection) }
+        let loop = RunLoop.currentLoop()
+        guard let connection else {
+            let error = URLErrors.error(.unsupportedURL, url: download.request.url)
+            return loop.perform { [self] in fail(error) }
+        }
+        loop.perform { [self] in
+            if let download = self.download { delegate?.downloadDidBegin(download) }
+        }
+        connection.schedule(in: loop, forMode: .default)
+        connection.start()
+    }
+
+    /// The server does not continue: the whole once more.
+    private func startAnew(_ connection: URLConnection, _ resumption: DownloadResumption) {
+        connection.cancel()
+        let request = URLRequest(url: resumption.url)
+        guard let next = URLConnection(request: request, delegate: self, startImmediately: false) else {
+            return fail(URLErrors.error(.unsupportedURL, url: resumption.url))
+        }
+        let isWanted = work.withLock { work in
+            guard work.download != nil else { return false }
+            work.connection = next
+            work.isAnew = true
+            return true
+        }
+        guard isWanted else { return }
+        next.schedule(in: RunLoop.currentLoop(), forMode: .default)
+        next.start()
+    }
+
+    func cancel(_ download: URLDownload) {
+        let work = takeWork()
+        work.connection?.cancel()
+        download.setResumption(work.resumption)
+        work.file?.discard(deleting: download.deletesFileUponFailure)
+    }
+
+    /// The download is over: whoever comes later finds nothing. What is let go is released by the caller.
+    private func takeWork() -> Work {
+        work.withLock { work in
+            defer { work = Work() }
+            return work
+        }
+    }
+
+    // MARK: The connection's delegate
+
+    func connection(
+        _ connection: URLConnection, willSend request: URLRequest, redirectResponse response: URLResponse?
+    ) -> URLRequest? {
+        guard let delegate, let download else { return request }
+        return delegate.download(download, willSend: request, redirectResponse: response)
+    }
+
+    func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool {
+        guard let delegate, let download else { return true }
+        if let said = work.withLock({ $0.usesCredentialStorage }) { return said }
+        let answer = delegate.downloadShouldUseCredentialStorage(download)
+        work.withLock { $0.usesCredentialStorage = answer }
+        return answer
+    }
+
+    func connection(
+        _ connection: URLConnection,
+        canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
+    ) -> Bool {
+        guard let delegate, let download else { return false }
+        return delegate.download(download, canAuthenticateAgainstProtectionSpace: protectionSpace)
+    }
+
+    func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+        guard let delegate, let download else {
+            challenge.sender?.performDefaultHandling(for: challenge)
+            return
+        }
+        delegate.download(download, didReceive: challenge)
+    }
+
+    func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge) {
+        guard let delegate, let download else { return }
+        delegate.download(download, didCancel: challenge)
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        guard let continuing else { return receive(connection, response, from: nil) }
+        if work.withLock({ $0.isAnew }) { return receive(connection, response, from: 0) }
+        // A part that is not the one asked for is of no use, nor is a 416: from the start, then.
+        guard let offset = continuing.bytes > 0 ? continuing.offset(of: response) : 0 else {
+            return startAnew(connection, continuing)
+        }
+        receive(connection, response, from: offset)
+    }
+
+    /// - Parameter resumedFrom: Nil for a download that was not begun before.
+    private func receive(_ connection: URLConnection, _ response: URLResponse, from resumedFrom: Int64?) {
+        guard let download else { return }
+        let offset = resumedFrom ?? 0
+        if let resumedFrom {
+            delegate?.download(download, willResumeWith: response, fromByte: resumedFrom)
+        } else {
+            delegate?.download(download, didReceive: response)
+        }
+        askAboutCodings(of: connection, download)
+        let name = response.suggestedFilename ?? "unknown"
+        if download.destination == nil, self.download != nil {
+            delegate?.download(download, decideDestinationWithSuggestedFilename: name)
+        }
+        guard self.download != nil else { return }
+        let fallback = (
+            path: FileManager.default.temporaryDirectory.appendingPathComponent(name).path,
+            allowOverwrite: false
+        )
+        let (path, allowOverwrite) = download.destination ?? fallback
+        do throws(SystemError) {
+            let file =
+                offset > 0
+                ? try DownloadFile(continuing: path, at: offset)
+                : try DownloadFile(path: path, allowOverwrite: allowOverwrite)
+            let isWanted = work.withLock { work in
+                guard work.download != nil else { return false }
+                work.file = file
+                work.response = response as? HTTPURLResponse
+                work.bytes = offset
+                work.total = offset > 0 ? continuing?.total : nil
+                return true
+            }
+            // Cancelled from another thread while the file was made.
+            guard isWanted else { return file.discard(deleting: download.deletesFileUponFailure) }
+            delegate?.download(download, didCreateDestination: file.path)
+        } catch {
+            end(.cannotCreateFile, "The file \(path) could not be created", error)
+        }
+    }
+
+    private func askAboutCodings(of connection: URLConnection, _ download: URLDownload) {
+        guard let delegate else { return }
+        let codings = connection.contentCodings
+        for (undone, coding) in codings.reversed().enumerated() where self.download != nil {
+            if delegate.download(download, shouldDecodeSourceDataOfMIMEType: coding.mediaType) { continue }
+            return connection.undoCodings(undone)
+        }
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) {
+        guard let download, let file = work.withLock({ $0.file }) else { return }
+        do throws(SystemError) {
+            try file.write(data)
+        } catch {
+            return end(.cannotWriteToFile, "The file \(file.path) could not be written", error)
+        }
+        work.withLock { $0.bytes += Int64(data.count) }
+        delegate?.download(download, didReceiveDataOfLength: data.count)
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        let (total, bytes) = work.withLock { ($0.total, $0.bytes) }
+        if let total, bytes != total {
+            let failure = LoadFailure.http(.peer(.truncatedBody(expected: total, received: bytes)))
+            return fail(URLErrors.error(failure, url: connection.currentRequest.url))
+        }
+        if let file = work.withLock({ $0.file }) {
+            do throws(SystemError) {
+                try file.close()
+            } catch {
+                return end(.cannotCloseFile, "The file \(file.path) could not be closed", error)
+            }
+        }
+        guard let download = takeWork().download else { return }
+        delegate?.downloadDidFinish(download)
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) { fail(error) }
+
+    // MARK: Ending
+
+    private func end(_ code: URLError.Code, _ sentence: String, _ cause: SystemError) {
+        guard let connection = work.withLock({ $0.connection }) else { return }
+        connection.cancel()
+        fail(URLErrors.error(code, "\(sentence): \(cause).", url: connection.currentRequest.url))
+    }
+
+    private func fail(_ error: any Error) {
+        let work = takeWork()
+        guard let download = work.download else { return }
+        download.setResumption(work.resumption)
+        work.file?.discard(deleting: download.deletesFileUponFailure)
+        delegate?.download(download, didFailWithError: error)
+    }
+}
+
+extension ContentCoding {
+    /// That of a file in this coding. (Nobody has registered one for Brotli.)
+    fileprivate var mediaType: String {
+        switch self {
+        case .gzip: "application/gzip"
+        case .deflate: "application/zlib"
+        case .brotli: "application/x-brotli"
+        case .zstd: "application/zstd"
+        }
+    }
+}
