@@ -17,6 +17,15 @@ enum StoredCredentials {
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard credential.persistence != .none else { return }
         URLCredentialStorage.shared.setDefaultCredential(credential, for: storedSpace(like: space) ?? space)
+        PermanentCredentials.store(credential, for: space)
+    }
+
+    static func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
+        guard let stored = storedSpace(like: space) else { return }
+        for own in (URLCredentialStorage.shared.credentials(for: stored) ?? [:]).values
+        where own.user == credential.user {
+            URLCredentialStorage.shared.remove(own, for: stored)
+        }
     }
 
     private static func storedSpace(like space: URLProtectionSpace) -> URLProtectionSpace? {

@@ -88,8 +88,8 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
-/// Who asks: challenges, credentials, and who is asked for them.
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct AuthenticationTests {
+/// Who asks: challenges, credentials, and who is asked for them. (The storages are the process's.)
+@Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoConnections) struct AuthenticationTests {
     private static let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
 
     /// Wants Basic, in a realm of its own for each test.
@@ -293,6 +293,21 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
+    @Test func `UC-62 a synchronous request authenticates from the storage`() throws {
+        let server = try Self.server(realm: "synchronous")
+        let space = URLProtectionSpace(
+            host: "127.0.0.1", port: Int(server.port), protocol: "http", realm: "synchronous",
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        URLCredentialStorage.shared.setDefaultCredential(Self.user(persistence: .forSession), for: space)
+        try onLoopThread { _ in
+            var response: URLResponse?
+            let data = try? URLConnection.sendSynchronousRequest(
+                URLRequest(url: server.url()), returning: &response)
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(data == Data("in".utf8))
+        }
+    }
+
     // MARK: - Failures
 
     @Test func `UC-50 a rejected credential gives a new challenge that counts it`() throws {
@@ -326,6 +341,46 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     // MARK: - Storage
+
+    @Test func `UC-51 a permanent credential outlives the process in the file that the program names`() throws
+    {
+        let server = try Self.server(realm: "permanent")
+        let directory = try Stranger.Directory()
+        let file = URL(fileURLWithPath: directory.path + "/credentials")
+        defer { try? PermanentCredentials.keep(in: nil) }
+        try PermanentCredentials.keep(in: file)
+        for persistence in [URLCredential.Persistence.forSession, .permanent] {
+            let delegate = Answering { $0.sender?.use(Self.user(persistence: persistence), for: $0) }
+            try Self.run(server.url(), delegate)
+            #expect(delegate.recorder.text == "in")
+            let isKept = FileManager.default.fileExists(atPath: file.path)
+            #expect(isKept == (persistence == .permanent))
+            if !isKept { Self.forgetStored(realm: "permanent") }
+        }
+        // Nobody else may read it.
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        // As if the program had ended and begun again.
+        Self.forgetStored(realm: "permanent")
+        try PermanentCredentials.keep(in: nil)
+        #expect(try load(server.url()).response?.statusCode == 401)
+        try PermanentCredentials.keep(in: file)
+        #expect(try load(server.url()).response?.statusCode == 200)
+        PermanentCredentials.forgetAll()
+        #expect(try load(server.url()).response?.statusCode == 401)
+        try PermanentCredentials.keep(in: file)
+        #expect(try load(server.url()).response?.statusCode == 401)
+        // What is no such file is said, and left alone.
+        try Data("[{}]".utf8).write(to: file)
+        #expect(throws: (any Error).self) { try PermanentCredentials.keep(in: file) }
+    }
+
+    private static func forgetStored(realm: String) {
+        let storage = URLCredentialStorage.shared
+        for (space, credentials) in storage.allCredentials where space.realm == realm {
+            for credential in credentials.values { storage.remove(credential, for: space) }
+        }
+    }
 
     @Test(arguments: [URLCredential.Persistence.none, .forSession, .permanent])
     func `UC-51 a stored credential answers later challenges of its space`(

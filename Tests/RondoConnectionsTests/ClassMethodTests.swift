@@ -145,6 +145,44 @@ import Testing
         #expect(protected.data == Data("no".utf8))
     }
 
+    @Test func `UC-62 it is kept and answered by the cache's default rules`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let target = try peer.readRequest().target
+                try peer.respond(
+                    "200 OK", ["Cache-Control: max-age=1000"], body: "\(target) \(UUID().uuidString)")
+            }
+        }
+        let (first, second) = (try Self.send(server.url("/a")), try Self.send(server.url("/a")))
+        #expect(first.data?.isEmpty == false)
+        #expect(first.data == second.data)
+        #expect((second.response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(try Self.send(server.url("/b")).data != first.data)
+    }
+
+    @Test func `UC-58 UC-62 a synchronous request is ended by its timeout`() throws {
+        let server = try TestServer { peer in
+            if try peer.readRequest().target == "/half" {
+                try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            }
+            peer.waitForEnd()
+        }
+        for target in ["/silent", "/half"] {
+            var request = URLRequest(url: server.url(target))
+            request.timeoutInterval = 0.2
+            let code = try onLoopThread { [request] _ -> URLError.Code? in
+                do {
+                    _ = try URLConnection.sendSynchronousRequest(request, returning: nil)
+                    return nil
+                } catch {
+                    return (error as? URLError)?.code
+                }
+            }
+            #expect(code == .timedOut)
+        }
+        try waitFor("the ends of the connections") { server.served == 0 ? () : nil }
+    }
+
     @Test func `UC-63 an asynchronous request runs its handler once, on the queue`() throws {
         let server = try Self.server()
         let queue = OperationQueue()
