@@ -74,6 +74,7 @@ final class BoundPair: StreamBackend, Sendable {
     var peerName: String? { "bound pair" }
     func schedule(in place: StreamCore.Place) {}
     func remove(from place: StreamCore.Place) {}
+    func advance() {}
 
     // MARK: - Reading
 

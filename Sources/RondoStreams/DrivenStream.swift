@@ -16,6 +16,19 @@ package protocol LastingDelegate: StreamDelegate {
 }
 
 extension DrivenStream {
+    /// A connection that is being opened goes on with that, as far as it can at once, where nobody has scheduled
+    /// it: a client that polls has no other way to see it opened without waiting.
+    func goOnOpening() {
+        if core.state.status == .opening { backend?.advance() }
+    }
+
+    /// The status as it is; whoever asks again may find another (rule ST-3: opening comes first).
+    var statusAskedFor: Foundation.Stream.Status {
+        let status = core.state.status
+        goOnOpening()
+        return status
+    }
+
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let hadQueue = core.queue != nil
         let place = StreamCore.Place(loop: loop, mode: mode)

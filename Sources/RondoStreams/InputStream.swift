@@ -134,7 +134,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     /// What the stream does; `.reading` is never seen, since a read is over when it returns (rule ST-1).
-    open override var streamStatus: Status { core.state.status }
+    open override var streamStatus: Status { statusAskedFor }
     /// Why the stream is in the state of error; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
@@ -196,7 +196,11 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     /// Whether `read` would answer without waiting; of a file, only trying can tell (rule ST-26).
+    ///
+    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for the
+    /// status.
     open override var hasBytesAvailable: Bool {
+        goOnOpening()
         guard core.state.status == .open else { return false }
         switch origin {
         case .socket(let pair): return pair.hasBytesAvailable

@@ -153,7 +153,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     }
 
     /// What the stream does; `.writing` is never seen, since a write is over when it returns (rule ST-1).
-    open override var streamStatus: Status { core.state.status }
+    open override var streamStatus: Status { statusAskedFor }
     /// Why the stream is in the state of error; otherwise nil (rule ST-6).
     open override var streamError: (any Error)? { core.state.error }
 
@@ -217,7 +217,11 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     }
 
     /// Whether `write` would answer without waiting (rule ST-26).
+    ///
+    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for the
+    /// status.
     open override var hasSpaceAvailable: Bool {
+        goOnOpening()
         guard core.state.status == .open else { return false }
         switch destination {
         case .socket(let pair): return pair.hasSpaceAvailable

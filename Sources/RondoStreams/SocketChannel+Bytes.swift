@@ -77,6 +77,24 @@ extension SocketChannel {
         return hasBufferedBytes || connected.socket.isReadable()
     }
 
+    /// Whether a write would be taken at least in part, or fail.
+    var hasSpace: Bool {
+        guard case .open(let connected, let engine) = phase, !(engine?.hasUnsentBytes ?? false) else {
+            return false
+        }
+        return connected.socket.isWritable()
+    }
+
+    /// Whether it has to be served for something that its owner has asked for already: to be opened or secured,
+    /// or to send what was taken.
+    var isBusy: Bool {
+        switch phase {
+        case .created, .closed: false
+        case .starting, .resolving, .connecting, .standing, .negotiating, .upgrading, .securing: true
+        case .open(_, let engine): owesEnd || engine?.hasUnsentBytes ?? false
+        }
+    }
+
     /// Of a connection that nobody uses: whether it is as it should be, open and silent.
     package var isAliveWhenIdle: Bool {
         guard case .open(let connected, let engine) = phase else { return false }

@@ -82,7 +82,8 @@ extension SocketPair {
     }
 
     var hasBytesAvailable: Bool {
-        lock.withLock { _ in
+        advance()
+        return lock.withLock { _ in
             lent = nil
             if ahead == nil { lookAhead() }
             return ahead != nil
@@ -119,5 +120,13 @@ extension SocketPair {
         }
     }
 
-    var hasSpaceAvailable: Bool { output.state.isReady }
+    var hasSpaceAvailable: Bool {
+        if output.state.isReady { return true }
+        advance()
+        return lock.withLock { _ in
+            guard outputFailure == nil, channel?.hasSpace ?? false else { return false }
+            output.update { $0.setReady(true) }
+            return true
+        }
+    }
 }

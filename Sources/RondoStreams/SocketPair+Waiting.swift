@@ -3,6 +3,9 @@ internal import RondoCore
 // A read or write that must wait runs the thread's loop in a private mode that holds nothing but the channel
 // (rules ST-24, ST-25). The channel may be served by another thread's loop meanwhile: a source of the
 // waiter's own tells it that something has changed.
+//
+// A client that does not want to wait asks for the status, bytes or space again and again; then that is what
+// drives the channel (`advance`).
 extension SocketPair {
     /// The mode that a waiting thread runs its loop in.
     static let waitingMode = RunLoop.Mode("RondoStreamWaiting")
@@ -35,6 +38,20 @@ extension SocketPair {
             case .finished: return -1
             }
         }
+    }
+
+    /// One poll of the waiting mode, where the connection has something to do that no call of the client's would
+    /// do, and no loop either: nobody has scheduled it.
+    func advance() {
+        let loop = lock.withLock { _ -> RunLoop? in
+            guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }
+            let loop = RunLoop.currentLoop()
+            waitIn(loop, channel)
+            return loop
+        }
+        guard let loop else { return }
+        let result = loop.run(in: Self.waitingMode, for: 0, returnAfterSourceHandled: false)
+        if result == .stopped { loop.stop() }
     }
 
     private var madeWaiting: Waiting {

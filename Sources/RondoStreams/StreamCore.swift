@@ -93,6 +93,9 @@ final class StreamCore: CourierClient {
     /// Where the client has scheduled the stream.
     var places: [Place] { guarded.withLock { $0.schedule.places } }
 
+    /// In a mode of a loop, or on a queue.
+    var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
+
     func isScheduled(in place: Place) -> Bool { guarded.withLock { $0.schedule.contains(place) } }
 
     /// The queue that has the turns, where no loop has them.
