@@ -1,6 +1,7 @@
 import RondoCore
 import RondoStreams
 import RondoTestSupport
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct BoundPairTests {
@@ -49,6 +50,69 @@ import Testing
             ]
         }
         #expect(findings == ["open", "error", "-1", "true"])
+    }
+
+    @Test func `ST-35 a writer that waits fails when the reader closes`() throws {
+        let (input, output) = boundStreams(2)
+        let ends = Ends(input: input, output: output)
+        input.open()
+        let found = try whatWaits {
+            ends.output.open()
+            return ["\(ends.output.writeAll([1, 2]))", "\(ends.output.write([3], maxLength: 1))"]
+        } until: {
+            ends.input.close()
+        }
+        #expect(found == ["true", "-1"])
+        #expect((output.streamError as NSError?)?.code == Int(EPIPE))
+    }
+
+    @Test func `ST-35 a reader that waits meets the end when the writer closes`() throws {
+        let (input, output) = boundStreams(2)
+        let ends = Ends(input: input, output: output)
+        output.open()
+        let found = try whatWaits {
+            ends.input.open()
+            return ["\(ends.input.bytes().0)", "\(ends.input.streamStatus == .atEnd)"]
+        } until: {
+            ends.output.close()
+        }
+        #expect(found == ["0", "true"])
+    }
+
+    /// What a thread finds that waits, when something is done about it.
+    private func whatWaits(
+        _ body: @escaping @Sendable () -> Findings, until change: () -> Void
+    ) throws -> Findings {
+        let thread = Mutex<pid_t>(0)
+        let waiting = LoopThread<Findings> { _ in
+            thread.withLock { $0 = threadNumber() }
+            return body()
+        }
+        try waitUntilAsleep(
+            thread: try waitFor("the thread") { thread.withLock { $0 == 0 ? nil : $0 } })
+        change()
+        return try waiting.value()
+    }
+
+    @Test func `ST-35 a reader in a loop is told of the end that comes later`() throws {
+        let findings = try onStreamThread { loop in
+            let (input, output) = boundStreams(2)
+            let notes = StreamNotes { stream, event in
+                if event == .hasBytesAvailable { _ = (stream as! InputStream).bytes() }
+            }
+            input.delegate = notes
+            input.schedule(in: loop, forMode: .default)
+            input.open()
+            output.open()
+            _ = output.writeAll([1])
+            try loop.run { notes.events.contains("bytes") }
+            loop.pass()
+            let before = notes.events
+            output.close()
+            try loop.run { notes.events.contains("end") }
+            return ["\(before)"] + notes.events
+        }
+        #expect(findings == [#"["open", "bytes"]"#, "open", "bytes", "end"])
     }
 
     @Test func `a reader that is released is one that is closed`() {
@@ -133,15 +197,18 @@ import Testing
         let (input, output) = boundStreams(10)
         let ends = Ends(input: input, output: output)
         let waits = DispatchSemaphore(value: 0)
+        let thread = Mutex<pid_t>(0)
         let reader = LoopThread<Findings> { loop in
             var findings: Findings = []
             ends.input.open()
             loop.perform(inModes: [.default, .common]) { waits.signal() }
+            thread.withLock { $0 = threadNumber() }
             waits.signal()
             findings.append("\(ends.input.bytes().1)")
             return findings
         }
         waits.wait()
+        try waitUntilAsleep(thread: thread.withLock { $0 })
         output.open()
         _ = output.writeAll([1])
         #expect(try reader.value() == ["[1]"])

@@ -29,6 +29,25 @@ import Testing
         #expect(try events { InputStream(fileAtPath: "/dev/null")! } == ["open", "bytes", "end", "5"])
     }
 
+    @Test func `ST-29 a file is at its end when a read has found none`() throws {
+        let path = temporaryPath()
+        defer { unlink(path) }
+        try Data([1, 2, 3]).write(to: URL(fileURLWithPath: path))
+        let findings = try events { InputStream(fileAtPath: path)! }
+        #expect(findings == ["open", "bytes", "bytes", "end", "5"])
+    }
+
+    @Test func `ST-28 a memory stream has the bytes as they were`() {
+        let bytes = NSMutableData(data: Data([1, 2, 3]))
+        let stream = InputStream(data: bytes as Data)
+        bytes.mutableBytes.storeBytes(of: 9, as: UInt8.self)
+        stream.open()
+        #expect(stream.bytes(2).1 == [1, 2])
+        #expect(stream.streamStatus == .open)
+        #expect(stream.bytes(1).1 == [3])
+        #expect(stream.streamStatus == .atEnd)
+    }
+
     @Test func `ST-4 ST-16 a missing file is an error and never opens`() throws {
         #expect(try events { InputStream(fileAtPath: "/nonexistent/file")! } == ["error", "7"])
         let stream = InputStream(fileAtPath: "/nonexistent/file")!
@@ -57,7 +76,13 @@ import Testing
 
     @Test func `ST-33 unknown properties`() {
         let key = Foundation.Stream.PropertyKey("nonsense")
-        for stream in [InputStream(data: Data()), boundStreams(1).0, streamsToHost(1).0] {
+        let file = OutputStream(toFileAtPath: "/dev/null", append: false)!
+        let streams: [Foundation.Stream] = [
+            InputStream(data: Data()), boundStreams(1).0, streamsToHost(1).0, OutputStream(toMemory: ()),
+            file,
+            boundStreams(1).1, streamsToHost(1).1,
+        ]
+        for stream in streams {
             #expect(stream.property(forKey: key) == nil)
             #expect(!stream.setProperty("x" as NSString, forKey: key))
         }

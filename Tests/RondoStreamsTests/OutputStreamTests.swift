@@ -79,6 +79,24 @@ import Testing
         #expect((stream.streamError as NSError?)?.code == Int(ENOSPC))
     }
 
+    @Test func `ST-46 more than the kernel takes in one call is taken whole`() throws {
+        // Linux writes at most 2,147,479,552 bytes in a call; these are a hole in memory, and go nowhere.
+        let count = 3 << 30
+        let memory = mmap(nil, count, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+        let start = try #require(memory)
+        defer { munmap(start, count) }
+        let stream = OutputStream(toFileAtPath: "/dev/null", append: false)!
+        stream.open()
+        #expect(stream.write(start.assumingMemoryBound(to: UInt8.self), maxLength: count) == count)
+    }
+
+    @Test func `ST-46 a piece that fails behind others makes the whole a failure`() {
+        let stream = OutputStream(toFileAtPath: "/dev/full", append: false)!
+        stream.open()
+        let bytes: [UInt8] = [1, 2, 3]
+        bytes.withUnsafeBytes { #expect(stream.write(gathering: [$0, $0]) == -1) }
+    }
+
     @Test func `ST-46 large pieces are taken whole`() {
         let content = pattern(1_000_000)
         let stream = OutputStream.toMemory()

@@ -70,6 +70,27 @@ import Testing
         #expect(findings[4].contains("nonexistent.invalid"))
     }
 
+    @Test func `ST-38 a stream fails that is opened after the other has failed, and not before`() throws {
+        let refused = try RefusedPort()
+        let findings = try onStreamThread { [port = refused.port] loop in
+            let (input, output) = streamsToHost(port)
+            let notes = [StreamNotes(), StreamNotes()]
+            input.delegate = notes[0]
+            output.delegate = notes[1]
+            input.schedule(in: loop, forMode: .default)
+            output.schedule(in: loop, forMode: .default)
+            input.open()
+            try loop.run { notes[0].events == ["error"] }
+            loop.pass()
+            var findings = ["\(output.streamStatus == .notOpen) \(output.streamError == nil)"]
+            output.open()
+            try loop.run { !notes[1].events.isEmpty }
+            findings += notes[1].events
+            return findings + ["\((output.streamError as NSError?)?.code == Int(ECONNREFUSED))"]
+        }
+        #expect(findings == ["true true", "error", "true"])
+    }
+
     @Test func `ST-38 a lost connection`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
@@ -148,6 +169,36 @@ import Testing
             #expect(stream.property(forKey: .socketRemoteHostNameKey) as? String == "example.com")
             #expect((stream.property(forKey: .socketRemotePortNumberKey) as? NSNumber)?.intValue == 4_711)
         }
+        var settings = TLSSettings()
+        settings.serverName = "elsewhere.example"
+        #expect(output.setProperty(settings as AnyObject, forKey: .tlsSettingsKey))
+        typealias Key = StreamSOCKSProxyConfiguration
+        let proxy: [String: Any] = [Key.hostKey.rawValue: "localhost", Key.portKey.rawValue: 1_080]
+        #expect(input.setProperty(proxy as NSDictionary, forKey: .socksProxyConfigurationKey))
+        for stream in [input, output] as [Foundation.Stream] {
+            #expect(stream.property(forKey: .tlsSettingsKey) as? TLSSettings == settings)
+            let found = stream.property(forKey: .socksProxyConfigurationKey) as? [String: Any]
+            #expect(found?[Key.hostKey.rawValue] as? String == "localhost")
+        }
+    }
+
+    @Test func `ST-39 what TLS has agreed upon is asked of either stream`() throws {
+        let (server, port) = try OpenSSLServer.start()
+        defer { server.terminate() }
+        let findings = try onStreamThread { _ in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            var findings = ["\(input.property(forKey: .tlsInformationKey) == nil)"]
+            input.open()
+            output.open()
+            #expect(output.writeAll(Array("ab\n".utf8)))
+            for stream in [input, output] as [Foundation.Stream] {
+                findings.append(
+                    (stream.property(forKey: .tlsInformationKey) as? TLSInformation)?.version ?? "")
+            }
+            return findings
+        }
+        #expect(findings == ["true", "TLSv1.3", "TLSv1.3"])
     }
 
     @Test func `ST-41 the security levels`() {
@@ -173,6 +224,60 @@ import Testing
             _ = $0.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
         }
         #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "\(code)"])
+    }
+
+    @Test func `ST-44 until the handshake is done there is no space, and nothing readable is sent`() throws {
+        let listener = try TestListener()
+        let secret = "nobody else reads this"
+        let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
+            let (input, output) = streamsToHost(port, host: "localhost")
+            let notes = [StreamNotes(), StreamNotes()]
+            for (stream, note) in zip([input, output] as [Foundation.Stream], notes) {
+                stream.delegate = note
+                stream.scheduleInRondo(loop, forMode: .default)
+            }
+            notes[1].handler = { stream, event in
+                guard event == .hasSpaceAvailable else { return }
+                _ = (stream as! OutputStream).writeAll(Array(secret.utf8))
+            }
+            #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
+            input.open()
+            output.open()
+            // The peer hears a greeting, and answers nothing.
+            let peer = try acceptedWhile(loop, descriptor)
+            var piece = [UInt8](repeating: 0, count: 4_096)
+            let count = recv(peer, &piece, piece.count, 0)
+            loop.pass()
+            var findings = [
+                "\(notes.flatMap(\.events))", "\(output.hasSpaceAvailable) \(input.hasBytesAvailable)",
+            ]
+            shutdown(peer, Int32(SHUT_WR))
+            try loop.run { notes.allSatisfy { !$0.events.isEmpty } }
+            findings += notes.flatMap(\.events)
+            findings.append((output.streamError as NSError?)?.domain ?? "")
+            input.close()
+            output.close()
+            let sent = Array(piece.prefix(max(0, count))) + PlainSocket.receiveAll(peer)
+            close(peer)
+            // A record of a handshake (RFC 8446, section 5.1), and no record of application data.
+            findings.append("\(sent.first ?? 0)")
+            findings.append("\(String(decoding: sent, as: UTF8.self).contains(secret))")
+            return findings
+        }
+        #expect(
+            findings == [
+                "[]", "false false", "error", "error", NSStreamSocketSSLErrorDomain, "22", "false",
+            ])
+    }
+
+    /// The connection that comes while the loop runs.
+    private func acceptedWhile(_ loop: RunLoop, _ descriptor: Int32) throws -> Int32 {
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        return try waitFor("a connection") {
+            loop.pass()
+            let peer = accept(descriptor, nil, nil)
+            return peer >= 0 ? peer : nil
+        }
     }
 
     @Test func `ST-41 a peer that does not speak TLS`() throws {

@@ -249,3 +249,40 @@ extension StreamKind {
         }
     }
 }
+
+// MARK: - Scheduled and opened
+
+extension StreamKind {
+    /// Runs a test's body on a thread with a loop, with an input that gives `bytes`: scheduled in the default
+    /// mode, opened, and with its events noted.
+    func onInput(
+        _ bytes: [UInt8],
+        _ body: @escaping @Sendable (RunLoop, InputStream, StreamNotes) throws -> Findings
+    ) throws -> Findings {
+        try onStreamThread { loop in
+            let (stream, keep) = try makeInput(bytes)
+            defer { withExtendedLifetime(keep) {} }
+            let notes = StreamNotes()
+            stream.delegate = notes
+            stream.schedule(in: loop, forMode: .default)
+            stream.open()
+            return try body(loop, stream, notes)
+        }
+    }
+
+    /// The same with an output that has room for `count` bytes.
+    func onOutput(
+        _ count: Int,
+        _ body: @escaping @Sendable (RunLoop, OutputStream, StreamNotes) throws -> Findings
+    ) throws -> Findings {
+        try onStreamThread { loop in
+            let (stream, written) = try makeOutput(count)
+            defer { withExtendedLifetime(written) {} }
+            let notes = StreamNotes()
+            stream.delegate = notes
+            stream.schedule(in: loop, forMode: .default)
+            stream.open()
+            return try body(loop, stream, notes)
+        }
+    }
+}

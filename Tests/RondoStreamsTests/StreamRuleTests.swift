@@ -175,6 +175,19 @@ import Testing
         #expect(output.hasSpaceAvailable)
     }
 
+    @Test func `ST-27 what is written beside what a bound pair has lent comes behind it`() {
+        let (input, output) = boundStreams(4)
+        input.open()
+        output.open()
+        _ = output.writeAll([1, 2])
+        var start: UnsafeMutablePointer<UInt8>?
+        var count = 0
+        #expect(input.getBuffer(&start, length: &count))
+        #expect(output.write([3, 4, 5], maxLength: 3) == 2)
+        #expect(Array(UnsafeBufferPointer(start: start, count: count)) == [1, 2])
+        #expect(input.bytes().1 == [3, 4])
+    }
+
     @Test func `ST-32 the offset of an output file, and its refusal while appending`() throws {
         let path = temporaryPath()
         defer { unlink(path) }

@@ -93,6 +93,20 @@ import Testing
         #expect(sentence.contains(row.words), "\(sentence)")
     }
 
+    @Test func `ST-43 an authority that has expired is overlooked by the setting for authorities alone`()
+        throws
+    {
+        func settings(_ tolerance: TLSSettings.Tolerance) -> TLSSettings {
+            .test {
+                $0.certificateAuthorities = [.file(TestCertificates.shared.expiredAuthorityPath)]
+                $0.tolerance = tolerance
+            }
+        }
+        try connect(.byExpired, settings(.expiredRoots))
+        #expect(try problem(.byExpired, settings(.expiredCertificates)).0.kind == .expired)
+        #expect(try problem(.expired, .test { $0.tolerance = .expiredRoots }).0.kind == .expired)
+    }
+
     @Test func `a whole chain is accepted, and so is one that ends in a trusted authority between`() throws {
         try connect(.withBetween, .test)
         let between = TestCertificates.shared.betweenPath

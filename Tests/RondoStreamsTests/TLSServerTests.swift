@@ -55,7 +55,7 @@ import Testing
         client.terminate()
     }
 
-    @Test func `a server needs an identity`() throws {
+    @Test func `ST-43 a server needs an identity`() throws {
         var settings = TLSSettings()
         settings.role = .server
         let error = try #require(throws: TLSError.self) { try TLSContext(settings) }

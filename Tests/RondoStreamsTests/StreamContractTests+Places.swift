@@ -1,0 +1,167 @@
+import RondoCore
+import RondoStreams
+import RondoTestSupport
+import Synchronization
+import Testing
+
+// Where events come: which of several loops, and which after a move.
+extension StreamContractTests {
+    @Test(arguments: StreamKind.inputs)
+    func `ST-18 of two loops the one that runs is told, whichever was scheduled first`(kind: StreamKind)
+        throws
+    {
+        let content = pattern(300)
+        for isFirst in [true, false] {
+            let second = LoopThread<Bool> { loop in
+                loop.add(Port(), forMode: .default)
+                return loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped
+            }
+            let other = try second.loop
+            let findings = try onStreamThread { loop in
+                let (stream, keep) = try kind.makeInput(content)
+                let notes = ReadingNotes()
+                stream.delegate = notes
+                // Another thread's loop: nothing comes before the stream is open (rule ST-20).
+                for place in isFirst ? [other, loop] : [loop, other] {
+                    stream.schedule(in: place, forMode: .default)
+                }
+                stream.open()
+                // This thread's loop does not run.
+                try waitFor("the end") { notes.hasEnded ? () : nil }
+                other.stop()
+                let isStopped = try second.value()
+                stream.close()
+                withExtendedLifetime(keep) {}
+                return ["\(isStopped)"] + notes.found(content)
+            }
+            #expect(findings == ["true", "open", "end", "1", "true"])
+        }
+    }
+
+    /// Reads what comes, on whichever thread.
+    private final class ReadingNotes: StreamDelegate, Sendable {
+        private let state = Mutex((events: [String](), bytes: [UInt8]()))
+
+        func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+            let bytes = eventCode == .hasBytesAvailable ? (aStream as! InputStream).bytes(100).1 : []
+            state.withLock {
+                $0.events.append(eventCode.word)
+                $0.bytes += bytes
+            }
+        }
+
+        var hasEnded: Bool { state.withLock { ["end", "error"].contains($0.events.last) } }
+
+        func found(_ content: [UInt8]) -> Findings {
+            state.withLock { state in
+                [
+                    state.events.first!, state.events.last!, "\(state.events.count { $0 == "open" })",
+                    "\(state.bytes == content)",
+                ]
+            }
+        }
+    }
+
+    @Test(arguments: StreamKind.inputs)
+    func `ST-20 a stream that was unscheduled leaves nothing in its mode`(kind: StreamKind) throws {
+        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            stream.remove(from: loop, forMode: .default)
+            var findings = ["\(loop.run(mode: .default, before: .distantPast))"]
+            // And comes back as often as one likes.
+            _ = stream.bytes(1)
+            for mode in [RunLoop.Mode("a"), RunLoop.Mode("b"), .default] {
+                stream.schedule(in: loop, forMode: mode)
+                let before = notes.count(of: "bytes")
+                try loop.run(inMode: mode) { notes.count(of: "bytes") > before }
+                _ = stream.bytes(1)
+                stream.remove(from: loop, forMode: mode)
+                findings.append("\(loop.run(mode: mode, before: .distantPast))")
+            }
+            return findings + ["\(notes.count(of: "open"))"]
+        }
+        #expect(findings == ["false", "false", "false", "false", "1"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-20 an output that was unscheduled leaves nothing in its mode`(kind: StreamKind) throws {
+        let findings = try kind.onOutput(10) { loop, stream, notes in
+            try loop.run { notes.events.contains("space") }
+            stream.remove(from: loop, forMode: .default)
+            return ["\(loop.run(mode: .default, before: .distantPast))"]
+        }
+        #expect(findings == ["false"])
+    }
+
+    @Test(arguments: StreamKind.inputs)
+    func `ST-17 the end that is owed is not lost by unscheduling`(kind: StreamKind) throws {
+        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+            try loop.run { notes.events.contains("bytes") }
+            // The end is met here, and nobody is told.
+            let last = stream.allBytes().0
+            stream.remove(from: loop, forMode: .default)
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let unscheduled = notes.count(of: "end")
+            stream.schedule(in: loop, forMode: RunLoop.Mode("other"))
+            try loop.run(inMode: RunLoop.Mode("other")) { notes.events.contains("end") }
+            return ["\(last)", "\(unscheduled)"]
+        }
+        #expect(findings == ["0", "0"])
+    }
+
+    @Test(arguments: [StreamKind.memory, .file, .bound])
+    func `ST-17 openCompleted that is owed is not lost by unscheduling`(kind: StreamKind) throws {
+        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+            stream.remove(from: loop, forMode: .default)
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let unscheduled = notes.events.count
+            stream.schedule(in: loop, forMode: .default)
+            try loop.run { notes.events.contains("bytes") }
+            return ["\(unscheduled)"] + notes.events
+        }
+        #expect(findings == ["0", "open", "bytes"])
+    }
+
+    @Test func `ST-17 an error that is owed is not lost by unscheduling`() throws {
+        let findings = try onStreamThread { loop in
+            let stream = InputStream(fileAtPath: "/nonexistent/file")!
+            let notes = StreamNotes()
+            stream.delegate = notes
+            stream.schedule(in: loop, forMode: .default)
+            stream.open()
+            stream.remove(from: loop, forMode: .default)
+            stream.schedule(in: loop, forMode: .tracking)
+            try loop.run(inMode: .tracking) { !notes.events.isEmpty }
+            return notes.events
+        }
+        #expect(findings == ["error"])
+    }
+
+    @Test(arguments: [StreamKind.memory, .file, .bound])
+    func `ST-19 what a handler does in the first of two events counts for the second`(kind: StreamKind) throws
+    {
+        // Both are owed in one delivery (rule ST-11).
+        let closed = try kind.onInput(pattern(10)) { loop, stream, notes in
+            notes.handler = { stream, event in if event == .openCompleted { stream.close() } }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            return notes.events
+        }
+        #expect(closed == ["open"])
+        let moved = try kind.onInput(pattern(10)) { loop, stream, notes in
+            notes.handler = { _, event in
+                guard event == .openCompleted else { return }
+                stream.remove(from: loop, forMode: .default)
+                stream.schedule(in: loop, forMode: .tracking)
+            }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let before = notes.events
+            try loop.run(inMode: .tracking) { notes.events.contains("bytes") }
+            return before + ["moved"] + notes.events
+        }
+        #expect(moved == ["open", "moved", "open", "bytes"])
+    }
+}
