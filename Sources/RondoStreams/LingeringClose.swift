@@ -45,7 +45,7 @@ package final class LingeringClose: @unchecked Sendable {
     ///
     /// - Returns: False: there is nothing to wait for, and nothing was taken over.
     static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {
-        let hasSaidAll = engine.shutdown() == .done
+        let hasSaidAll = engine.shutdownAll() == .done
         guard !hasSaidAll || engine.peerMaySpeak else { return false }
         var received = 0
         if hasSaidAll {
@@ -78,7 +78,7 @@ package final class LingeringClose: @unchecked Sendable {
 
     private func turn() {
         if let engine {
-            guard engine.shutdown() == .done else { return }
+            guard engine.shutdownAll() == .done else { return }
             engine.detach()
             self.engine = nil
             socket.shutdownWriting()

@@ -41,12 +41,9 @@ extension SocketChannel {
         interest.remove(connected.source)
         connected.source.invalidate()
         if let engine {
-            // Of a descriptor that is the client's no more than the end can be said; nor where a proxy is between.
-            if closesDescriptor, engine.carrier == nil, LingeringClose.begin(connected.socket, engine) {
-                return
-            }
-            engine.shutdown()
-            engine.carrier?.shutdown()
+            // Of a descriptor that is the client's no more than the end can be said.
+            if closesDescriptor, LingeringClose.begin(connected.socket, engine) { return }
+            engine.shutdownAll()
             engine.detach()
         }
         dispose(connected.socket)

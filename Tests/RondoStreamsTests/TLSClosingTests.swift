@@ -6,9 +6,10 @@ import Testing
 /// How a connection over TLS is closed while its peer is still speaking.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSClosingTests {
     /// Streams to such a server, written to until no more is taken, and closed.
-    private func writeAndClose(_ port: UInt16, _ piece: [UInt8]) throws -> Int {
+    private func writeAndClose(_ port: UInt16, _ piece: [UInt8], by proxy: StreamProxy? = nil) throws -> Int {
         let findings = try onStreamThread { _ in
             let (input, output) = streamsToHost(port, host: "localhost")
+            #expect(input.setProperty(proxy as AnyObject?, forKey: .proxyKey))
             #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
             input.open()
             output.open()
@@ -28,12 +29,24 @@ import Testing
 
     @Test func `ST-5 the peer reads the last bytes and close_notify though it speaks after our close`() throws
     {
+        try expectToBeHeard(by: nil)
+    }
+
+    @Test func `ST-5 so does a peer behind a proxy that is spoken to by TLS itself`() throws {
+        let squid = try ProxyServer.squid(isSecured: true)
+        defer { squid.terminate() }
+        var proxy = StreamProxy(.httpConnect, host: "localhost", port: Int(squid.port))
+        proxy.tls = .test
+        try expectToBeHeard(by: proxy)
+    }
+
+    private func expectToBeHeard(by proxy: StreamProxy?) throws {
         let path = temporaryPath()
         defer { unlink(path) }
         let (server, port) = try PythonServer.start(.late, path)
         defer { server.terminate() }
         let piece = pattern(65_536)
-        let total = try writeAndClose(port, piece)
+        let total = try writeAndClose(port, piece, by: proxy)
         // Its answer meets a connection that was closed here, with most of the bytes not yet sent.
         server.tell("go")
         #expect(try server.line(after: "END ") == "close_notify")

@@ -64,9 +64,18 @@ extension TLSEngine {
         return .done
     }
 
+    /// `shutdown()` here, and then of the TLS below, where there is one.
+    @discardableResult
+    package func shutdownAll() -> Progress {
+        let own = shutdown()
+        guard own == .done, let carrier else { return own }
+        return carrier.shutdown()
+    }
+
     /// Whether something may still come from a peer with whom the handshake is done, or has failed on this
-    /// side: it has neither ended nor gone, as far as this side has heard.
+    /// side: it has neither ended nor gone, as far as this side has heard. It is the one next to the socket.
     package var peerMaySpeak: Bool {
+        if let carrier { return carrier.peerMaySpeak }
         if case .system = (failure ?? writeFailure)?.reason { return false }
         guard failure != nil || SSL_is_init_finished(ssl) == 1 else { return false }
         return SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN == 0 && !SocketBIO.hasMetEnd(SSL_get_wbio(ssl))
