@@ -7,16 +7,10 @@ import Testing
 extension StreamContractTests {
     @Test(arguments: StreamKind.inputs)
     func `ST-3 what is open when open returns and no call inside it`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput([1, 2, 3])
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput([1, 2, 3]) { loop, stream, notes in
             let status = stream.streamStatus
             let inside = notes.events.count
             try loop.run { notes.events.contains("open") }
-            withExtendedLifetime(keep) {}
             return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
         }
         #expect(findings == ["true", "0"])
@@ -24,16 +18,10 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.outputs)
     func `ST-3 the same of outputs`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, written) = try kind.makeOutput(10)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onOutput(10) { loop, stream, notes in
             let status = stream.streamStatus
             let inside = notes.events.count
             try loop.run { notes.events.contains("open") }
-            withExtendedLifetime(written) {}
             return ["\(status == (kind.opensAtOnce ? .open : .opening))", "\(inside)"]
         }
         #expect(findings == ["true", "0"])
@@ -41,14 +29,8 @@ extension StreamContractTests {
 
     @Test(arguments: [StreamKind.memory, .file, .bound])
     func `ST-11 events that are pending together come in one delivery`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(pattern(10))
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(pattern(10)) { loop, _, notes in
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)
-            withExtendedLifetime(keep) {}
             return notes.events
         }
         #expect(findings == ["open", "bytes"])
@@ -149,12 +131,7 @@ extension StreamContractTests {
     @Test(arguments: StreamKind.inputs.filter { $0 != .file })
     func `ST-27 what is at hand is lent in place and counts as read`(kind: StreamKind) throws {
         let content = pattern(10_000)
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(content)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(content) { loop, stream, notes in
             var received: [UInt8] = []
             var lent = 0
             notes.handler = { _, event in
@@ -169,7 +146,6 @@ extension StreamContractTests {
                 }
             }
             try loop.run { notes.events.contains("end") }
-            withExtendedLifetime(keep) {}
             return ["\(received == content)", "\(lent > 0)", "\(notes.count(of: "end"))"]
         }
         #expect(findings == ["true", "true", "1"])

@@ -32,13 +32,7 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.outputs)
     func `ST-14 one event until a write`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, written) = try kind.makeOutput(100)
-            defer { withExtendedLifetime(written) {} }
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onOutput(100) { loop, stream, notes in
             try loop.run { notes.events.contains("space") }
             loop.pass()
             let before = notes.events
@@ -89,13 +83,7 @@ extension StreamContractTests {
     func `ST-8 ST-17 nothing comes of an output in another mode and it is delivered later`(kind: StreamKind)
         throws
     {
-        let findings = try onStreamThread { loop in
-            let (stream, written) = try kind.makeOutput(100)
-            defer { withExtendedLifetime(written) {} }
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onOutput(100) { loop, stream, notes in
             let other = RunLoop.Mode("other")
             loop.add(Port(), forMode: other)
             loop.pass(inMode: other)

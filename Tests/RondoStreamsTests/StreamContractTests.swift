@@ -10,19 +10,14 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-15 ST-10 one byte an event delivers everything and then the end`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
+        let findings = try kind.onInput(Self.content) { loop, stream, notes in
             var received: [UInt8] = []
-            let notes = StreamNotes { stream, event in
-                if event == .hasBytesAvailable { received += (stream as! InputStream).bytes(1).1 }
-            }
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
             let afterOpen = notes.events.count
+            notes.handler = { _, event in
+                if event == .hasBytesAvailable { received += stream.bytes(1).1 }
+            }
             try loop.run { notes.events.contains("end") || notes.events.contains("error") }
             loop.pass()
-            withExtendedLifetime(keep) {}
             return [
                 "\(afterOpen) in open()", notes.events.first ?? "", notes.events.last ?? "",
                 "\(notes.count(of: "open"))", "\(notes.count(of: "end"))", "\(received == Self.content)",
@@ -35,32 +30,20 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-13 one event until a read`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(Self.content) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
             loop.pass()
             let before = notes.events
             _ = stream.bytes(10)
             loop.pass()
-            let after = notes.events
-            withExtendedLifetime(keep) {}
-            return [before.joined(separator: " "), after.joined(separator: " ")]
+            return [before.joined(separator: " "), notes.events.joined(separator: " ")]
         }
         #expect(findings == ["open bytes", "open bytes bytes"])
     }
 
     @Test(arguments: StreamKind.inputs)
     func `ST-8 ST-17 nothing comes in another mode and it is delivered later`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(Self.content) { loop, stream, notes in
             let other = RunLoop.Mode("other")
             loop.add(Port(), forMode: other)
             loop.pass(inMode: other)
@@ -74,7 +57,6 @@ import Testing
             let unscheduled = notes.count(of: "bytes")
             stream.schedule(in: loop, forMode: other)
             try loop.run(inMode: other) { notes.count(of: "bytes") == 2 }
-            withExtendedLifetime(keep) {}
             return ["\(before)", "\(unscheduled)"]
         }
         #expect(findings == ["0", "1"])
@@ -99,16 +81,11 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-19 ST-5 no event follows a close made in a handler`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
-            let notes = StreamNotes { stream, event in if event == .hasBytesAvailable { stream.close() } }
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(Self.content) { loop, stream, notes in
+            notes.handler = { stream, event in if event == .hasBytesAvailable { stream.close() } }
             try loop.run { notes.events.contains("bytes") }
             loop.add(Port(), forMode: .default)
             loop.pass()
-            withExtendedLifetime(keep) {}
             return notes.events + [
                 "\(stream.streamStatus == .closed)", "\(stream.bytes().0)", "\(stream.hasBytesAvailable)",
             ]
@@ -217,24 +194,17 @@ import Testing
 
     @Test(arguments: StreamKind.inputs)
     func `ST-20 a stream moves to another loop`(kind: StreamKind) throws {
-        let findings = try onStreamThread { loop in
-            let (stream, keep) = try kind.makeInput(Self.content)
-            let notes = StreamNotes()
-            stream.delegate = notes
-            stream.schedule(in: loop, forMode: .default)
-            stream.open()
+        let findings = try kind.onInput(Self.content) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
             _ = stream.bytes(1)
             stream.remove(from: loop, forMode: .default)
             let moved = Moved(stream: stream, notes: notes)
-            let found = try onStreamThread { other in
+            return try onStreamThread { other in
                 moved.stream.schedule(in: other, forMode: .default)
                 try other.run { moved.notes.count(of: "bytes") == 2 }
                 moved.stream.close()
                 return moved.notes.events
             }
-            withExtendedLifetime(keep) {}
-            return found
         }
         #expect(findings == ["open", "bytes", "bytes"])
     }
