@@ -107,8 +107,11 @@ extension SocketPair {
         guard let channel, channel.isOpen else { return nil }
         do throws(ChannelError) {
             let count = try write(channel)
-            output.update { $0.used(isReady: count == total) }
-            if count < total { channel.wantsWrite = true }
+            // What was taken in full may have filled the socket, or be here still in part: told of space, the
+            // client would be made to wait for the peer, and everybody else in its loop.
+            let hasSpace = count == total && channel.hasSpace
+            output.update { $0.used(isReady: hasSpace) }
+            if !hasSpace { channel.wantsWrite = true }
             return count > 0 ? count : nil
         } catch {
             // What the peer has sent before is still read; then the input fails, too.

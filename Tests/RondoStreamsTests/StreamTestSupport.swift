@@ -97,6 +97,12 @@ extension InputStream {
 }
 
 extension OutputStream {
+    /// Writes until there is no space any more, and never waits: no piece is taken in full.
+    func fill() {
+        let piece = [UInt8](repeating: 7, count: 1 << 26)
+        while hasSpaceAvailable, write(piece, maxLength: piece.count) > 0 {}
+    }
+
     /// Writes everything, waiting as long as that takes.
     func writeAll(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
