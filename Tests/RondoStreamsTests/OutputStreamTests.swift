@@ -97,6 +97,13 @@ import Testing
         bytes.withUnsafeBytes { #expect(stream.write(gathering: [$0, $0]) == -1) }
     }
 
+    @Test func `ST-46 all pieces are taken in one go`() {
+        let stream = OutputStream.toMemory()
+        stream.open()
+        let bytes: [UInt8] = [1, 2, 3]
+        bytes.withUnsafeBytes { #expect(stream.write(gathering: [$0, $0, $0]) == 9) }
+    }
+
     @Test func `ST-46 large pieces are taken whole`() {
         let content = pattern(1_000_000)
         let stream = OutputStream.toMemory()

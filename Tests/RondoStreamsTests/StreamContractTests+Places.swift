@@ -18,10 +18,11 @@ extension StreamContractTests {
             }
             let other = try second.loop
             let findings = try onStreamThread { loop in
+                defer { other.stop() }
                 let (stream, keep) = try kind.makeInput(content)
                 let notes = ReadingNotes()
                 stream.delegate = notes
-                // Another thread's loop: nothing comes before the stream is open (rule ST-20).
+                // This thread does not use it once it is open (rule ST-20).
                 for place in isFirst ? [other, loop] : [loop, other] {
                     stream.schedule(in: place, forMode: .default)
                 }
@@ -60,6 +61,40 @@ extension StreamContractTests {
                 ]
             }
         }
+    }
+
+    @Test(arguments: StreamKind.inputs)
+    func `ST-8 a stream that is scheduled nowhere tells nobody`(kind: StreamKind) throws {
+        let findings = try onStreamThread { loop in
+            let (stream, keep) = try kind.makeInput(pattern(300))
+            let notes = StreamNotes()
+            stream.delegate = notes
+            loop.add(Port(), forMode: .default)
+            stream.open()
+            let bytes = stream.allBytes(100).1
+            loop.pass()
+            stream.close()
+            withExtendedLifetime(keep) {}
+            return ["\(bytes == pattern(300))"] + notes.events
+        }
+        #expect(findings == ["true"])
+    }
+
+    @Test(arguments: StreamKind.outputs)
+    func `ST-8 an output that is scheduled nowhere tells nobody`(kind: StreamKind) throws {
+        let findings = try onStreamThread { loop in
+            let (stream, written) = try kind.makeOutput(300)
+            defer { withExtendedLifetime(written) {} }
+            let notes = StreamNotes()
+            stream.delegate = notes
+            loop.add(Port(), forMode: .default)
+            stream.open()
+            let isWritten = stream.writeAll(pattern(300))
+            loop.pass()
+            stream.close()
+            return ["\(isWritten)"] + notes.events
+        }
+        #expect(findings == ["true"])
     }
 
     @Test(arguments: StreamKind.inputs)
