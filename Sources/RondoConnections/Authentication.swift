@@ -55,7 +55,7 @@ struct Authentication {
         var lastAnswer: DigestSession.Answer?
     }
 
-    private var current: Current?
+    @Boxed private var current: Current?
     private var failures: [Space: (count: Int, credential: URLCredential)] = [:]
     private var rejected: Set<Space> = []
     /// Sources that have had their chance in a space.

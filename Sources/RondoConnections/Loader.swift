@@ -103,7 +103,7 @@ final class Loader: @unchecked Sendable {
     var failureHead: ResponseHead?
     var challengeCount = 0
     /// The proxy that the request under way goes by, and whether it has refused what its URL says.
-    @exclusivity(unchecked) var proxy: StreamProxy?
+    @Boxed var proxy: StreamProxy?
     var hasProxyCredentialFailed = false
     /// The request is handed to that proxy, which answers it, and not through it.
     @exclusivity(unchecked) var isAskingProxy = false
@@ -111,7 +111,7 @@ final class Loader: @unchecked Sendable {
     private var authenticatedURL: URL?
 
     /// The response's body has to be what its head says.
-    @exclusivity(unchecked) var bodyProof: BodyProof?
+    @Boxed var bodyProof: BodyProof?
 
     // The response's body, where it goes to a file.
     let writesFile: Bool
@@ -121,7 +121,7 @@ final class Loader: @unchecked Sendable {
     /// Of the response whose body it is.
     var fileResponse: URLResponse?
     /// The rest of it is being asked for.
-    @exclusivity(unchecked) var resuming: Resuming?
+    @Boxed var resuming: Resuming?
     var resumptions = 0
     var resumedAt: Int64 = 0
 
