@@ -432,6 +432,12 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(delegate.proposed.value == [nil])
         }
         #expect(try load(server.url()).response?.statusCode == 401)
+        // Nor what somebody else has left there.
+        try Self.run(server.url(), Answering { $0.sender?.use(Self.user(persistence: .forSession), for: $0) })
+        #expect(try load(server.url()).response?.statusCode == 200)
+        let delegate = Private()
+        try Self.run(server.url(), delegate)
+        #expect(delegate.proposed.value == [nil])
     }
 
     // MARK: - Schemes

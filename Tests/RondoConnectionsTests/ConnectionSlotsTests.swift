@@ -98,6 +98,43 @@ import Testing
         #expect(server.requests.map(\.target) == ["/0", "/1", "/3", "/4"])
     }
 
+    @Test func `UC-72 a load that is cancelled after its turn has come, and before it took it, gives it on`()
+        throws
+    {
+        let go = Latch()
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/0" { try go.wait() }
+                try peer.respond(body: request.target)
+            }
+        }
+        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let recorders = (0..<3).map { _ in Recorder() }
+        try onLoopThread { loop in
+            let connections = recorders.enumerated().map { number, recorder in
+                // The second is in a mode that will not run when its turn comes.
+                let mode = number == 1 ? RunLoop.Mode.other : .default
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url("/\(number)")), delegate: recorder,
+                    startImmediately: false)
+                connection?.schedule(in: loop, forMode: mode)
+                connection?.start()
+                // To the end of the queue; the first is sent.
+                for _ in 0..<20 { _ = loop.run(in: mode, for: 0, returnAfterSourceHandled: false) }
+                return connection
+            }
+            #expect(loop.run { server.requests.count == 1 })
+            go.open()
+            #expect(loop.run { recorders[0].isDone })
+            loop.runInVain(for: 0.05)
+            #expect(!recorders[2].isDone)
+            connections[1]?.cancel()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.map(\.text) == ["/0", "", "/2"])
+    }
+
     /// Notes the end of a load.
     private final class Noting: NSObject, URLConnectionDataDelegate, Sendable {
         private let log: EventLog

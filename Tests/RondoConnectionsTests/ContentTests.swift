@@ -144,7 +144,8 @@ import Testing
     private static func parts(_ body: String, type: String, end: String = "") throws -> TestServer {
         try TestServer { peer in
             _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nX-Whole: yes\r\nContent-Type: \(type)\r\n\r\n")
+            try peer.send(
+                "HTTP/1.1 200 OK\r\nX-Whole: yes\r\nContent-Language: de\r\nContent-Type: \(type)\r\n\r\n")
             for character in body.utf8 { try peer.send([character]) }
             peer.finish()
             peer.waitForEnd()
@@ -176,6 +177,9 @@ import Testing
             ])
         #expect(recorder.responses.map(\.expectedContentLength) == [-1, 3, -1])
         #expect(recorder.responses.allSatisfy { $0.value(forHTTPHeaderField: "X-Whole") == "yes" })
+        // What speaks of the whole's content is none of a part's.
+        #expect(
+            recorder.responses.map { $0.value(forHTTPHeaderField: "Content-Language") } == ["de", nil, nil])
         // UC-23: nothing is repeated or withdrawn.
         #expect(recorder.hasBody("onetwo"))
     }

@@ -1,4 +1,5 @@
 import Rondo
+import RondoCore
 import RondoTestSupport
 import Testing
 
@@ -51,11 +52,18 @@ import Testing
         let server = try Self.server(longText(3_000_000))
         let inside = Box(0)
         let overlaps = Box(0)
-        let recorder = Recorder { _, _ in
-            if inside.value != 0 { overlaps.value += 1 }
-            inside.value = 1
+        let recorder = Recorder { call, _ in
+            if inside.mutate({ inside in
+                inside += 1
+                return inside > 1
+            }) {
+                overlaps.mutate { $0 += 1 }
+            }
             sched_yield()
-            inside.value = 0
+            // A moment in which others could come as well.
+            let end = LoopClock.now.advanced(bySeconds: call == .response ? 0.2 : 0)
+            while overlaps.value == 0, LoopClock.now < end { sched_yield() }
+            inside.mutate { $0 -= 1 }
         }
         let connection = URLConnection(
             request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)

@@ -178,6 +178,44 @@ import Testing
         server.terminate()
     }
 
+    /// Gives a new body whenever one is wanted.
+    private final class Renewing: NSObject, URLConnectionDataDelegate, Sendable {
+        let knowing = Knowing()
+        let asked = Box(0)
+
+        func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> InputStream? {
+            asked.mutate { $0 += 1 }
+            return InputStream(data: Data(longText(1_000).utf8))
+        }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            knowing.connection(connection, willSendRequestFor: challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive data: Data) {
+            knowing.connection(connection, didReceive: data)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            knowing.connectionDidFinishLoading(connection)
+        }
+    }
+
+    /// A hash goes before the bytes that it is of: they are kept for so long even where the delegate could give
+    /// them again, which is asked for no more than the challenge makes necessary.
+    @Test func `RFC 7616 3.4.3 UC-40 a stream is kept for its hash, whatever the delegate can do`() throws {
+        let (server, port) = try Self.server("auth-int", proof: "right")
+        var request = URLRequest(url: url("http://127.0.0.1:\(port)/"))
+        request.httpMethod = "POST"
+        request.httpBodyStream = InputStream(data: Data(longText(1_000).utf8))
+        let delegate = Renewing()
+        try Self.run(request, delegate)
+        #expect(delegate.knowing.recorder.text == "in 1000")
+        #expect(delegate.asked.value == 1)
+        server.terminate()
+    }
+
     @Test func `RFC 7616 3.4.3 a stream that is fed meanwhile is waited for`() throws {
         let (server, port) = try Self.server("auth-int", proof: "right")
         let delegate = Knowing()

@@ -114,6 +114,21 @@ import Testing
             let data = try #require(try Self.begin(server, path))
             #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+            // The whole is the answer to the one request, where it is not refused.
+            #expect(server.requests.count == (refuses ? 3 : 2))
+        }
+    }
+
+    @Test(arguments: [0, 10])
+    func `UC-71 it starts anew where the file has lost some of what was there`(left: off_t) throws {
+        let server = try Self.server(tag: "\"one\"")
+        try Self.folder { path in
+            let data = try #require(try Self.begin(server, path))
+            #expect(truncate(path, left) == 0)
+            if left == 0 { #expect(unlink(path) == 0) }
+            #expect(try Self.goOn(data, path) == ["resume 0", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(Self.body.utf8))
+            #expect(server.requests.last?.value("Range") == nil)
         }
     }
 

@@ -162,6 +162,18 @@ import Testing
         #expect(try load(server.url("/two")).text == "answer 1")
     }
 
+    @Test func `RFC 9112 9.3 nor are those that come with the answer before them`() throws {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.send("\(answer)number\(peer.number == 0 ? "\(answer)forged" : "")")
+            }
+        }
+        for _ in 0..<3 { #expect(try load(server.url()).text == "number") }
+        #expect(server.accepted == 2)
+    }
+
     @Test func `connections with different TLS settings are not shared`() throws {
         let (server, port) = try Stranger.pythonTLS(
             .good,

@@ -88,6 +88,8 @@ import Testing
         let dying = try Self.usedLink(server)
         let living = try Self.usedLink(server)
         for link in [living, dying] { pool.add(link) }
+        // It comes back by itself after each look.
+        pool.sweep(now: LoopClock.machineNow)
         ends.open()
         // By the pool itself.
         try ended.wait()
@@ -129,5 +131,41 @@ import Testing
         #expect(pool.take(for: key) === links[1])
         #expect(pool.take(for: key) == nil)
         links[1].channel.close()
+    }
+
+    /// What TLS has to say to itself is no sign of death: new keys here, session tickets elsewhere.
+    @Test func `a kept connection whose TLS alone has something to say stays`() throws {
+        let certificates = TestCertificates.shared
+        let server = try TestServerProcess([
+            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(.good), "-key",
+            certificates.keyPath,
+        ])
+        defer { server.terminate() }
+        let port = Int(try server.port(after: "ACCEPT "))
+        let recorder = Recorder()
+        let thread = LoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: url("https://localhost:\(port)/")), delegate: recorder,
+                startImmediately: false)
+            connection?.trustTestAuthority()
+            connection?.start()
+            loop.runOut()
+        }
+        _ = try server.line(after: "GET ")
+        server.tell("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok")
+        try thread.value()
+        #expect(recorder.text == "ok\n")
+        var tls = TLSSettings()
+        tls.certificateAuthorities = [.file(certificates.authorityPath)]
+        let key = PoolKey(host: "localhost", port: port, tls: tls)
+        let link = try #require(Pool.shared.take(for: key))
+        let pool = Pool()
+        pool.add(link)
+        // A command of s_server's: new keys.
+        server.tell("k")
+        try waitFor("the new keys") { link.channel.hasUnreadBytes ? () : nil }
+        pool.sweep(now: LoopClock.machineNow)
+        #expect(pool.take(for: key) === link)
+        link.channel.close()
     }
 }

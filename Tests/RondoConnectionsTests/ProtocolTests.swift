@@ -296,6 +296,31 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
+    /// Somebody that says more than anybody takes, or goes on when it was stopped, takes no memory for it.
+    @Test func `UC-66 what a protocol says after its end is not kept, nor is more than a gibibyte`() throws {
+        let piece = Data(count: 1 << 26)
+        for isStopped in [true, false] {
+            let bridge = ProtocolBridge(
+                ScriptedProtocol.self, request: URLRequest(url: url("rondo-test://waits/bridge")), on: nil
+            ) {}
+            if isStopped { bridge.stop() }
+            let source = ScriptedProtocol(
+                request: URLRequest(url: url("rondo-test://waits/bridge")), cachedResponse: nil,
+                client: bridge)
+            for _ in 0..<(isStopped ? 1 : 17) { bridge.urlProtocol(source, didLoad: piece) }
+            if isStopped {
+                #expect(bridge.next() == nil)
+            } else {
+                guard case .fail(let error)? = bridge.next() else {
+                    Issue.record("all of it was taken")
+                    return
+                }
+                #expect((error as? URLError)?.errorCode == -1103)
+                #expect(bridge.next() == nil)
+            }
+        }
+    }
+
     // MARK: - Files
 
     @Test func `UC-64 a file is loaded whole, by its URL`() throws {

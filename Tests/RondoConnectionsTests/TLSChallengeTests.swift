@@ -86,6 +86,36 @@ import Testing
         server.terminate()
     }
 
+    @Test func `UC-47 a connection that a delegate has let through serves no other load`() throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            import threading
+            def serve(tls):
+                try:
+                    while True:
+                        tls.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+                        if not tls.recv(65536): break
+                except OSError: pass
+            threading.Thread(target=serve, args=(tls,), daemon=True).start()
+            """)
+        defer { server.terminate() }
+        for _ in 0..<2 {
+            let judge = Judge { challenge in
+                if let trust = challenge.protectionSpace.serverTrust {
+                    challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+                }
+            }
+            try Self.run(port, judge, trusts: false)
+            #expect(judge.recorder.response?.statusCode == 200)
+            // Each load is asked for itself.
+            #expect(judge.seen.value == ["ServerTrust trusted false"])
+            let recorder = Recorder()
+            try Self.run(port, recorder, trusts: false)
+            #expect(recorder.calls.first?.hasPrefix("fail -120") == true)
+        }
+    }
+
     private struct Held: @unchecked Sendable {
         let challenge: URLAuthenticationChallenge
     }

@@ -200,4 +200,97 @@ import Testing
         #expect(ended == .finished)
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
+
+    /// Lets more than the timeout pass several times over while `loop`, whose clock it is, runs.
+    private static func passTime(_ clock: ManualClock, of loop: RunLoop) throws {
+        for _ in 0..<5 {
+            try loop.waitUntilAsleep()
+            clock.advance(by: 60.1)
+        }
+        try loop.waitUntilAsleep()
+    }
+
+    /// Notes challenges, which are answered by somebody else.
+    private final class Thinking: NSObject, URLConnectionDataDelegate, Sendable {
+        /// `@unchecked Sendable`: on its way to the thread that answers.
+        struct Held: @unchecked Sendable {
+            let challenge: URLAuthenticationChallenge
+        }
+
+        let recorder = Recorder()
+        let begin: @Sendable (Held) -> Void
+
+        init(_ begin: @escaping @Sendable (Held) -> Void) { self.begin = begin }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            begin(Held(challenge: challenge))
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            recorder.connection(connection, didReceive: response)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            recorder.connectionDidFinishLoading(connection)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            recorder.connection(connection, didFailWithError: error)
+        }
+    }
+
+    @Test func `UC-58 UC-47 the time that an answer to a challenge takes is not the server's`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"r\""], body: "no")
+            peer.waitForEnd()
+        }
+        let loops = Box<RunLoop?>(nil)
+        let thinking = Thinking { held in
+            Thread.detachNewThread {
+                do {
+                    if let loop = loops.value { try Self.passTime(clock, of: loop) }
+                } catch {
+                    Issue.record(error)
+                }
+                held.challenge.sender?.continueWithoutCredential(for: held.challenge)
+            }
+        }
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            loops.value = loop
+            _ = URLConnection(request: Self.request(server), delegate: thinking)
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(ended == .finished)
+        #expect(thinking.recorder.calls == ["response 401", "finish"])
+    }
+
+    @Test func `UC-58 UC-72 the time that a load waits for its turn is not the server's`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let loops = Box<RunLoop?>(nil)
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/0", let loop = loops.value { try Self.passTime(clock, of: loop) }
+                try peer.respond(body: request.target)
+            }
+        }
+        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let recorders = [Recorder(), Recorder()]
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            loops.value = loop
+            for (number, timeout) in [1e6, 60].enumerated() {
+                var request = URLRequest(url: server.url("/\(number)"))
+                request.timeoutInterval = timeout
+                _ = URLConnection(request: request, delegate: recorders[number])
+            }
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(ended == .finished)
+        #expect(recorders.map(\.text) == ["/0", "/1"])
+    }
 }
