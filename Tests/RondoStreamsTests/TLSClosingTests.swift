@@ -59,6 +59,30 @@ import Testing
         #expect(isWhole)
     }
 
+    @Test func `ST-5 the end of TLS inside TLS is said in both, the inner one first`() throws {
+        let outer = try TLSMemoryTests.Pair(client: .test, server: TLSServerTests.settings())
+        try outer.handshake()
+        let inner = try TLSMemoryTests.Pair(client: .test, server: TLSServerTests.settings(), inside: outer)
+        try inner.handshake()
+        #expect(inner.client.peerMaySpeak)
+        #expect(inner.client.shutdownAll() == .done)
+        #expect(try end(of: inner.server) == .end)
+        #expect(try end(of: outer.server) == .end)
+        #expect(inner.client.peerMaySpeak)
+        #expect(outer.server.shutdown() == .done)
+        #expect(try end(of: outer.client) == .end)
+        #expect(!inner.client.peerMaySpeak)
+    }
+
+    /// What comes behind all bytes.
+    private func end(of engine: TLSEngine) throws -> TLSEngine.ReadResult {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let result = try buffer.withUnsafeMutableBytes { try engine.read(into: $0) }
+            guard case .bytes = result else { return result }
+        }
+    }
+
     @Test func `a peer that goes on speaking is not listened to for ever`() throws {
         let (server, port) = try PythonServer.start(.flood)
         defer { server.terminate() }

@@ -21,6 +21,15 @@ import Testing
                 context: .shared(for: server), descriptor: ends[1], hostName: "the client")
         }
 
+        /// Both inside another two, whose handshake is done.
+        init(client: TLSSettings, server: TLSSettings, inside outer: Pair) throws {
+            sockets = outer.sockets
+            self.client = try TLSEngine(
+                context: .shared(for: client), descriptor: -1, hostName: "localhost", through: outer.client)
+            self.server = try TLSEngine(
+                context: .shared(for: server), descriptor: -1, hostName: "the client", through: outer.server)
+        }
+
         /// Turns until both are done; either may throw.
         func handshake(_ answer: (TLSEngine.Question) -> Void = { _ in }) throws {
             var isDone = [false, false]
