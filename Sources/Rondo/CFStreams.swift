@@ -8,6 +8,20 @@ public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -
     CFReadStream(url: fileURL)
 }
 
+/// `InputStream(data:)` of bytes that need not be copied: they must stay as they are until the stream is gone.
+///
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` where somebody else frees them; otherwise they are freed, by
+///   `free`, with the stream.
+public func CFReadStreamCreateWithBytesNoCopy(
+    _ alloc: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex, _ bytesDeallocator: CFAllocator!
+) -> CFReadStream! {
+    guard let bytes, length >= 0 else { return nil }
+    // Mutable in type alone: nobody writes to them.
+    let start = UnsafeMutableRawPointer(mutating: bytes)
+    let isKept = bytesDeallocator === kCFAllocatorNull
+    return CFReadStream(data: Data(bytesNoCopy: start, count: length, deallocator: isKept ? .none : .free))
+}
+
 /// `OutputStream(url:append:)`; to append, set `kCFStreamPropertyAppendToFile` before it is opened.
 public func CFWriteStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -> CFWriteStream! {
     CFWriteStream(url: fileURL, append: false)
@@ -40,11 +54,9 @@ public func CFStreamCreateBoundPair(
     _ allocator: CFAllocator?, _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
     _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?, _ transferBufferSize: CFIndex
 ) {
-    var input: InputStream?
-    var output: OutputStream?
-    Stream.getBoundStreams(withBufferSize: transferBufferSize, inputStream: &input, outputStream: &output)
-    readStream?.pointee = input.map { .passRetained($0) }
-    writeStream?.pointee = output.map { .passRetained($0) }
+    handOver(readStream, writeStream) {
+        Stream.getBoundStreams(withBufferSize: transferBufferSize, inputStream: &$0, outputStream: &$1)
+    }
 }
 
 /// `Stream.getStreamsToHost(withName:port:inputStream:outputStream:)`.
@@ -53,11 +65,9 @@ public func CFStreamCreatePairWithSocketToHost(
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
     _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
 ) {
-    var input: InputStream?
-    var output: OutputStream?
-    Stream.getStreamsToHost(withName: host, port: Int(port), inputStream: &input, outputStream: &output)
-    readStream?.pointee = input.map { .passRetained($0) }
-    writeStream?.pointee = output.map { .passRetained($0) }
+    handOver(readStream, writeStream) {
+        Stream.getStreamsToHost(withName: host, port: Int(port), inputStream: &$0, outputStream: &$1)
+    }
 }
 
 /// A native socket: a file descriptor.
@@ -69,9 +79,20 @@ public func CFStreamCreatePairWithSocket(
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
     _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
 ) {
+    handOver(readStream, writeStream) {
+        Stream.getStreams(onSocket: sock, inputStream: &$0, outputStream: &$1)
+    }
+}
+
+/// Both streams of a pair, retained; the one that is not asked for goes.
+private func handOver(
+    _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
+    _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?,
+    _ make: (inout InputStream?, inout OutputStream?) -> Void
+) {
     var input: InputStream?
     var output: OutputStream?
-    Stream.getStreams(onSocket: sock, inputStream: &input, outputStream: &output)
+    make(&input, &output)
     readStream?.pointee = input.map { .passRetained($0) }
     writeStream?.pointee = output.map { .passRetained($0) }
 }

@@ -404,6 +404,23 @@ import Testing
         CFReadStreamClose(missing)
     }
 
+    @Test(arguments: [true, false])
+    func `ST-28 memory that is read where it lies, and freed or not`(isKept: Bool) {
+        // Freed twice, or never, is for the sanitizer to say.
+        let memory = malloc(3)!
+        memory.copyMemory(from: [1, 2, 3] as [UInt8], byteCount: 3)
+        defer { if isKept { free(memory) } }
+        let stream: CFReadStream = CFReadStreamCreateWithBytesNoCopy(
+            kCFAllocatorDefault, memory.assumingMemoryBound(to: UInt8.self), 3,
+            isKept ? kCFAllocatorNull : kCFAllocatorDefault)
+        #expect(CFReadStreamOpen(stream))
+        var count = 0
+        let found = CFReadStreamGetBuffer(stream, 0, &count)
+        #expect(Array(UnsafeBufferPointer(start: found, count: count)) == [1, 2, 3])
+        #expect(CFReadStreamGetStatus(stream) == .atEnd)
+        CFReadStreamClose(stream)
+    }
+
     @Test func `ST-30 ST-23 memory by its functions: growing, and of a fixed size`() {
         let growing: CFWriteStream = CFWriteStreamCreateWithAllocatedBuffers(
             kCFAllocatorDefault, kCFAllocatorDefault)
