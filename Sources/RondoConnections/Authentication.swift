@@ -64,6 +64,11 @@ struct Authentication {
     private var renewals = 0
     /// After as many in a row the next one counts as a refusal: a server could call every nonce too old.
     static let maximumRenewals = 3
+    /// Credentials that were tried without asking since something was last accepted.
+    private var silentAnswers = 0
+    /// After as many in a row nothing is tried any more without asking: a server could name another realm in each
+    /// challenge. As many as challenges of one response are looked at.
+    static let maximumSilentAnswers = Challenge.maximumCount
     /// The challenges that are being gone through.
     private var open: [AnswerableChallenge] = []
     /// Why a credential could not be sent, in a sentence; nil once it is told.
@@ -121,7 +126,7 @@ struct Authentication {
         let space = Self.space(of: challenge)
         let protectionSpace = makeSpace(space.realm, space.method)
         let silent = candidates(protectionSpace).first { _, origin in
-            !(tried[space] ?? []).contains(origin)
+            silentAnswers < Self.maximumSilentAnswers && !(tried[space] ?? []).contains(origin)
         }
         let failure = failures[space]
         return .ask(
@@ -136,6 +141,7 @@ struct Authentication {
     mutating func use(_ credential: URLCredential, from origin: Origin, for question: Question) -> Bool {
         let space = Self.space(of: question.challenge)
         tried[space, default: []].append(origin)
+        if origin != .delegate { silentAnswers += 1 }
         let session: Session
         do throws(Unusable) {
             session = try Self.session(for: question.challenge, credential)
@@ -218,6 +224,7 @@ struct Authentication {
     mutating func accepted(info: String?, laterHash: (DigestHash) -> Void) -> Acceptance {
         guard var current else { return .accepted(nil) }
         renewals = 0
+        silentAnswers = 0
         if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
             switch session.received(info, to: answer) {
             case .absent, .confirmed: break

@@ -322,6 +322,24 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(delegate.recorder.calls == ["response 200", "data", "finish"])
     }
 
+    /// The credential of the URL is tried in each realm; there could be no end of them.
+    @Test(arguments: [
+        "Basic realm=\"%\"", "Digest realm=\"%\", nonce=\"n\"",
+        "Digest realm=\"%\", nonce=\"n%\", stale=true",
+    ])
+    func `UC-49 a server that asks in another realm each time is left`(challenge: String) throws {
+        let server = try TestServer { peer in
+            for number in 0... {
+                _ = try peer.readRequest()
+                let text = challenge.replacingOccurrences(of: "%", with: "\(number)")
+                try peer.respond("401 Unauthorized", ["WWW-Authenticate: \(text)"], body: "out")
+            }
+        }
+        let recorder = try load(url("http://user:pass@127.0.0.1:\(server.port)/"))
+        #expect(recorder.calls == ["response 401", "data", "finish"])
+        #expect(server.requests.count == 17)
+    }
+
     @Test func `UC-52 a 401 without WWW-Authenticate, or with a scheme of the program's own, is a response`()
         throws
     {
