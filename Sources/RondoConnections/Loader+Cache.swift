@@ -194,8 +194,10 @@ extension Loader {
     /// A response is about to be delivered: is it to be kept?
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
         guard let caching else { return }
+        // Others have not let this server through (rule UC-47).
+        let isUnverified = exchange?.link.isUnverified ?? false
         let isStored =
-            !writesFile && pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
+            !writesFile && pipeHead == nil && !isUnverified && CacheRules.mayStore(head, to: caching.fields)
             && caching.begin(storing: response, head)
         if !isStored { self.caching = nil }
     }

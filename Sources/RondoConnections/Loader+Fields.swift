@@ -20,9 +20,15 @@ extension Loader {
     func noteFields(_ head: ResponseHead) {
         if head.fields.has("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
         guard head.fields.has("Strict-Transport-Security"), let url = state.lastSentURL,
-            url.scheme?.lowercased() == "https", connection?.settings.values.tls.verification == .full
+            url.scheme?.lowercased() == "https", isServerVerified
         else { return }
         TransportSecurity.receive(head.fields, from: url)
+    }
+
+    /// By TLS without any error (RFC 6797 §8.1). Of what somebody lets through nobody knows who has sent it.
+    private var isServerVerified: Bool {
+        guard let tls = connection?.settings.values.tls, let link = exchange?.link else { return false }
+        return tls.verification == .full && tls.trustHandler == nil && !link.isUnverified
     }
 
     private var jar: CookieJar? { connection?.settings.values.cookieStorage.map(CookieJar.init) }

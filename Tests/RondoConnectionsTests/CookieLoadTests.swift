@@ -125,39 +125,4 @@ import Testing
         }
         #expect(try Self.get(server.url("/"), storage) == "a=1")
     }
-
-    // MARK: HSTS
-
-    @Test func `RFC 6797 a host that asked for TLS is spoken to by TLS, and the delegate sees it`() throws {
-        let (server, port) = try Stranger.pythonTLS(
-            .good,
-            """
-            tls.sendall(b"HTTP/1.1 200 OK\\r\\nStrict-Transport-Security: max-age=100\\r\\n"
-                b"Connection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
-            """)
-        defer {
-            TransportSecurity.forgetAll()
-            server.terminate()
-        }
-        let file = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-hsts-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: file) }
-        try TransportSecurity.keep(in: file)
-        #expect(!TransportSecurity.covers("localhost"))
-        let first = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
-        #expect(first.calls == ["response 200", "data", "finish"])
-        #expect(TransportSecurity.covers("localhost"))
-        let second = try load(url("http://localhost:\(port)/")) { $0.trustTestAuthority() }
-        #expect(
-            second.calls == [
-                "willSend canonical https://localhost:\(port)/", "response 200", "data", "finish",
-            ])
-        // It is remembered in the file.
-        try TransportSecurity.keep(in: nil)
-        TransportSecurity.forgetAll()
-        #expect(!TransportSecurity.covers("localhost"))
-        try TransportSecurity.keep(in: file)
-        #expect(TransportSecurity.covers("localhost"))
-        TransportSecurity.forgetAll()
-        try TransportSecurity.keep(in: nil)
-    }
 }

@@ -66,6 +66,34 @@ import Testing
         server.terminate()
     }
 
+    @Test func `UC-47 what a server says that was let through is not kept for others`() throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            tls.sendall(b"HTTP/1.1 200 OK\\r\\nCache-Control: max-age=100\\r\\n"
+                b"Connection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            """)
+        defer { server.terminate() }
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let target = url("https://localhost:\(port)/kept")
+        for isKnown in [false, true] {
+            let judge = Judge { challenge in
+                guard let trust = challenge.protectionSpace.serverTrust else { return }
+                challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+            }
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: URLRequest(url: target), delegate: judge, startImmediately: false)
+                connection?.configuration.cache = cache
+                if isKnown { connection?.trustTestAuthority() }
+                connection?.start()
+                loop.runOut()
+            }
+            #expect(judge.recorder.response?.statusCode == 200)
+            #expect((cache.cachedResponse(for: URLRequest(url: target)) != nil) == isKnown)
+        }
+    }
+
     @Test func `UC-47 trust may be given later, and holds for this load alone`() throws {
         let (server, port) = try Stranger.openSSL(.good)
         let judge = Judge { challenge in

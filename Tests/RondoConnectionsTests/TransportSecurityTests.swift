@@ -1,0 +1,110 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Hosts that ask to be spoken to by TLS only. (What is remembered is the process's, and of one host: so one test
+/// after the other.)
+@Suite(.timeLimit(.minutes(5)), .serialized) struct TransportSecurityTests {
+    /// Lets every server through.
+    private final class LettingThrough: NSObject, URLConnectionDataDelegate, Sendable {
+        let recorder = Recorder()
+        let wasTrusted = Box<[Bool]>([])
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            guard let trust = challenge.protectionSpace.serverTrust else { return }
+            wasTrusted.mutate { $0.append(trust.isTrusted) }
+            challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            recorder.connection(connection, didReceive: response)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            recorder.connectionDidFinishLoading(connection)
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            recorder.connection(connection, didFailWithError: error)
+        }
+    }
+
+    private static func server() throws -> (TestServerProcess, UInt16) {
+        try Stranger.pythonTLS(
+            .good,
+            """
+            tls.sendall(b"HTTP/1.1 200 OK\\r\\nStrict-Transport-Security: max-age=100\\r\\n"
+                b"Connection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            """)
+    }
+
+    @Test func `RFC 6797 a host that asked for TLS is spoken to by TLS, and the delegate sees it`() throws {
+        let (server, port) = try Self.server()
+        defer {
+            TransportSecurity.forgetAll()
+            server.terminate()
+        }
+        let file = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-hsts-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try TransportSecurity.keep(in: file)
+        #expect(!TransportSecurity.covers("localhost"))
+        let first = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
+        #expect(first.calls == ["response 200", "data", "finish"])
+        #expect(TransportSecurity.covers("localhost"))
+        let second = try load(url("http://localhost:\(port)/")) { $0.trustTestAuthority() }
+        #expect(
+            second.calls == [
+                "willSend canonical https://localhost:\(port)/", "response 200", "data", "finish",
+            ])
+        // It is remembered in the file.
+        try TransportSecurity.keep(in: nil)
+        TransportSecurity.forgetAll()
+        #expect(!TransportSecurity.covers("localhost"))
+        try TransportSecurity.keep(in: file)
+        #expect(TransportSecurity.covers("localhost"))
+        TransportSecurity.forgetAll()
+        try TransportSecurity.keep(in: nil)
+    }
+
+    @Test func `RFC 6797 8_1 a server that was let through has nothing remembered of it`() throws {
+        let (server, port) = try Self.server()
+        defer {
+            TransportSecurity.forgetAll()
+            server.terminate()
+        }
+        for isKnown in [false, true] {
+            let delegate = LettingThrough()
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: URLRequest(url: url("https://localhost:\(port)/")), delegate: delegate,
+                    startImmediately: false)
+                if isKnown { connection?.trustTestAuthority() }
+                connection?.start()
+                loop.runOut()
+            }
+            #expect(delegate.wasTrusted.value == [isKnown])
+            #expect(delegate.recorder.response?.statusCode == 200)
+            #expect(TransportSecurity.covers("localhost") == isKnown)
+        }
+    }
+
+    @Test func `RFC 6797 8_1 settings that let everybody through have nothing remembered`() throws {
+        let (server, port) = try Self.server()
+        defer {
+            TransportSecurity.forgetAll()
+            server.terminate()
+        }
+        for letsThrough in [true, false] {
+            let loaded = try load(url("https://localhost:\(port)/")) { connection in
+                if letsThrough {
+                    connection.configuration.tls.trustHandler = TLSTrustHandler { $0.accept() }
+                } else {
+                    connection.trustTestAuthority()
+                }
+            }
+            #expect(loaded.response?.statusCode == 200)
+            #expect(TransportSecurity.covers("localhost") == !letsThrough)
+        }
+    }
+}
