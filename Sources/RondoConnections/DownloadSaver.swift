@@ -146,6 +146,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         } else {
             delegate?.download(download, didReceive: response)
         }
+        if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
         askAboutCodings(of: connection, download)
         let name = response.suggestedFilename ?? "unknown"
         if download.destination == nil, self.download != nil {
@@ -175,6 +176,22 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             delegate?.download(download, didCreateDestination: file.path)
         } catch {
             end(.cannotCreateFile, "The file \(path) could not be created", error)
+        }
+    }
+
+    /// A part of a body that replaces the one before it (rule UC-22): in its place in the file, too.
+    private func saveAnew(_ response: URLResponse, in file: DownloadFile) {
+        do throws(SystemError) {
+            let anew = try DownloadFile(continuing: file.path, at: 0)
+            work.withLock { work in
+                guard work.download != nil else { return }
+                work.file = anew
+                work.response = response as? HTTPURLResponse
+                work.bytes = 0
+                work.total = nil
+            }
+        } catch {
+            end(.cannotWriteToFile, "The file \(file.path) could not be written", error)
         }
     }
 

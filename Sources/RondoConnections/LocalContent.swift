@@ -105,7 +105,8 @@ final class LocalContent {
 final class LocalResponse: URLResponse, @unchecked Sendable {
     // `@unchecked` as its superclass is: nothing in it changes after it was made.
     override var suggestedFilename: String? {
-        SuggestedFilename.from(contentDisposition: nil, url: url?.isFileURL ?? false ? url : nil)
+        SuggestedFilename.from(
+            contentDisposition: nil, url: url?.isFileURL ?? false ? url : nil, mimeType: mimeType)
     }
 }
 
@@ -168,6 +169,13 @@ enum MediaType {
         "mp3": "audio/mpeg", "ogg": "audio/ogg", "wav": "audio/wav", "mp4": "video/mp4",
         "webm": "video/webm", "wasm": "application/wasm",
     ]
+
+    private static let toExtension = Dictionary(
+        byExtension.lazy.filter { !["htm", "jpeg"].contains($0.key) }.map { ($0.value, $0.key) },
+        uniquingKeysWith: { first, _ in first })
+
+    /// The usual extension of a media type in lower case; nil where none is known.
+    static func pathExtension(_ mimeType: String) -> String? { toExtension[mimeType] }
 
     static func of(pathExtension: String) -> String {
         byExtension[pathExtension.lowercased()] ?? "application/octet-stream"

@@ -103,40 +103,10 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         value(forHTTPHeaderField: "Content-Type").flatMap { FieldParameters.of($0)["charset"] }
     }
 
-    /// A name under which the body can be saved (rule UC-26): from Content-Disposition, the URL's last path
-    /// component, its host, or "unknown". It never holds a path separator.
+    /// A name under which the body can be saved (rule UC-26). It never holds a path separator.
     override var suggestedFilename: String? {
         SuggestedFilename.from(
-            contentDisposition: value(forHTTPHeaderField: "Content-Disposition"), url: url)
-    }
-}
-
-enum SuggestedFilename {
-    static func from(contentDisposition: String?, url: URL?) -> String {
-        let last = url.map(\.lastPathComponent) ?? ""
-        let candidates = [contentDisposition.flatMap(name(in:)), last, url?.host]
-        return candidates.lazy.compactMap { $0.flatMap(harmless) }.first ?? "unknown"
-    }
-
-    /// What is left of a name once nothing in it can lead to another folder; nil if that is nothing.
-    private static func harmless(_ name: String) -> String? {
-        let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init) ?? ""
-        let printable = String(last.unicodeScalars.filter { $0.value >= 32 && $0.value != 127 })
-        let trimmed = printable.trimmingCharacters(in: .whitespaces)
-        return ["", ".", ".."].contains(trimmed) ? nil : trimmed
-    }
-
-    /// The `filename*` or `filename` parameter (RFC 6266); the former wins, in UTF-8 or not at all.
-    private static func name(in disposition: String) -> String? {
-        let parameters = FieldParameters.of(disposition)
-        if let extended = parameters["filename*"] {
-            let parts = extended.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-            if parts.count == 3, parts[0].lowercased() == "utf-8",
-                let decoded = String(parts[2]).removingPercentEncoding
-            {
-                return decoded
-            }
-        }
-        return parameters["filename"]
+            contentDisposition: value(forHTTPHeaderField: "Content-Disposition"), url: url, mimeType: mimeType
+        )
     }
 }

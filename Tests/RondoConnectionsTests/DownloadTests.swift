@@ -278,6 +278,67 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         }
     }
 
+    @Test func `UC-22 of a body whose parts replace each other a download saves the last one, in one file`()
+        throws
+    {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=b\r\n\r\n"
+                    + "--b\r\n\r\nthe first one\r\n--b\r\n\r\nsecond\r\n--b\r\n\r\nlast\r\n--b--")
+            peer.finish()
+            peer.waitForEnd()
+        }
+        try Self.inFolder { folder in
+            let recorder = DownloadRecorder()
+            try onLoopThread { loop in
+                let download = URLDownload(request: URLRequest(url: server.url("/x")), delegate: recorder)
+                download.setDestination(folder + "/part", allowOverwrite: false)
+                Self.run(loop, recorder)
+            }
+            #expect(
+                recorder.log == [
+                    "begin", "response", "create part", "response", "data", "response", "data", "response",
+                    "data", "finish",
+                ])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["part"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/part")) == Data("last".utf8))
+        }
+    }
+
+    @Test func `UC-30 a download that refuses a redirect saves the redirect's own body`() throws {
+        final class Refusing: NSObject, URLDownloadDelegate, Sendable {
+            let recorder = DownloadRecorder()
+
+            func download(
+                _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
+            ) -> URLRequest? {
+                redirectResponse == nil ? request : nil
+            }
+
+            func download(_ download: URLDownload, didReceive response: URLResponse) {
+                recorder.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)", download)
+            }
+
+            func downloadDidFinish(_ download: URLDownload) { recorder.downloadDidFinish(download) }
+        }
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("302 Found", ["Location: /elsewhere"], body: "moved")
+            peer.waitForEnd()
+        }
+        try Self.inFolder { folder in
+            let delegate = Refusing()
+            try onLoopThread { loop in
+                let download = URLDownload(request: URLRequest(url: server.url("/x")), delegate: delegate)
+                download.setDestination(folder + "/refused", allowOverwrite: false)
+                Self.run(loop, delegate.recorder)
+            }
+            #expect(delegate.recorder.log == ["response 302", "finish"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/refused")) == Data("moved".utf8))
+        }
+    }
+
     @Test func `UC-45 a download that has not said so is asked nothing, and one that cancels is told`() throws
     {
         let server = try Self.askingServer(realm: "unasked")

@@ -163,4 +163,37 @@ import Testing
         #expect(name == expected)
         #expect(!name.contains("/") && !name.contains("\\") && name != ".." && !name.isEmpty)
     }
+
+    @Test(
+        arguments: [
+            (nil, "http://h/a", "text/html", "a.html"), (nil, "http://h/a/", "text/html", "a.html"),
+            (nil, "http://h/a.php", "text/html", "a.php"), (nil, "http://h/a.b/c", "image/jpeg", "c.jpg"),
+            (nil, "http://h/", "text/html", "h.html"),
+            (nil, "http://h.example/", "text/html", "h.example.html"),
+            (nil, "http://127.0.0.1", "application/json", "127.0.0.1.json"),
+            (nil, nil, "text/plain", "unknown.txt"),
+            (nil, "http://h/a", "application/octet-stream", "a"), (nil, "http://h/a", "no/such", "a"),
+            (nil, "http://h/a", nil, "a"),
+            ("attachment; filename=given", "http://h/a.txt", "text/html", "given"),
+        ] as [(String?, String?, String?, String)])
+    func `UC-26 what was not named by the server gets the extension of its media type`(
+        disposition: String?, address: String?, type: String?, expected: String
+    ) {
+        let target = address.map { url($0) }
+        #expect(
+            SuggestedFilename.from(contentDisposition: disposition, url: target, mimeType: type) == expected)
+    }
+
+    @Test func `UC-26 a name that no file system would take is cut`() {
+        let name = { (given: String) in
+            SuggestedFilename.from(contentDisposition: "attachment; filename=\"\(given)\"", url: nil)
+        }
+        let long = String(repeating: "x", count: 500)
+        #expect(name(long) == String(repeating: "x", count: 240))
+        #expect(name(long + ".tar") == String(repeating: "x", count: 236) + ".tar")
+        #expect(name("a." + long) == "a." + String(repeating: "x", count: 238))
+        // In the middle of no character, however many marks it has.
+        #expect(name(String(repeating: "ä", count: 300)).utf8.count == 240)
+        #expect(!name("e" + String(repeating: "\u{301}", count: 300)).isEmpty)
+    }
 }
