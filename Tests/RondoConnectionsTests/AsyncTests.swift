@@ -53,13 +53,17 @@ import Testing
 
     @Test func `UC-17 a cancelled task cancels its load`() async throws {
         let server = try Self.server()
-        for asksForBytes in [false, true] {
+        for way in ["data", "bytes", "upload"] {
             let count = server.requests.count
             let task = Task {
-                if asksForBytes {
-                    _ = try await URLConnection.bytes(from: server.url("/never"))
-                } else {
-                    _ = try await URLConnection.data(from: server.url("/never"))
+                let url = server.url("/never")
+                switch way {
+                case "data": _ = try await URLConnection.data(from: url)
+                case "bytes": _ = try await URLConnection.bytes(from: url)
+                default:
+                    var request = URLRequest(url: url)
+                    request.httpMethod = "PUT"
+                    _ = try await URLConnection.upload(for: request, from: Data("body".utf8))
                 }
             }
             try await becomes("the request") { server.requests.count > count }
@@ -70,6 +74,8 @@ import Testing
             } catch let error as URLError {
                 #expect(error.code == .cancelled)
             }
+            // It is the load that ends, and not the waiting alone.
+            try await becomes("the end of the connection") { server.served == 0 }
         }
         // Before it has begun, as well.
         let task = Task {
