@@ -12,8 +12,8 @@ public typealias CFTimeInterval = Double
 public typealias CFAbsoluteTime = Double
 public typealias CFIndex = Int
 public typealias CFOptionFlags = UInt
-/// Allocators are named in Core Foundation's functions and have no meaning here: pass `kCFAllocatorDefault`. Only for
-/// the deallocator of memory that is handed over does `kCFAllocatorNull` make a difference.
+/// Allocators are named in Core Foundation's functions and have no meaning here: pass `kCFAllocatorDefault`.
+/// Only for the deallocator of memory that is handed over does `kCFAllocatorNull` make a difference.
 public final class CFAllocator: Sendable {}
 public let kCFAllocatorDefault: CFAllocator? = nil
 /// As a deallocator: the memory is not this side's to free.

@@ -8,10 +8,11 @@ public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -
     CFReadStream(url: fileURL)
 }
 
-/// `InputStream(data:)` of bytes that need not be copied: they must stay as they are until the stream is gone.
+/// `InputStream(data:)` of bytes that need not be copied: they must stay as they are until the stream is
+/// gone.
 ///
-/// - Parameter bytesDeallocator: `kCFAllocatorNull` where somebody else frees them; otherwise they are freed, by
-///   `free`, with the stream.
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` where somebody else frees them; otherwise they are freed,
+///   by `free`, with the stream.
 public func CFReadStreamCreateWithBytesNoCopy(
     _ alloc: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex, _ bytesDeallocator: CFAllocator!
 ) -> CFReadStream! {

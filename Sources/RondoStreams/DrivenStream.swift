@@ -16,8 +16,8 @@ package protocol LastingDelegate: StreamDelegate {
 }
 
 extension DrivenStream {
-    /// A connection that is being opened goes on with that, as far as it can at once, where nobody has scheduled
-    /// it: a client that polls has no other way to see it opened without waiting.
+    /// A connection that is being opened goes on with that, as far as it can at once, where nobody has
+    /// scheduled it: a client that polls has no other way to see it opened without waiting.
     func goOnOpening() {
         if core.state.status == .opening { backend?.advance() }
     }

@@ -197,8 +197,8 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     /// Whether `read` would answer without waiting; of a file, only trying can tell (rule ST-26).
     ///
-    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for the
-    /// status.
+    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for
+    /// the status.
     open override var hasBytesAvailable: Bool {
         goOnOpening()
         guard core.state.status == .open else { return false }

@@ -218,8 +218,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     /// Whether `write` would answer without waiting (rule ST-26).
     ///
-    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for the
-    /// status.
+    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for
+    /// the status.
     open override var hasSpaceAvailable: Bool {
         goOnOpening()
         guard core.state.status == .open else { return false }

@@ -85,8 +85,8 @@ extension SocketChannel {
         return connected.socket.isWritable()
     }
 
-    /// Whether it has to be served for something that its owner has asked for already: to be opened or secured,
-    /// or to send what was taken.
+    /// Whether it has to be served for something that its owner has asked for already: to be opened or
+    /// secured, or to send what was taken.
     var isBusy: Bool {
         switch phase {
         case .created, .closed: false

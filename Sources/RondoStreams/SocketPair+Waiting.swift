@@ -40,8 +40,8 @@ extension SocketPair {
         }
     }
 
-    /// One poll of the waiting mode, where the connection has something to do that no call of the client's would
-    /// do, and no loop either: nobody has scheduled it.
+    /// One poll of the waiting mode, where the connection has something to do that no call of the client's
+    /// would do, and no loop either: nobody has scheduled it.
     func advance() {
         let loop = lock.withLock { _ -> RunLoop? in
             guard let channel, channel.isBusy, !input.isScheduled, !output.isScheduled else { return nil }

@@ -10,8 +10,8 @@ protocol StreamBackend: AnyObject {
     func schedule(in place: StreamCore.Place)
     /// The stream's core does not have this place any more.
     func remove(from place: StreamCore.Place)
-    /// The client asks how far it is: does what can be done at once and what nobody else does, since the streams
-    /// are scheduled nowhere. It never waits.
+    /// The client asks how far it is: does what can be done at once and what nobody else does, since the
+    /// streams are scheduled nowhere. It never waits.
     func advance()
     /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
     var peerName: String? { get }

@@ -228,7 +228,8 @@ final class StreamCore: CourierClient {
 
 // MARK: - Names
 
-/// What traces call a stream: the label that the client gave it, or what it was called when it was first traced.
+/// What traces call a stream: the label that the client gave it, or what it was called when it was first
+/// traced.
 private indirect enum StreamName {
     case label(String)
     case made(String)
