@@ -1,10 +1,10 @@
 # Rondo: what a developer needs in one word each. `make` alone prints the list.
 
 SWIFT ?= swift
-FORMATTED = Sources Tests Examples Benchmarks Package.swift
+FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs build test rules sanitize bench bench-guard examples format format-check clean
+.PHONY: help demo lab docs build test rules sanitize fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -44,6 +44,13 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --sanitize=address --scratch-path .build-asan \
 		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
+fuzz: ## feed a parser what libFuzzer makes; SUBJECT=cookies (Fuzz/Fuzzer/Entry.swift has them all), SECONDS=600
+	@Scripts/prepare
+	$(SWIFT) build --package-path Fuzz -c release
+	@mkdir -p Fuzz/.build/corpus-$(or $(SUBJECT),response)
+	RONDO_FUZZ=$(or $(SUBJECT),response) Fuzz/.build/release/Fuzzer -dict=Fuzz/dictionary -timeout=10 \
+		-max_total_time=$(or $(SECONDS),60) -artifact_prefix=Fuzz/.build/ Fuzz/.build/corpus-$(or $(SUBJECT),response)
+
 bench: ## Rondo and its peers side by side; W='W1 W5 curves' for some of it, REPS=3, PEERS=few without NIO
 	@Scripts/prepare --bench
 	@Benchmarks/run $(W) --reps $(or $(REPS),5) --peers $(or $(PEERS),all)
@@ -63,4 +70,4 @@ format-check: ## fail if a source is not in the common form
 	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
 
 clean: ## remove what was built
-	rm -rf .build .build-tsan .build-asan Examples/.build Benchmarks/.build
+	rm -rf .build .build-tsan .build-asan Examples/.build Fuzz/.build Benchmarks/.build

@@ -1,0 +1,82 @@
+import Foundation
+import RondoHTTP
+
+private let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+/// Each line a Set-Cookie field.
+func readCookies(_ lines: [String]) {
+    let origins = [
+        CookieOrigin(host: "a.example.org", path: "/x/y", isSecure: true),
+        CookieOrigin(host: "127.0.0.1", path: "", isSecure: false),
+    ]
+    var stored: [Cookie] = []
+    for line in lines {
+        for origin in origins {
+            guard let field = SetCookie(line), let cookie = CookieRules.cookie(field, from: origin, now: now)
+            else { continue }
+            if CookieRules.mayStore(cookie, from: origin, beside: stored) { stored.append(cookie) }
+            let value = CookieRules.fieldValue(of: stored, to: origin, now: now) ?? ""
+            if value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A }) { fatalError("a line end in Cookie") }
+        }
+    }
+    _ = CookieRules.excess(of: stored, now: now)
+}
+
+/// Each line a WWW-Authenticate field, and an Authentication-Info afterwards.
+func readChallenges(_ lines: [String]) {
+    // Others do not come out of a head.
+    guard lines.allSatisfy(canBeField) else { return }
+    for challenge in AnswerableChallenge.strongestFirst(Challenge.challenges(in: lines)) {
+        guard case .digest(let digest) = challenge,
+            var session = try? DigestSession(digest, user: "u", password: "p"),
+            let answer = try? session.answer(method: "GET", target: "/", bodyHash: "h")
+        else { continue }
+        if !canBeField(answer.fieldValue) { fatalError("a control character in Authorization") }
+        for line in lines { _ = session.received(line, to: answer) }
+    }
+    for line in lines { _ = FieldParameters.of(line) }
+}
+
+private func canBeField(_ text: String) -> Bool {
+    text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+}
+
+/// The lines are the fields that a cache looks at.
+func readCacheFields(_ lines: [String]) {
+    let names = [
+        "Cache-Control", "Expires", "Date", "Age", "Last-Modified", "Vary", "ETag", "Connection", "Pragma",
+    ]
+    var fields = HeaderFields()
+    for (index, line) in lines.enumerated() { fields.append(name: names[index % names.count], value: line) }
+    let head = ResponseHead(status: 200, fields: fields)
+    _ = CacheRules.mayStore(head, to: fields)
+    let entry = CacheEntry(head, to: fields, requestedAt: now, receivedAt: now)
+    for policy in CachePolicy.allCases {
+        _ = CacheRules.decide(policy, request: fields, entry: entry, now: now.addingTimeInterval(100))
+        _ = CacheRules.mayStandIn(entry, for: 503, request: fields, policy: policy, now: now)
+    }
+    _ = entry.freshened(by: head, requestedAt: now, receivedAt: now)
+    for line in lines {
+        let date = HTTPDate.parse(line, now: now)
+        if let date { _ = HTTPDate.format(date) }
+        if let exact = HTTPDate.parse(exactly: line, now: now), exact != date { fatalError("two dates") }
+        var policies = StrictTransportSecurity()
+        policies.received(line, from: "a.example", now: now)
+        _ = policies.covers("x.a.example", now: now)
+    }
+}
+
+/// Each line a Location.
+func readLocations(_ lines: [String]) {
+    guard let current = URL(string: "http://a.example/b/c?d#e") else { return }
+    for line in lines {
+        for method in ["GET", "POST"] {
+            let decision = Redirect.follow(status: 302, location: line, method: method, currentURL: current)
+            guard case .to(let url, _, _, _) = decision else { continue }
+            if !["http", "https"].contains(url.scheme?.lowercased()) { fatalError("to \(url)") }
+            if url.host?.isEmpty ?? true { fatalError("nowhere: \(url)") }
+            let isClean = url.absoluteString.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+            if !isClean { fatalError("a byte that no URL has: \(url)") }
+        }
+    }
+}

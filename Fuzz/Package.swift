@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// A package of its own, because it wants unsafe flags, which would forbid the use of Rondo as a dependency. It
+// sees the sources of RondoHTTP by a link, so that what is `package` there is seen here.
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .define("Brotli"), .define("Zstd"), .define("PublicSuffix"),
+    .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"]),
+]
+
+let package = Package(
+    name: "Fuzz",
+    targets: [
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
+        .systemLibrary(name: "CZlib"),
+        .systemLibrary(name: "CBrotli"),
+        .systemLibrary(name: "CZstd"),
+        .systemLibrary(name: "CPsl"),
+        .systemLibrary(name: "CFuzzer", path: "CFuzzer"),
+        .target(
+            name: "RondoHTTP", dependencies: ["COpenSSL", "CZlib", "CBrotli", "CZstd", "CPsl"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "Fuzzer", dependencies: ["RondoHTTP", "CFuzzer"], path: "Fuzzer", swiftSettings: settings,
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+    ]
+)
