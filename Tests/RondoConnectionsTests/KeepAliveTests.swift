@@ -40,6 +40,31 @@ import Testing
         #expect(server.accepted == 1)
     }
 
+    @Test func `a connection that one loop uses is for no other, and for the next one afterwards`() throws {
+        let (asked, answer) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            while true {
+                let target = try peer.readRequest().target
+                if target == "/held" {
+                    asked.open()
+                    try answer.wait()
+                }
+                try peer.respond(body: target)
+            }
+        }
+        #expect(try load(server.url("/first")).text == "/first")
+        let thread = LoopThread { _ in try? load(server.url("/held")).text }
+        try asked.wait()
+        // The kept one is in use by that thread's loop: another one, then.
+        #expect(server.accepted == 1)
+        #expect(try load(server.url("/beside")).text == "/beside")
+        #expect(server.accepted == 2)
+        answer.open()
+        #expect(try thread.value() == "/held")
+        #expect(try load(server.url("/after")).text == "/after")
+        #expect(server.accepted == 2)
+    }
+
     @Test(arguments: ["HTTP/1.1 200 OK\r\nConnection: close", "HTTP/1.0 200 OK"])
     func `RFC 9112 9.6 a connection that is to be closed is not kept`(head: String) throws {
         let server = try TestServer { peer in
