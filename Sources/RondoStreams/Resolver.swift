@@ -19,7 +19,7 @@ package final class Resolver: Sendable {
 
     /// Look-ups made at the same time. Further ones wait.
     package static let threadLimit = 4
-    /// Look-ups that may wait. A program that asks for more at once is told so, instead of growing for ever.
+    /// Requests that may wait; those for one host and port are answered together. A program that asks for more at once is told so, instead of growing for ever.
     package static let waitingLimit = 4_096
     /// How long a thread without work stays, in seconds.
     package static let idleSeconds = 10
@@ -109,6 +109,8 @@ extension Resolver {
 
         fileprivate var isOver: Bool { completion.withLock { $0 == nil } }
 
+        fileprivate func isSame(as other: Request) -> Bool { host == other.host && port == other.port }
+
         fileprivate func finish(_ answer: Answer) { takeCompletion()?(answer) }
 
         private func takeCompletion() -> (@Sendable (Answer) -> Void)? {
@@ -161,22 +163,29 @@ extension Resolver {
 
     /// What a thread does from its start to its end.
     private func serve() {
-        while let request = nextRequest() {
+        while let requests = nextRequests() {
             // A request given up while it waited is not looked up at all.
-            guard !request.isOver else { continue }
-            request.finish(lookup(request.host, request.port))
+            let waiting = requests.filter { !$0.isOver }
+            guard let first = waiting.first else { continue }
+            let answer = lookup(first.host, first.port)
+            for request in waiting { request.finish(answer) }
         }
     }
 
-    /// The next request, or nil when none came for `idleTime` and the thread is to end.
-    private func nextRequest() -> Request? {
+    /// The next request, with all that wait for the same: the answer to come is as new as any of them could have
+    /// wished for. Nil when none came for `idleTime` and the thread is to end.
+    private func nextRequests() -> [Request]? {
         while true {
-            let request: Request? = state.withLock { state in
-                if !state.waiting.isEmpty { return state.waiting.removeFirst() }
-                state.idle += 1
-                return nil
+            let requests: [Request] = state.withLock { state in
+                guard let first = state.waiting.first else {
+                    state.idle += 1
+                    return []
+                }
+                let requests = state.waiting.filter { $0.isSame(as: first) }
+                state.waiting.removeAll { $0.isSame(as: first) }
+                return requests
             }
-            if let request { return request }
+            if !requests.isEmpty { return requests }
             guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
             let ends = state.withLock { state in
                 // Somebody counted on this thread while its time ran out: its wake-up is on the way.

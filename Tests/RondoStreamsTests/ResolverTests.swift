@@ -126,6 +126,28 @@ import Testing
         #expect(called.withLock { $0 } == 0)
     }
 
+    @Test func `requests that wait for the same are answered by one look-up`() async {
+        let gate = DispatchSemaphore(value: 0)
+        let lookups = Mutex<[String]>([])
+        let resolver = Resolver(idleTime: .milliseconds(1)) { host, port in
+            gate.wait()
+            gate.signal()
+            lookups.withLock { $0.append("\(host):\(port)") }
+            return .success([.loopback(port: port)])
+        }
+        let called = Mutex<[UInt16]>([])
+        // As many as there are threads, so that those behind them wait.
+        for number in 1...Resolver.threadLimit { resolver.resolve(host: "busy\(number)", port: 1) { _ in } }
+        for port in [80, 80, 81, 80, 81] as [UInt16] {
+            resolver.resolve(host: "host", port: port) { _ in called.withLock { $0.append(port) } }
+        }
+        resolver.resolve(host: "host", port: 80) { _ in called.withLock { $0.append(0) } }.cancel()
+        gate.signal()
+        while resolver.threadCount > 0 { await Task.yield() }
+        #expect(called.withLock { $0.sorted() } == [80, 80, 80, 81, 81])
+        #expect(lookups.withLock { $0.filter { $0.hasPrefix("host") }.sorted() } == ["host:80", "host:81"])
+    }
+
     @Test func `too many look-ups are refused and cancelled ones do not count`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
@@ -134,8 +156,8 @@ import Testing
             return .success([.loopback(port: port)])
         }
         // The threads take some of them away, so there are a few more.
-        let requests = (1...(Resolver.waitingLimit + Resolver.threadLimit)).map { _ in
-            resolver.resolve(host: "host", port: 80) { _ in }
+        let requests = (1...(Resolver.waitingLimit + Resolver.threadLimit)).map { number in
+            resolver.resolve(host: "host\(number)", port: 80) { _ in }
         }
         let first = await withCheckedContinuation { continuation in
             let once = Mutex(false)
