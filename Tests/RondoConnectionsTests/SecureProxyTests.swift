@@ -84,7 +84,9 @@ import Testing
         try directory.write(Data("first".utf8), to: "a")
         let nginx = try Stranger.nginx(directory: directory.path)
         let reused = Box(0)
-        for _ in 0..<3 {
+        // What TLS itself says behind a response can come so late that the tunnel is given up: so not every load finds
+        // one.
+        for _ in 0..<10 where reused.value < 2 {
             let recorder = try load(url("https://localhost:\(nginx.https)/a")) {
                 $0.trustTestAuthority()
                 $0.configuration.proxy = choice
