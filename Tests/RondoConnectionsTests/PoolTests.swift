@@ -71,7 +71,8 @@ import Testing
         for ended in ended { try ended.wait() }
     }
 
-    /// A link on its way to another thread; it is used by one after the other.
+    /// A link on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
+    /// takes it, and waits for that.
     private struct KeptLink: @unchecked Sendable {
         let link: HTTPLink
     }

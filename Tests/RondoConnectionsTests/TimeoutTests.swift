@@ -212,7 +212,8 @@ import Testing
 
     /// Notes challenges, which are answered by somebody else.
     private final class Thinking: NSObject, URLConnectionDataDelegate, Sendable {
-        /// `@unchecked Sendable`: on its way to the thread that answers.
+        /// `@unchecked Sendable`: the delegate hands it on and does not touch it again; what the thread that answers
+        /// asks of it is its sender, which any thread may call.
         struct Held: @unchecked Sendable {
             let challenge: URLAuthenticationChallenge
         }

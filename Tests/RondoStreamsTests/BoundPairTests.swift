@@ -98,6 +98,7 @@ import Testing
         let findings = try onStreamThread { loop in
             let (input, output) = boundStreams(2)
             let notes = StreamNotes { stream, event in
+                // The cast: this is the delegate of one stream alone, and that is an input.
                 if event == .hasBytesAvailable { _ = (stream as! InputStream).bytes() }
             }
             input.delegate = notes

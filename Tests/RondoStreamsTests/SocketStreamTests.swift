@@ -238,6 +238,7 @@ import Testing
             }
             notes[1].handler = { stream, event in
                 guard event == .hasSpaceAvailable else { return }
+                // The cast: this is the delegate of one stream alone, and that is an output.
                 _ = (stream as! OutputStream).writeAll(Array(secret.utf8))
             }
             #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))

@@ -114,6 +114,7 @@ extension StreamContractTests {
         let piece = pattern(10_000)
         let notes = StreamNotes { stream, event in
             guard event == .hasSpaceAvailable else { return }
+            // The cast: this is the delegate of one stream alone, and that is an output.
             _ = (stream as! OutputStream).write(piece, maxLength: piece.count)
         }
         output.delegate = notes
