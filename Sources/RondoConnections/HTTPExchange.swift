@@ -329,9 +329,7 @@ final class HTTPExchange {
     var isReusable: Bool {
         !link.isPrivate && link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil
             && !sawEnd
-            && consumed == filled
-            // What is decrypted already may be of TLS itself: tickets that came behind the response.
-            && (!link.channel.hasBufferedBytes || link.channel.isAliveWhenIdle)
+            && consumed == filled && !link.channel.hasBufferedBytes
     }
 
     private static func text(of head: ResponseHead) -> String {
