@@ -229,14 +229,12 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
                 URLConnection.closeIdleConnections()
             }
             // What is opened once a process: certificates, OpenSSL's files, the resolver; some of it late.
+            try makeWhatStays()
             try all()
             try all()
-            let before = try openDescriptorCount()
+            let before = try OpenDescriptors()
             try all()
-            // The threads of the servers close theirs in their own time.
-            try waitFor("the descriptors to be closed") {
-                ((try? openDescriptorCount()) ?? .max) <= before ? () : nil
-            }
+            try before.waitUntilOthersAreClosed()
         }
     }
 
@@ -259,12 +257,11 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
                 URLConnection.closeIdleConnections()
                 server.stop()
             }
+            try makeWhatStays()
             try all()
-            let before = try openDescriptorCount()
+            let before = try OpenDescriptors()
             try all()
-            try waitFor("the descriptors to be closed") {
-                ((try? openDescriptorCount()) ?? .max) <= before ? () : nil
-            }
+            try before.waitUntilOthersAreClosed()
         }
     }
 }

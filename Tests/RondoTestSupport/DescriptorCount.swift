@@ -1,12 +1,44 @@
 internal import RondoCore
+internal import Testing
 
-/// How many descriptors this process has open.
+/// What this process has open.
 ///
 /// Tests run in parallel in one process: a test that counts runs its body in an exit test, alone.
-package func openDescriptorCount() throws -> Int {
-    // The listing has one open itself.
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count - 1
+package struct OpenDescriptors: CustomStringConvertible {
+    /// What each is, as the kernel calls it: "socket:[4711]", "anon_inode:[eventpoll]", a path.
+    private let names: [String]
+
+    package init() throws {
+        let files = FileManager.default
+        // The listing has one open itself, which is closed by the time that its name is asked for.
+        names = try files.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+            try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+        }
+    }
+
+    package var count: Int { names.count }
+
+    /// "9: 3 anon_inode:[eventpoll], 4 socket, 2 /dev/null".
+    package var description: String {
+        let kinds = Dictionary(grouping: names) { $0.hasPrefix("socket:") ? "socket" : $0 }
+        let list = kinds.sorted { $0.key < $1.key }.map { "\($0.value.count) \($0.key)" }
+        return "\(count): \(list.joined(separator: ", "))"
+    }
+
+    /// Waits until no more are open than now, since threads close theirs in their own time; records an issue if
+    /// some stay open.
+    package func waitUntilOthersAreClosed() throws {
+        do {
+            try waitFor("descriptors to be closed") {
+                (try? OpenDescriptors()).flatMap { $0.count <= count ? () : nil }
+            }
+        } catch {
+            Issue.record("Before, these descriptors were open: \(self). Afterwards \(try OpenDescriptors())")
+        }
+    }
 }
+
+package func openDescriptorCount() throws -> Int { try OpenDescriptors().count }
 
 /// Has Dispatch make the descriptors by which it serves timers, as it does on first use and in its own time:
 /// whoever counts descriptors counts them from the start.

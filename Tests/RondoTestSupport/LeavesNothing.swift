@@ -13,10 +13,7 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        // They are made on first use and stay.
-        try RunLoop.loader.waitUntilAsleep()
-        makeDispatchTimers()
-        makeFoundationsLoop()
+        try makeWhatStays()
         tidy()
         let turn = Self.turns.withLock { $0.begin() }
         let before = try Leftovers()
@@ -40,9 +37,6 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
             Issue.record("\(test.name) began with \(before), and has left \(try Leftovers())")
         }
     }
-
-    /// Whoever first asks for any of Foundation's loops has it make the main one as well.
-    private func makeFoundationsLoop() { _ = Foundation.RunLoop.main }
 
     /// Which suites run at the same time.
     private struct Turns {
@@ -74,18 +68,26 @@ extension Trait where Self == LeavesNothing {
     }
 }
 
+/// Makes what a process makes on first use, and keeps: whoever counts descriptors counts them from there.
+package func makeWhatStays() throws {
+    try RunLoop.loader.waitUntilAsleep()
+    makeDispatchTimers()
+    // Whoever first asks for any of Foundation's loops has it make the main one as well.
+    _ = Foundation.RunLoop.main
+}
+
 /// What this process holds.
 private struct Leftovers: CustomStringConvertible {
-    let descriptors: Int
+    let descriptors: OpenDescriptors
     let objects: [LiveObject.Kind: Int]
 
     init() throws {
-        descriptors = try openDescriptorCount()
+        descriptors = try OpenDescriptors()
         objects = LiveObject.census ?? [:]
     }
 
     func isCovered(by other: Leftovers) -> Bool {
-        descriptors <= other.descriptors
+        descriptors.count <= other.descriptors.count
             && objects.allSatisfy { $0.value <= other.objects[$0.key, default: 0] }
     }
 
