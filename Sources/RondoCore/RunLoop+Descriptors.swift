@@ -76,10 +76,13 @@ extension RunLoop {
         return served
     }
 
-    /// Sets the timerfd, if what it is set to is not what is wanted, or has passed (and would end every
-    /// sleep).
-    func armTimer(at instant: LoopInstant, now: LoopInstant) {
-        guard instant != owner.armed || owner.armed <= now else { return }
+    /// Sees to it that the timerfd ends the sleep at `instant` at the latest, and that it is not one that has passed
+    /// (and would end every sleep).
+    ///
+    /// An earlier moment that it is set to, for a timer that has gone, is left: the loop then looks once and goes on
+    /// sleeping, while setting it is a system call, which a request with a timeout would cost in each sleep.
+    func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) {
+        guard instant < owner.armed || owner.armed <= now else { return }
         owner.wakeUp?.arm(instant)
         owner.armed = instant
     }

@@ -92,7 +92,7 @@ extension RunLoop {
                     || !state.modes[index].signalled.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
-            loop.armTimer(at: nearest ?? .never, now: now)
+            loop.armTimer(noLaterThan: nearest ?? .never, now: now)
             if hasMore || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
         }

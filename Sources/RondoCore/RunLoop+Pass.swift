@@ -222,7 +222,7 @@ struct Pass {
 
     private func sleep(until instant: LoopInstant, now: LoopInstant) {
         guard let source = loop.owner.timeSource else {
-            loop.armTimer(at: instant, now: now)
+            loop.armTimer(noLaterThan: instant, now: now)
             return modeLoop.poll(mayBlock: true)
         }
         // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the
@@ -231,7 +231,7 @@ struct Pass {
         let isIdle =
             modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.state.withLock { $0.wakeIsPending }
         guard isIdle, !source.loopIsIdle(until: instant) else { return }
-        loop.armTimer(at: .never, now: now)
+        loop.armTimer(noLaterThan: .never, now: now)
         modeLoop.poll(mayBlock: true)
     }
 
