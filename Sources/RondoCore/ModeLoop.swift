@@ -51,7 +51,7 @@ final class ModeLoop {
         for (token, descriptor) in [
             (Token.wakeUp, wakeUp.eventDescriptor), (Token.timer, wakeUp.timerDescriptor),
         ] {
-            let watcher = IOWatcher(
+            let watcher = IOWatcher.make(
                 loop: loop, descriptor: descriptor, events: Int32(EV_READ), token: token, source: nil)
             watchers.append(watcher)
             generations.append(0)
@@ -157,7 +157,7 @@ final class ModeLoop {
             generations.append(1)
         }
         let token = WatcherToken(index: index, generation: generations[Int(index)])
-        let watcher = IOWatcher(
+        let watcher = IOWatcher.make(
             loop: loop, descriptor: descriptor, events: events, token: token, source: source)
         watchers[Int(index)] = watcher
         tokens[ObjectIdentifier(source)] = token
@@ -229,7 +229,7 @@ final class ModeLoop {
     func setWatchesMainQueue(_ watches: Bool) {
         let index = Token.mainQueue.index
         if watches, watchers[index] == nil {
-            let watcher = IOWatcher(
+            let watcher = IOWatcher.make(
                 loop: loop, descriptor: _dispatch_get_main_queue_handle_4CF(), events: Int32(EV_READ),
                 token: Token.mainQueue, source: nil)
             watchers[index] = watcher

@@ -18,55 +18,70 @@ struct WatcherToken: Hashable, Sendable {
 
 /// Owns one `ev_io`: its memory, which libev keeps the address of while the watcher runs, and its state.
 ///
+/// The `ev_io` is the object's one element, and so of one piece with it; a buffer's elements do not move.
 /// Loop's thread only.
-final class IOWatcher {
-    let token: WatcherToken
-    let source: RunLoop.Source?
-    private let watcher: UnsafeMutablePointer<ev_io>
-    private let loop: OpaquePointer
-    @exclusivity(unchecked) private(set) var isStarted = false
-    /// It stands in the mode's ready set.
-    @exclusivity(unchecked) var isListed = false
+final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
+    struct State {
+        let token: WatcherToken
+        let source: RunLoop.Source?
+        /// The `ev_loop`, owned by the `ModeLoop` that owns this watcher as well.
+        let loop: OpaquePointer
+        var isStarted = false
+        var isListed = false
+    }
 
     /// - Parameters:
-    ///   - loop: The `ev_loop`, owned by the `ModeLoop` that owns this watcher as well.
+    ///   - loop: The `ev_loop`.
     ///   - source: What to serve when the descriptor is ready; nil for the loop's own descriptors.
-    init(loop: OpaquePointer, descriptor: Int32, events: Int32, token: WatcherToken, source: RunLoop.Source?)
-    {
-        self.loop = loop
-        self.token = token
-        self.source = source
-        watcher = .allocate(capacity: 1)
-        watcher.initialize(to: ev_io())
-        rondo_ev_io_init(watcher, ioReadiness, descriptor, events)
-        watcher.pointee.data = UnsafeMutableRawPointer(bitPattern: token.rawValue)
+    static func make(
+        loop: OpaquePointer, descriptor: Int32, events: Int32, token: WatcherToken, source: RunLoop.Source?
+    ) -> IOWatcher {
+        let buffer = create(minimumCapacity: 1) { _ in State(token: token, source: source, loop: loop) }
+        let made = unsafeDowncast(buffer, to: IOWatcher.self)
+        made.withUnsafeMutablePointerToElements { watcher in
+            watcher.initialize(to: ev_io())
+            rondo_ev_io_init(watcher, ioReadiness, descriptor, events)
+            watcher.pointee.data = UnsafeMutableRawPointer(bitPattern: token.rawValue)
+        }
+        return made
     }
 
     deinit {
         precondition(!isStarted, "bug in Rondo: a watcher was released while libev still had its address")
-        watcher.deallocate()
     }
 
-    var descriptor: Int32 { watcher.pointee.fd }
+    var token: WatcherToken { header.token }
+    var source: RunLoop.Source? { header.source }
+    var isStarted: Bool { header.isStarted }
+
+    /// It stands in the mode's ready set.
+    var isListed: Bool {
+        get { header.isListed }
+        set { header.isListed = newValue }
+    }
+
+    var descriptor: Int32 { withUnsafeMutablePointerToElements { $0.pointee.fd } }
 
     /// The events asked for, `EV_READ | EV_WRITE`.
-    var events: Int32 { watcher.pointee.events & Int32(EV_READ | EV_WRITE) }
+    var events: Int32 {
+        withUnsafeMutablePointerToElements { $0.pointee.events & Int32(EV_READ | EV_WRITE) }
+    }
 
     func start() {
         guard !isStarted else { return }
-        isStarted = true
-        ev_io_start(loop, watcher)
+        header.isStarted = true
+        withUnsafeMutablePointerToElements { ev_io_start(header.loop, $0) }
     }
 
     func stop() {
         guard isStarted else { return }
-        isStarted = false
-        ev_io_stop(loop, watcher)
+        header.isStarted = false
+        withUnsafeMutablePointerToElements { ev_io_stop(header.loop, $0) }
     }
 
     /// The watcher must be stopped.
     func set(events: Int32) {
-        rondo_ev_io_set(watcher, descriptor, events)
+        withUnsafeMutablePointerToElements { rondo_ev_io_set($0, $0.pointee.fd, events) }
     }
 }
 
