@@ -82,7 +82,10 @@ final class Pool: Sendable {
     /// Closes what has been idle for too long or has died, and comes back for the rest.
     func sweep(now: LoopInstant) {
         for idle in state.withLock({ $0.takeExpired(now: now) }) + takeDead() { idle.link.channel.close() }
-        let seconds = state.withLock { $0.secondsToExpiry(now: now) }
+        let seconds = state.withLock { state in
+            state.forgetUnused()
+            return state.secondsToExpiry(now: now)
+        }
         // A moment after it expires.
         watchAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
     }

@@ -67,7 +67,8 @@ struct PoolState<Kept> {
     }
 
     private(set) var limits: URLConnection.Limits
-    /// Of each server in order of their becoming idle; no list is empty.
+    /// Of each server in order of their becoming idle. A list may be empty, until `forgetUnused()`: it is about
+    /// to be filled again, as a rule.
     private var entries: [PoolKey: [Entry]] = [:]
     private(set) var count = 0
     /// Nothing has been idle since before.
@@ -93,9 +94,10 @@ struct PoolState<Kept> {
     /// Takes out the connection to `key` that has been idle for the shortest time.
     mutating func take(for key: PoolKey, now: LoopInstant) -> (kept: Kept?, dropped: [Kept]) {
         let dropped = takeExpired(now: now)
-        guard let taken = entries[key]?.popLast() else { return (nil, dropped) }
+        guard let place = entries.index(forKey: key), let taken = entries.values[place].popLast() else {
+            return (nil, dropped)
+        }
         count -= 1
-        if entries[key]?.isEmpty ?? false { entries[key] = nil }
         return (taken.kept, dropped)
     }
 
@@ -143,11 +145,19 @@ struct PoolState<Kept> {
                 if goes { removed.append(entry.kept) }
                 return !goes
             }
-            if left.count < list.count { entries[key] = left.isEmpty ? nil : left }
+            if left.count < list.count { entries[key] = left }
         }
         count -= removed.count
         return removed
     }
+
+    /// Lets go of the servers to which no connection is kept.
+    mutating func forgetUnused() {
+        if entries.values.contains(where: \.isEmpty) { entries = entries.filter { !$0.value.isEmpty } }
+    }
+
+    /// How many servers are known.
+    var serverCount: Int { entries.count }
 
     mutating func removeAll() -> [Kept] {
         defer {
@@ -167,11 +177,9 @@ struct PoolState<Kept> {
     private mutating func removeOldest() -> Kept? { oldest.flatMap { removeFirst(of: $0.key) } }
 
     private mutating func removeFirst(of key: PoolKey) -> Kept? {
-        guard let list = entries[key], !list.isEmpty else { return nil }
+        guard let place = entries.index(forKey: key), !entries.values[place].isEmpty else { return nil }
         count -= 1
-        let removed = entries[key]?.removeFirst()
-        if list.count == 1 { entries[key] = nil }
-        return removed?.kept
+        return entries.values[place].removeFirst().kept
     }
 }
 

@@ -92,6 +92,23 @@ import Testing
         #expect(pool.take(for: Self.key("c"), now: Self.second(67)).kept == 3)
     }
 
+    @Test func `a server to which nothing is kept any more is forgotten`() {
+        var pool = PoolState<Int>()
+        _ = pool.add(1, for: Self.key("a"), now: Self.second(0))
+        _ = pool.add(2, for: Self.key("b"), now: Self.second(0))
+        _ = pool.add(3, for: Self.key("c"), now: Self.second(0))
+        #expect(pool.take(for: Self.key("a"), now: Self.second(1)).kept == 1)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(1)).kept == nil)
+        #expect(pool.remove { $0 == 2 } == [2])
+        pool.forgetUnused()
+        #expect(pool.serverCount == 1)
+        #expect(pool.secondsToExpiry(now: Self.second(1)) == 54)
+        #expect(pool.take(for: Self.key("c"), now: Self.second(1)).kept == 3)
+        #expect(pool.secondsToExpiry(now: Self.second(1)) == nil)
+        pool.forgetUnused()
+        #expect(pool.serverCount == 0)
+    }
+
     @Test func `those that are too many by new limits go, the oldest first`() {
         var pool = PoolState<Int>()
         for number in 0..<4 { _ = pool.add(number, for: Self.key("a"), now: Self.second(Double(number))) }
