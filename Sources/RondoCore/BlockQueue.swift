@@ -17,14 +17,11 @@ struct BlockQueue {
         }
     }
 
-    private enum Content {
-        case own(PerformedBlock)
-        case shared(Shared)
-    }
-
-    private struct Entry {
-        let sequence: UInt64
-        let content: Content
+    struct Entry {
+        fileprivate let sequence: UInt64
+        /// Nil: it stands in more queues than this.
+        let own: PerformedBlock?
+        fileprivate let shared: Shared?
     }
 
     /// How many entries' room is kept for the next blocks, so that one at a time allocates nothing; what a
@@ -32,58 +29,61 @@ struct BlockQueue {
     static let keptCapacity = 1024
 
     private var entries: [Entry] = []
+    private var sharedCount = 0
 
     var isEmpty: Bool { entries.isEmpty }
 
     mutating func append(_ block: PerformedBlock, sequence: UInt64) {
-        entries.append(Entry(sequence: sequence, content: .own(block)))
+        entries.append(Entry(sequence: sequence, own: block, shared: nil))
     }
 
     mutating func append(_ shared: Shared, sequence: UInt64) {
-        entries.append(Entry(sequence: sequence, content: .shared(shared)))
+        entries.append(Entry(sequence: sequence, own: nil, shared: shared))
+        sharedCount += 1
     }
 
     mutating func remove(_ shared: Shared) {
-        entries.removeAll { if case .shared(shared) = $0.content { true } else { false } }
+        let count = entries.count
+        entries.removeAll { $0.shared === shared }
+        sharedCount -= count - entries.count
     }
 
-    /// Moves everything in this queue and `common` to the end of `blocks`, in order.
+    /// Takes everything in this queue and `common`, in order, and leaves the room of `taken`, which is empty,
+    /// for what comes next. Most often that is an exchange of the two, so that whoever performs a block on
+    /// another thread does not wait long for the lock.
     ///
     /// - Returns: What was shared, so that the caller can take it out of the other queues.
-    mutating func takeAll(
-        with common: inout BlockQueue, into blocks: inout [PerformedBlock]
-    ) -> [Shared] {
+    mutating func takeAll(with common: inout BlockQueue, into taken: inout [Entry]) -> [Shared] {
         if !common.entries.isEmpty {
             let isMerged = !entries.isEmpty
             entries += common.entries
             common.entries.removeAll(keepingCapacity: common.entries.capacity <= Self.keptCapacity)
             if isMerged { entries.sort { $0.sequence < $1.sequence } }
+            sharedCount += common.sharedCount
+            common.sharedCount = 0
         }
+        swap(&entries, &taken)
+        guard sharedCount > 0 else { return [] }
+        sharedCount = 0
         var shared: [Shared] = []
-        for entry in entries {
-            switch entry.content {
-            case .own(let block): blocks.append(block)
-            case .shared(let box):
-                // A box stands twice where its modes include both the running one and the common name.
-                guard let block = box.block else { continue }
-                box.block = nil
-                shared.append(box)
-                blocks.append(block)
-            }
+        taken = taken.compactMap { entry in
+            guard let box = entry.shared else { return entry }
+            // A box stands twice where its modes include both the running one and the common name.
+            guard let block = box.block else { return nil }
+            box.block = nil
+            shared.append(box)
+            return Entry(sequence: entry.sequence, own: block, shared: nil)
         }
-        entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
         return shared
     }
 
     mutating func removeAll() -> [PerformedBlock] {
         var none = BlockQueue()
-        var blocks: [PerformedBlock] = []
-        _ = takeAll(with: &none, into: &blocks)
-        return blocks
+        var taken: [Entry] = []
+        _ = takeAll(with: &none, into: &taken)
+        return taken.compactMap(\.own)
     }
 }
-
-private func ~= (pattern: BlockQueue.Shared, value: BlockQueue.Shared) -> Bool { pattern === value }
 
 /// The queue of a mode, or that of the common name.
 enum BlockQueueName: Hashable {

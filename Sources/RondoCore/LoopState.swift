@@ -114,17 +114,20 @@ struct LoopState {
         modes.reduce(into: []) { $0.formUnion($1.observedActivities) }
     }
 
+    // Inlined, as what follows is: a pass asks, and the state would be copied first.
+    @inline(__always)
     func hasBlocks(for mode: Int) -> Bool {
         !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
     }
 
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
+    @inline(__always)
     func isEmpty(_ mode: Int) -> Bool {
         modes[mode].sources.isEmpty && modes[mode].timerCount == 0 && !hasBlocks(for: mode)
     }
 
-    /// Moves the eligible blocks to the end of `blocks`, in order. They leave every queue they stood in.
-    mutating func takeBlocks(for mode: Int, into blocks: inout [PerformedBlock]) {
+    /// Moves the eligible blocks to `blocks`, which is empty, in order. They leave every queue they stood in.
+    mutating func takeBlocks(for mode: Int, into blocks: inout [BlockQueue.Entry]) {
         var none = BlockQueue()
         let shared =
             modes[mode].isCommon
@@ -139,6 +142,9 @@ struct LoopState {
             }
         }
     }
+
+    /// Nobody runs the loop, and nobody will look whether somebody does; see `RunLoop.warnUnlessRun()`.
+    var isUnserved: Bool { activations.isEmpty && !isWatched && isAlive && !isEmbedded }
 
     /// Asks for the loop's attention.
     ///

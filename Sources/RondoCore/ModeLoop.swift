@@ -21,8 +21,9 @@ final class ModeLoop {
     @exclusivity(unchecked) private var generations: [UInt32] = []
     @exclusivity(unchecked) private var free: [UInt32] = []
     @exclusivity(unchecked) private var tokens: [ObjectIdentifier: WatcherToken] = [:]
-    /// Watchers that are started, by descriptor.
+    /// Watchers of sources that are started, by descriptor, and all of them.
     @exclusivity(unchecked) private var startedCounts: [UInt16] = []
+    @exclusivity(unchecked) private var startedCount = 0
     @exclusivity(unchecked) private var paused: Set<ObjectIdentifier> = []
     /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
     @exclusivity(unchecked) private var mirror: DescriptorMirror?
@@ -68,6 +69,12 @@ final class ModeLoop {
     }
 
     // MARK: The look at the kernel
+
+    /// Whether a look at the kernel that does not sleep may find something. In a mode without descriptors it
+    /// cannot: of timers the clock tells, and of what other threads want `LoopState`.
+    var mayFindMore: Bool {
+        startedCount > 0 || ready.hasReport || watchers[Token.mainQueue.index] != nil
+    }
 
     /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
     /// anything real: a signal, a stale registration and libev's own minute end the sleep too.
@@ -191,6 +198,7 @@ final class ModeLoop {
         let descriptor = Int(watcher.descriptor)
         while startedCounts.count <= descriptor { startedCounts.append(0) }
         startedCounts[descriptor] += 1
+        startedCount += 1
         watcher.start()
         mirror?.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
     }
@@ -203,10 +211,12 @@ final class ModeLoop {
         watcher.stop()
         mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.events))
         startedCounts[Int(descriptor)] -= 1
+        startedCount -= 1
         guard startedCounts[Int(descriptor)] > 0, fcntl(descriptor, F_GETFD) == -1 else { return }
         startedCounts[Int(descriptor)] = 0
         for case .some(let other) in watchers where other.isStarted && other.descriptor == descriptor {
             other.stop()
+            startedCount -= 1
             mirror?.remove(descriptor, RunLoop.Source.Interest(events: other.events))
             ready.report(ReadySet.Entry(token: other.token, events: rondo_ev_error, era: era))
         }

@@ -194,9 +194,7 @@ extension RunLoop {
     /// Something was added: if the loop does not run, somebody looks again after a while.
     func warnUnlessRun() {
         let runs = state.withLock { state -> UInt64? in
-            guard state.activations.isEmpty, !state.isWatched, state.isAlive, !state.isEmbedded else {
-                return nil
-            }
+            guard state.isUnserved else { return nil }
             state.isWatched = true
             return state.runs
         }

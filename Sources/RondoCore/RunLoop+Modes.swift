@@ -4,6 +4,10 @@ extension Foundation.RunLoop.Mode {
     public static let tracking = Foundation.RunLoop.Mode("NSEventTrackingRunLoopMode")
     /// `.tracking` by its AppKit name.
     public static let eventTracking = tracking
+
+    /// Whether it is `.common`. Asked of every addition: that a mode is the default one shows without looking
+    /// at its letters, while these two names are equally long and begin alike.
+    var namesCommonModes: Bool { self != .default && self == .common }
 }
 
 extension RunLoop {

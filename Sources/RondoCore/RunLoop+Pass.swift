@@ -135,12 +135,12 @@ struct Pass {
     /// A block queued by one of these waits for the next block point (rule RL-63).
     private func performBlocks() {
         // Taken out, since a block may run the loop again.
-        var blocks: [PerformedBlock] = []
+        var blocks: [BlockQueue.Entry] = []
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode] state in
             if state.hasBlocks(for: mode) { state.takeBlocks(for: mode, into: &blocks) }
         }
-        for block in blocks { Trace.callOut(loop, mode, .block) { block.run() } }
+        for block in blocks { Trace.callOut(loop, mode, .block) { block.own?.run() } }
         blocks.removeAll(keepingCapacity: blocks.capacity <= BlockQueue.keptCapacity)
         swap(&blocks, &loop.owner.spareBlocks)
     }
@@ -201,7 +201,7 @@ struct Pass {
                 continue
             }
             if !outlook.sleeps {
-                if modeLoop.ready.isEmpty { modeLoop.poll(mayBlock: false) }
+                if modeLoop.ready.isEmpty && modeLoop.mayFindMore { modeLoop.poll(mayBlock: false) }
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
             // `now` may have been read before observers were called.

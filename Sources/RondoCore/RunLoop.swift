@@ -131,11 +131,11 @@ public final class RunLoop: NSObject, Sendable {
     }
 
     private func enqueue(_ block: PerformedBlock, inModes modes: [Mode], waking: Bool) {
-        let wakeUp = state.withLock { state -> WakeUp? in
-            guard state.isAlive, let first = modes.first else { return nil }
+        let (wakeUp, isUnserved) = state.withLock { state -> (WakeUp?, Bool) in
+            guard state.isAlive, let first = modes.first else { return (nil, false) }
             let sequence = state.nextSequence()
             if modes.count == 1 {
-                if first == .common {
+                if first.namesCommonModes {
                     state.commonBlocks.append(block, sequence: sequence)
                 } else {
                     let mode = state.index(of: first)
@@ -152,11 +152,11 @@ public final class RunLoop: NSObject, Sendable {
                     }
                 }
             }
-            return waking ? state.requestAttention() : nil
+            return (waking ? state.requestAttention() : nil, state.isUnserved)
         }
         Trace.request(self, .perform, mode: modes.first)
         wakeUp?.wake()
-        warnUnlessRun()
+        if isUnserved { warnUnlessRun() }
     }
 }
 
@@ -189,9 +189,9 @@ final class LoopOwner {
     /// The mode that was run last, and its index.
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false
-    var isEnding = false
+    @exclusivity(unchecked) var isEnding = false
     /// Empty: room for the blocks that are performed next.
-    var spareBlocks: [PerformedBlock] = []
+    @exclusivity(unchecked) var spareBlocks: [BlockQueue.Entry] = []
 }
 
 extension RunLoop {
