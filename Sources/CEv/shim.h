@@ -100,6 +100,11 @@ static inline int rondo_thread_number(void) {
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *_Nullable message);
 
+/// Has the processor bring what will be read and written soon into its cache; a hint, which touches nothing.
+static inline void rondo_prefetch(const void *memory) {
+    __builtin_prefetch(memory, 1);
+}
+
 /// The bytes that may be used of what malloc() has given out.
 static inline long rondo_allocation_size(void *memory) {
     return (long)malloc_usable_size(memory);

@@ -76,7 +76,7 @@ struct LoopState {
             return index
         }
         let index = modes.count
-        modes.append(ModeState(name: mode, index: index))
+        modes.append(ModeState(name: mode))
         indices[mode] = index
         return index
     }
@@ -123,7 +123,7 @@ struct LoopState {
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
     func isEmpty(_ mode: Int) -> Bool {
-        modes[mode].sources.isEmpty && modes[mode].timerCount == 0 && !hasBlocks(for: mode)
+        modes[mode].sources.isEmpty && modes[mode].timers.count == 0 && !hasBlocks(for: mode)
     }
 
     /// Moves the eligible blocks to `blocks`, which is empty, in order. They leave every queue they stood in.
@@ -212,9 +212,7 @@ struct ModeState {
     /// Descriptor sources that the mode's `ev_loop` has a watcher for.
     private var watched: Set<RunLoop.Source> = []
 
-    var timers: TimerHeap
-    /// Timers in the heap and those that are firing just now.
-    var timerCount = 0
+    var timers = TimerHeap()
 
     private(set) var observers: [RunLoop.Observer] = []
     private(set) var observedActivities: RunLoop.Activity = []
@@ -224,9 +222,8 @@ struct ModeState {
     /// How long the loop has run in this mode, up to `LoopState.countedUntil`.
     var ranNanoseconds: Int64 = 0
 
-    init(name: RunLoop.Mode, index: Int) {
+    init(name: RunLoop.Mode) {
         self.name = name
-        timers = TimerHeap(mode: index)
     }
 
     // MARK: Descriptor sources

@@ -287,7 +287,7 @@ extension ModeState {
 
     /// Nil if nothing waits here: observers are called by a run and wait for none.
     fileprivate var waiting: Waiting? {
-        guard !sources.isEmpty || timerCount > 0 || !blocks.isEmpty else { return nil }
+        guard !sources.isEmpty || timers.count > 0 || !blocks.isEmpty else { return nil }
         return Waiting(
             name: name, sources: Array(sources), timers: timers.timers, hasBlocks: !blocks.isEmpty)
     }

@@ -93,18 +93,17 @@ extension RunLoop {
     /// - Parameter mode: `.common` stands for every common mode, those added later too.
     /// - Note: Any thread may call this; the block runs on this loop's thread only.
     public func add(_ timer: Timer, forMode mode: Mode) {
-        if mode == .common {
+        if mode.namesCommonModes {
             for mode in timer.register(in: self) { timer.enter(self, mode, isCommon: true) }
         } else {
             timer.enter(self, mode)
         }
         Trace.request(self, .add, mode: mode, label: timer.label, of: timer)
-        warnUnlessRun()
     }
 
     /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
     public func remove(_ timer: Timer, forMode mode: Mode) {
-        if mode == .common {
+        if mode.namesCommonModes {
             for mode in timer.unregister(from: self) { timer.leave(self, mode, isCommon: true) }
         } else {
             timer.leave(self, mode)

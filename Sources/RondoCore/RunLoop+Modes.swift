@@ -45,7 +45,7 @@ extension RunLoop {
         return state.withLock { state -> Date? in
             guard let index = state.existingIndex(of: mode) else { return nil }
             let members = state.modes[index]
-            guard !members.sources.isEmpty || members.timerCount > 0 else { return nil }
+            guard !members.sources.isEmpty || members.timers.count > 0 else { return nil }
             guard let nearest = members.timers.nearest else { return .distantFuture }
             return LoopClock.date(of: nearest)
         }

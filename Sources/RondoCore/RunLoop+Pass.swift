@@ -272,8 +272,9 @@ struct Pass {
     /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
     private func fireDueTimers() {
         let now = loop.now
-        for due in loop.state.withLock({ $0.modes[mode].timers.due(at: now) }) {
-            loop.state.withLock { $0.modes[mode].timers.timer(of: due) }?.fire(due, in: mode, of: loop)
+        loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
+        while let timer = loop.state.withLock({ [mode] in $0.takeDueTimer(in: mode) }) {
+            timer.fire(in: mode, of: loop)
         }
     }
 

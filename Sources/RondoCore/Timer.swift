@@ -22,11 +22,9 @@ public final class Timer: NSObject, Sendable {
         var threadHasEnded = false
         /// The date that fires next, or is firing now.
         var deadline: LoopInstant
-        /// The date that `anchor` stands for, so that a date reads back as it was handed in.
+        /// The date that the anchor stands for, so that a date reads back as it was handed in. The anchor is
+        /// `deadline`, if there is none among the rarities.
         var anchorDate: Date
-        var anchor: LoopInstant
-        /// When it last fired: a beat of the grid, or the moment at which it was fired by hand.
-        var lastBeat = LoopInstant.never
         var loop: RunLoop?
         var block: Block?
         var rarities: Rarities?
@@ -41,6 +39,7 @@ public final class Timer: NSObject, Sendable {
 
         /// `fireDate` of a deadline, by the anchor.
         func date(of deadline: LoopInstant) -> Date {
+            let anchor = rarities?.anchor ?? self.deadline
             if deadline == anchor { return anchorDate }
             let distance = deadline.seconds(since: anchor)
             // From the distant past there is no way to count.
@@ -52,6 +51,11 @@ public final class Timer: NSObject, Sendable {
     ///
     /// `@unchecked Sendable`: touched under the lock of its timer only.
     final class Rarities: @unchecked Sendable {
+        /// When it last fired, if that is not `State.deadline`: a beat of the grid, or the moment at which it
+        /// was fired by hand.
+        var lastBeat: LoopInstant?
+        /// What `State.anchorDate` stands for, once the timer has repeated.
+        var anchor: LoopInstant?
         var tolerance: TimeInterval = 0
         /// The date set by the block itself while the timer fires.
         var moved: LoopInstant?
@@ -68,8 +72,7 @@ public final class Timer: NSObject, Sendable {
     private let live = LiveObject(.timer)
     /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
     /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It
-    /// stands here, and not in a table of the loop, so that taking a timer out of the middle of a heap needs
-    /// no look-up.
+    /// stands here, and not in a table of the loop, so that taking a timer out needs no look-up.
     @exclusivity(unchecked) nonisolated(unsafe) var slots = TimerSlots()
 
     // MARK: - Making timers
@@ -102,7 +105,7 @@ public final class Timer: NSObject, Sendable {
     ) {
         let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
         timeInterval = interval
-        state = Mutex(State(deadline: first, anchorDate: date, anchor: first, block: Block(call: block)))
+        state = Mutex(State(deadline: first, anchorDate: date, block: Block(call: block)))
     }
 
     /// Nanoseconds between two beats; 0 for a timer that fires once.
@@ -132,7 +135,7 @@ public final class Timer: NSObject, Sendable {
         get {
             state.withLock { state -> Date in
                 let next = state.rarities?.moved ?? state.deadline
-                return state.date(of: state.isValid || state.lastBeat == .never ? next : state.lastBeat)
+                return state.date(of: state.isValid ? next : state.rarities?.lastBeat ?? next)
             }
         }
         set {
@@ -143,17 +146,20 @@ public final class Timer: NSObject, Sendable {
                 let isFiring =
                     state.loop?.state.withLock { loopState -> Bool in
                         guard !slots.isFiring else { return true }
-                        loopState.place(self, deadline: instant)
+                        loopState.setDate(instant, of: self)
                         return false
                     } ?? slots.isFiring
                 if isFiring {
                     guard instant > state.deadline else { return nil }
-                    state.makeRarities().moved = instant
+                    let rarities = state.makeRarities()
+                    rarities.moved = instant
+                    rarities.anchor = instant
+                    rarities.lastBeat = state.deadline
                 } else {
                     state.deadline = instant
+                    state.rarities?.anchor = instant
                 }
                 state.anchorDate = newValue
-                state.anchor = instant
                 return state.loop
             }
             loop?.wakeIfForeign()
@@ -198,7 +204,7 @@ public final class Timer: NSObject, Sendable {
         let now = LoopClock.now
         let block = state.withLock { state -> Block? in
             guard state.isValid else { return nil }
-            state.lastBeat = now
+            state.makeRarities().lastBeat = now
             return state.block
         }
         guard let block else { return }
@@ -213,14 +219,11 @@ public final class Timer: NSObject, Sendable {
     public func invalidate() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
-            let old = (loop: state.loop, block: state.block, attachment: state.rarities?.attachment)
-            if let loop = old.loop { withdraw(from: loop, isCommon: state.isCommon) }
+            let loop = state.loop.take()
+            if let loop { withdraw(from: loop, isCommon: state.isCommon) }
             state.isValid = false
-            state.loop = nil
             state.isCommon = false
-            state.block = nil
-            state.rarities?.attachment = nil
-            return old
+            return (loop, state.block.take(), state.rarities?.attachment.take())
         }
         withExtendedLifetime(released) {}
     }
@@ -228,7 +231,7 @@ public final class Timer: NSObject, Sendable {
     private func withdraw(from loop: RunLoop, isCommon: Bool) {
         loop.state.withLock { loopState in
             if isCommon { loopState.commonTimers.remove(self) }
-            for mode in slots.modes { loopState.remove(self, fromMode: mode) }
+            while let slot = slots.first { loopState.remove(self, fromMode: slot.mode) }
         }
     }
 
@@ -270,7 +273,7 @@ public final class Timer: NSObject, Sendable {
         state.withLock { state in
             guard state.loop === loop else { return false }
             return loop.state.withLock { loopState in
-                loopState.existingIndex(of: mode).map { slots.contains(mode: $0) } ?? false
+                loopState.existingIndex(of: mode).flatMap { slots.place(in: $0) } != nil
             }
         }
     }
@@ -278,21 +281,14 @@ public final class Timer: NSObject, Sendable {
     /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
     ///   any more, since another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
+        var isUnserved = false
         let added = state.withLock { state -> Bool in
             guard state.isValid, state.loop == nil || state.loop === loop else { return false }
             guard !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
-                let index = loopState.index(of: mode)
-                guard !slots.contains(mode: index) else { return false }
-                if slots.isEmpty { slots.order = loopState.nextSequence() }
-                slots.add(mode: index)
-                loopState.modes[index].timerCount += 1
-                if !slots.isFiring {
-                    loopState.modes[index].timers.insert(
-                        self, deadline: state.deadline, order: slots.order)
-                }
-                return true
+                isUnserved = loopState.isUnserved
+                return loopState.add(self, toMode: loopState.index(of: mode), deadline: state.deadline)
             }
             if added {
                 state.loop = loop
@@ -303,6 +299,7 @@ public final class Timer: NSObject, Sendable {
             return added
         }
         if added { loop.wakeIfForeign() }
+        if isUnserved { loop.warnUnlessRun() }
     }
 
     /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
@@ -311,10 +308,11 @@ public final class Timer: NSObject, Sendable {
         state.withLock { state in
             guard state.loop === loop, !isCommon || !state.isCommon else { return }
             let isOutOfAll = loop.state.withLock { loopState -> Bool in
-                guard let index = loopState.existingIndex(of: mode), slots.contains(mode: index) else {
+                guard let index = loopState.existingIndex(of: mode),
+                    loopState.remove(self, fromMode: index)
+                else {
                     return false
                 }
-                loopState.remove(self, fromMode: index)
                 state.threadHasEnded = !loopState.isAlive
                 return slots.isEmpty
             }
@@ -324,32 +322,21 @@ public final class Timer: NSObject, Sendable {
 
     // MARK: - From the pass
 
-    /// Calls the timer, which `loop` has found due in `mode`, and puts it back on its grid. Does nothing
-    /// where something has happened to it since: an earlier one of the batch may have invalidated, moved or
-    /// removed it, or a nested run fired it.
-    func fire(_ due: TimerHeap.Due, in mode: Int, of loop: RunLoop) {
+    /// Calls the timer, which `loop` has taken as due in `mode`, and puts it back on its grid.
+    func fire(in mode: Int, of loop: RunLoop) {
         let block = state.withLock { state -> Block? in
-            guard state.isValid, state.loop === loop,
-                loop.state.withLock({ $0.take(self, due, from: mode) })
-            else {
-                return nil
-            }
-            state.lastBeat = state.deadline
+            // Another thread may have changed it since it was taken.
+            guard state.isValid, state.loop === loop else { return nil }
+            state.rarities?.lastBeat = state.deadline
             return state.block
         }
-        guard let block else { return }
-        Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
-        guard timeInterval > 0 else { return invalidate() }
+        if let block {
+            Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
+            guard timeInterval > 0 else { return invalidate() }
+        }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
-            if let moved = state.rarities?.moved {
-                state.deadline = moved
-                state.rarities?.moved = nil
-            } else {
-                var schedule = TimerSchedule(first: state.deadline, interval: beat)
-                schedule.advance(past: now)
-                state.deadline = schedule.deadline
-            }
+            if block != nil { state.advance(past: now, beat: beat) }
             // The block may have moved it to another loop.
             guard let holder = state.loop else {
                 slots.isFiring = false
@@ -357,7 +344,7 @@ public final class Timer: NSObject, Sendable {
             }
             holder.state.withLock { loopState in
                 slots.isFiring = false
-                loopState.place(self, deadline: state.deadline)
+                loopState.setDate(state.deadline, of: self)
             }
             return holder
         }
@@ -365,33 +352,53 @@ public final class Timer: NSObject, Sendable {
     }
 }
 
-extension LoopState {
-    /// Puts a timer where `deadline` belongs, in the heap of each of its modes.
-    mutating func place(_ timer: Timer, deadline: LoopInstant) {
-        for mode in timer.slots.modes {
-            takeOutOfHeap(timer, mode: mode)
-            modes[mode].timers.insert(timer, deadline: deadline, order: timer.slots.order)
+extension Timer.State {
+    /// After a firing: to the date that the block has set, or to the next one of the grid.
+    fileprivate mutating func advance(past now: LoopInstant, beat: Int64) {
+        let rarities = makeRarities()
+        rarities.lastBeat = deadline
+        if let moved = rarities.moved {
+            deadline = moved
+            rarities.moved = nil
+        } else {
+            rarities.anchor = rarities.anchor ?? deadline
+            var schedule = TimerSchedule(first: deadline, interval: beat)
+            schedule.advance(past: now)
+            deadline = schedule.deadline
         }
     }
+}
 
-    mutating func remove(_ timer: Timer, fromMode mode: Int) {
-        takeOutOfHeap(timer, mode: mode)
-        timer.slots.remove(mode: mode)
-        modes[mode].timerCount -= 1
-    }
-
-    /// A timer that was found due leaves its heaps to be fired, if nothing has happened to it since and it is
-    /// still in `mode`.
-    mutating func take(_ timer: Timer, _ due: TimerHeap.Due, from mode: Int) -> Bool {
-        guard modes[mode].timers.isStill(due) else { return false }
-        for mode in timer.slots.modes { takeOutOfHeap(timer, mode: mode) }
-        timer.slots.isFiring = true
+extension LoopState {
+    /// - Returns: False where the mode holds it already.
+    mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant) -> Bool {
+        guard timer.slots.place(in: mode) == nil else { return false }
+        // In whatever mode it stands, it has been added once.
+        let order = timer.slots.first.map { modes[$0.mode].timers.order(of: $0.place) } ?? nextSequence()
+        let place = modes[mode].timers.admit(timer, order: order)
+        timer.slots.add(TimerSlots.Slot(mode: mode, place: place))
+        if !timer.slots.isFiring { modes[mode].timers.setDate(deadline, of: place) }
         return true
     }
 
-    private mutating func takeOutOfHeap(_ timer: Timer, mode: Int) {
-        guard let place = timer.slots.place(in: mode) else { return }
-        modes[mode].timers.remove(at: place)
-        timer.slots.clearPlace(in: mode)
+    /// - Returns: False where the mode does not hold it.
+    @discardableResult
+    mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
+        guard let place = timer.slots.place(in: mode) else { return false }
+        timer.slots.remove(mode: mode)
+        modes[mode].timers.dismiss(place)
+        return true
+    }
+
+    mutating func setDate(_ deadline: LoopInstant, of timer: Timer) {
+        timer.slots.forEach { modes[$0.mode].timers.setDate(deadline, of: $0.place) }
+    }
+
+    /// The next timer of those that were found due in `mode`. It has no date while it fires.
+    mutating func takeDueTimer(in mode: Int) -> Timer? {
+        guard let timer = modes[mode].timers.firstDue() else { return nil }
+        timer.slots.forEach { modes[$0.mode].timers.clearDate(of: $0.place) }
+        timer.slots.isFiring = true
+        return timer
     }
 }

@@ -1,259 +1,361 @@
-/// The timers of one mode, nearest first: a heap with four children a node, and a table of places.
+internal import CEv
+
+/// The timers of one mode: a table of places, one a timer, and a heap of their dates, nearest first.
 ///
-/// A timer in several modes stands in the heap of each and has one schedule; equal dates fire in the order
-/// in which the timers were added (rules TM-12 and TM-23). Taking a timer out from the middle costs as
-/// little as adding one: the timer knows its place (`Timer.slots`), a number that stays, and the table knows
-/// which node of the heap that is. Moving a node writes to the table and leaves the timers themselves alone:
-/// a million of them would not fit into the processor's caches. All of it is guarded by the lock of the loop.
+/// A timer in several modes has a place in each and one schedule; equal dates fire in the order in which the
+/// timers were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop.
+///
+/// A million timers do not fit into the processor's caches, so what is done often stays away from most:
+///
+/// - The heap knows dates, and where each timer stands in it nobody knows. Moving a node writes nothing else.
+/// - A date is taken back by a new *stamp* on its place. Its node, which bears the old one, is dead then and
+///   goes when it comes to the top, or when half of the heap is dead.
+/// - What is due leaves the heap in one go and is sorted; with equal dates only then.
 struct TimerHeap {
+    /// A date of the timer that has this place; dead if the place bears another stamp by now.
     private struct Node {
         let deadline: LoopInstant
-        let order: UInt64
         let place: Int32
-
-        func comesBefore(_ other: Node) -> Bool {
-            deadline == other.deadline ? order < other.order : deadline < other.deadline
-        }
+        let stamp: UInt32
     }
 
-    /// What a place holds.
     private struct Place {
-        /// `Unmanaged`, because moving a node must not count references. A timer is retained when it enters
-        /// the heap and released when it leaves; a loop that ends takes all of its timers out.
-        var timer: Unmanaged<Timer>
-        /// Of its node; of a free place, the next free one.
-        var index: Int32
-        /// How often it has been freed.
-        var generation: UInt32 = 0
-    }
+        /// `Unmanaged`, because moving it must not count references. Retained when it is admitted, released
+        /// when it is dismissed; a loop that ends dismisses all of its timers. Nil where the place is free.
+        var timer: Unmanaged<Timer>?
+        var order: UInt64
+        /// Odd while it has a date.
+        var stamp: UInt32
+        /// Of a free place, the next free one.
+        var nextFree: Int32
 
-    /// A timer that was due: if its place was freed since, it is not due any more. It keeps nothing alive, so that
-    /// a million of them are sorted as numbers are.
-    struct Due {
-        fileprivate let deadline: LoopInstant
-        fileprivate let order: UInt64
-        fileprivate let place: Int32
-        fileprivate let generation: UInt32
+        var hasDate: Bool { stamp & 1 == 1 }
     }
 
     private static let none: Int32 = -1
+    /// Dead nodes that are not worth the work of removing them.
+    private static let toleratedDead = 64
+    /// How many nodes' room is kept for the next timers that are due together.
+    private static let keptCapacity = 1024
 
+    /// How many timers fire while one comes from memory.
+    private static let lookAhead = 6
+
+    /// Four children a node. The first node is alive, so that the nearest date is the first one.
     private var nodes: [Node] = []
+    /// What was found due and has not fired yet, from `nextDue` on, where the node is alive.
+    private var dueNodes: [Node] = []
+    private var nextDue = 0
     private var places: [Place] = []
     private var firstFree = none
-    private let mode: Int
+    /// Places with a date.
+    private var dateCount = 0
+    /// Timers in the mode, those that are firing just now included.
+    private(set) var count = 0
 
-    init(mode: Int) {
-        self.mode = mode
-    }
+    /// The timers in the mode, in no particular order.
+    var timers: [Timer] { places.compactMap { $0.timer?.takeUnretainedValue() } }
 
-    var isEmpty: Bool { nodes.isEmpty }
-    var nearest: LoopInstant? { nodes.first?.deadline }
-    var nearestTimer: Timer? { nodes.first.map(timer) }
-    var timers: [Timer] { nodes.map(timer) }
+    // MARK: - Membership
 
-    private func timer(of node: Node) -> Timer { places[Int(node.place)].timer.takeUnretainedValue() }
-
-    /// Nil: something has happened to it since.
-    func timer(of due: Due) -> Timer? {
-        isStill(due) ? places[Int(due.place)].timer.takeUnretainedValue() : nil
-    }
-
-    func isStill(_ due: Due) -> Bool { places[Int(due.place)].generation == due.generation }
-
-    mutating func insert(_ timer: Timer, deadline: LoopInstant, order: UInt64) {
-        let place = takePlace(for: timer)
-        timer.slots.set(place: place, in: mode)
-        let node = Node(deadline: deadline, order: order, place: place)
-        nodes.append(node)
-        siftUp(node, from: nodes.count - 1)
-    }
-
-    private mutating func takePlace(for timer: Timer) -> Int32 {
+    /// - Returns: The place of `timer`, which has no date yet.
+    mutating func admit(_ timer: Timer, order: UInt64) -> Int32 {
+        count += 1
         guard firstFree != Self.none else {
-            places.append(Place(timer: .passRetained(timer), index: 0))
+            places.append(
+                Place(timer: .passRetained(timer), order: order, stamp: 0, nextFree: Self.none))
             return Int32(places.count - 1)
         }
         let place = firstFree
-        firstFree = places[Int(place)].index
+        firstFree = places[Int(place)].nextFree
         places[Int(place)].timer = .passRetained(timer)
+        places[Int(place)].order = order
         return place
     }
 
-    /// Takes the timer out that has this place.
-    mutating func remove(at place: Int32) {
-        let left = places[Int(place)]
-        places[Int(place)].index = firstFree
-        places[Int(place)].generation &+= 1
+    /// Whoever takes a timer out holds it, so that nothing is freed under the lock.
+    mutating func dismiss(_ place: Int32) {
+        clearDate(of: place)
+        places[Int(place)].timer.take()?.release()
+        places[Int(place)].nextFree = firstFree
         firstFree = place
-        let last = nodes.removeLast()
-        let index = Int(left.index)
-        if index < nodes.count {
-            if index > 0, last.comesBefore(nodes[(index - 1) / 4]) {
-                siftUp(last, from: index)
-            } else {
-                siftDown(last, from: index)
+        count -= 1
+    }
+
+    func order(of place: Int32) -> UInt64 { places[Int(place)].order }
+
+    // MARK: - Dates
+
+    mutating func setDate(_ deadline: LoopInstant, of place: Int32) {
+        let hadDate = places[Int(place)].hasDate
+        if hadDate { clearDate(of: place) }
+        let node = Node(deadline: deadline, place: place, stamp: newStamp(for: place))
+        dateCount += 1
+        nodes.append(node)
+        nodes.withUnsafeMutableBufferPointer { Self.siftUp(node, from: $0.count - 1, in: $0) }
+    }
+
+    mutating func clearDate(of place: Int32) {
+        guard places[Int(place)].hasDate else { return }
+        _ = newStamp(for: place)
+        dateCount -= 1
+        removeDead()
+    }
+
+    private mutating func newStamp(for place: Int32) -> UInt32 {
+        // Before a stamp comes for the second time, nothing bears it any more.
+        if places[Int(place)].stamp == .max { removeAllDead() }
+        places[Int(place)].stamp &+= 1
+        return places[Int(place)].stamp
+    }
+
+    private func isAlive(_ node: Node) -> Bool { places[Int(node.place)].stamp == node.stamp }
+
+    private func timer(of node: Node) -> Timer? { places[Int(node.place)].timer?.takeUnretainedValue() }
+
+    // Inlined, as `nearest` is: every pass asks, and the heap would be copied first.
+    @inline(__always)
+    private var nearestNode: Node? {
+        guard nextDue < dueNodes.count else { return nodes.first }
+        let due = dueNodes[nextDue]
+        // What was added since may have an earlier date.
+        guard let first = nodes.first, first.deadline < due.deadline else { return due }
+        return first
+    }
+
+    @inline(__always)
+    var nearest: LoopInstant? { nearestNode?.deadline }
+
+    var nearestTimer: Timer? { nearestNode.flatMap(timer) }
+
+    // MARK: - What is due
+
+    /// Notes which timers are due at `now`; `firstDue` tells them one by one. What an outer batch has not
+    /// fired yet, where a timer's block runs the loop, is among them.
+    mutating func collectDue(at now: LoopInstant) {
+        dueNodes.removeFirst(nextDue)
+        nextDue = 0
+        // One after the other from the top, unless they are many: then it is less work to go through all.
+        var rest = max(16, nodes.count / 16)
+        while let first = nodes.first, first.deadline <= now {
+            guard rest > 0 else {
+                collectAllDue(at: now)
+                break
+            }
+            rest -= 1
+            dueNodes.append(first)
+            removeFirst()
+            removeDeadOnTop()
+        }
+        if dueNodes.count > 1 {
+            dueNodes.sort { [places] in Self.comesBefore($0, $1, in: places) }
+        }
+    }
+
+    private mutating func collectAllDue(at now: LoopInstant) {
+        removeAllDead()
+        var kept = 0
+        nodes.withUnsafeMutableBufferPointer { nodes in
+            for node in nodes {
+                if node.deadline <= now {
+                    dueNodes.append(node)
+                } else {
+                    nodes[kept] = node
+                    kept += 1
+                }
             }
         }
-        // Whoever takes a timer out holds it, so that nothing is freed under the lock.
-        left.timer.release()
+        nodes.removeLast(nodes.count - kept)
+        heapify()
+    }
+
+    /// The order of firing.
+    private static func comesBefore(_ one: Node, _ other: Node, in places: [Place]) -> Bool {
+        one.deadline == other.deadline
+            ? places[Int(one.place)].order < places[Int(other.place)].order : one.deadline < other.deadline
+    }
+
+    /// The first of those noted that has not fired, and to which nothing has happened since. It stays first
+    /// until its date is cleared. (Mutating, so that the heap is not copied first.)
+    mutating func firstDue() -> Timer? {
+        guard nextDue < dueNodes.count else { return nil }
+        fetchNextDue()
+        return timer(of: dueNodes[nextDue])
+    }
+
+    /// Has those that come soon brought from memory, where they lie about, while the first one fires.
+    private func fetchNextDue() {
+        guard nextDue + Self.lookAhead < dueNodes.count else { return }
+        places.withUnsafeBufferPointer { places in
+            guard let start = places.baseAddress else { return }
+            if nextDue + 2 * Self.lookAhead < dueNodes.count {
+                rondo_prefetch(start + Int(dueNodes[nextDue + 2 * Self.lookAhead].place))
+            }
+            guard let timer = places[Int(dueNodes[nextDue + Self.lookAhead].place)].timer else { return }
+            // It takes two lines of the cache.
+            rondo_prefetch(timer.toOpaque())
+            rondo_prefetch(timer.toOpaque() + 64)
+        }
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
-    func due(at now: LoopInstant) -> [Due] {
-        guard let first = nodes.first, first.deadline <= now else { return [] }
-        var found: [Due] = []
+    func dueTimers(at now: LoopInstant) -> [Timer] {
+        var found = dueNodes[nextDue...].filter { isAlive($0) }
         var unexplored = [0]
         while let index = unexplored.popLast() {
-            let node = nodes[index]
-            guard node.deadline <= now else { continue }
-            found.append(
-                Due(
-                    deadline: node.deadline, order: node.order, place: node.place,
-                    generation: places[Int(node.place)].generation))
-            let firstChild = 4 * index + 1
-            for child in firstChild..<max(firstChild, min(firstChild + 4, nodes.count)) {
-                unexplored.append(child)
+            guard index < nodes.count, nodes[index].deadline <= now else { continue }
+            if isAlive(nodes[index]) { found.append(nodes[index]) }
+            unexplored += (4 * index + 1)...(4 * index + 4)
+        }
+        return found.sorted { Self.comesBefore($0, $1, in: places) }.compactMap(timer)
+    }
+
+    // MARK: - Dead nodes
+
+    private mutating func removeDead() {
+        if nextDue < dueNodes.count {
+            while nextDue < dueNodes.count, !isAlive(dueNodes[nextDue]) { nextDue += 1 }
+            if nextDue == dueNodes.count {
+                dueNodes.removeAll(keepingCapacity: dueNodes.capacity <= Self.keptCapacity)
+                nextDue = 0
             }
         }
-        if found.count > 1 {
-            found.sort { $0.deadline == $1.deadline ? $0.order < $1.order : $0.deadline < $1.deadline }
-        }
-        return found
+        removeDeadOnTop()
+        if nodes.count > 2 * dateCount + Self.toleratedDead { removeAllDead() }
     }
 
-    func dueTimers(at now: LoopInstant) -> [Timer] { due(at: now).compactMap { timer(of: $0) } }
-
-    // MARK: The heap
-
-    private mutating func siftUp(_ node: Node, from start: Int) {
-        withHeap { $0.siftUp(node, from: start) }
+    private mutating func removeDeadOnTop() {
+        while let first = nodes.first, !isAlive(first) { removeFirst() }
     }
 
-    private mutating func siftDown(_ node: Node, from start: Int) {
-        withHeap { $0.siftDown(node, from: start) }
-    }
-
-    private mutating func withHeap(_ body: (Heap) -> Void) {
+    private mutating func removeAllDead() {
+        var kept = 0
         nodes.withUnsafeMutableBufferPointer { nodes in
-            places.withUnsafeMutableBufferPointer { places in body(Heap(nodes: nodes, places: places)) }
+            places.withUnsafeBufferPointer { places in
+                for node in nodes {
+                    // No branch: which nodes are dead the processor cannot guess.
+                    nodes[kept] = node
+                    kept += places[Int(node.place)].stamp == node.stamp ? 1 : 0
+                }
+            }
+        }
+        nodes.removeLast(nodes.count - kept)
+        heapify()
+    }
+
+    // MARK: - The heap
+
+    private mutating func removeFirst() {
+        let last = nodes.removeLast()
+        nodes.withUnsafeMutableBufferPointer { if !$0.isEmpty { Self.siftDown(last, from: 0, in: $0) } }
+    }
+
+    private mutating func heapify() {
+        nodes.withUnsafeMutableBufferPointer { nodes in
+            for index in stride(from: (nodes.count + 2) / 4 - 1, through: 0, by: -1) {
+                Self.siftDown(nodes[index], from: index, in: nodes)
+            }
         }
     }
 
-    /// Both arrays in place, which saves the moves of a node a look at who else has them.
-    private struct Heap {
-        // Safe: they last for one call of `withHeap`, and every index is below the count of its array.
-        let nodes: UnsafeMutableBufferPointer<Node>
-        let places: UnsafeMutableBufferPointer<Place>
-
-        private func put(_ node: Node, at index: Int) {
-            nodes[index] = node
-            places[Int(node.place)].index = Int32(index)
+    private static func siftUp(_ node: Node, from start: Int, in nodes: UnsafeMutableBufferPointer<Node>) {
+        var index = start
+        while index > 0 {
+            let parent = (index - 1) / 4
+            guard node.deadline < nodes[parent].deadline else { break }
+            nodes[index] = nodes[parent]
+            index = parent
         }
+        nodes[index] = node
+    }
 
-        func siftUp(_ node: Node, from start: Int) {
-            var index = start
-            while index > 0 {
-                let parent = (index - 1) / 4
-                guard node.comesBefore(nodes[parent]) else { break }
-                put(nodes[parent], at: index)
-                index = parent
+    private static func siftDown(_ node: Node, from start: Int, in nodes: UnsafeMutableBufferPointer<Node>) {
+        var index = start
+        while true {
+            let firstChild = 4 * index + 1
+            guard firstChild < nodes.count else { break }
+            var best = firstChild
+            var child = firstChild + 1
+            let end = min(firstChild + 4, nodes.count)
+            while child < end {
+                if nodes[child].deadline < nodes[best].deadline { best = child }
+                child += 1
             }
-            put(node, at: index)
+            guard nodes[best].deadline < node.deadline else { break }
+            nodes[index] = nodes[best]
+            index = best
         }
-
-        func siftDown(_ node: Node, from start: Int) {
-            var index = start
-            while true {
-                let firstChild = 4 * index + 1
-                guard firstChild < nodes.count else { break }
-                var best = firstChild
-                var child = firstChild + 1
-                let end = min(firstChild + 4, nodes.count)
-                while child < end {
-                    if nodes[child].comesBefore(nodes[best]) { best = child }
-                    child += 1
-                }
-                guard nodes[best].comesBefore(node) else { break }
-                put(nodes[best], at: index)
-                index = best
-            }
-            put(node, at: index)
-        }
+        nodes[index] = node
     }
 }
 
-/// Where a timer stands: the modes that hold it and its place in the heap of each.
+/// The modes that hold a timer, and its place in each.
 ///
 /// Nearly every timer is in one mode, so that one needs no array.
 struct TimerSlots {
-    fileprivate struct Slot {
-        var mode: Int32
-        var place: Int32
+    struct Slot {
+        let mode: Int
+        let place: Int32
     }
 
-    private static let none: Int32 = -1
-
-    private var first = Slot(mode: none, place: none)
+    /// The first mode and, in the highest bit, `isFiring`: a million timers have that in no byte of its own.
+    private var bits = noMode
+    private var firstPlace: Int32 = 0
     /// Nil for nearly every timer: an empty array is counted like any other object.
     private var others: [Slot]?
-    /// The loop is calling the timer: it stands in no heap, and yet belongs to its modes (rule TM-25).
-    var isFiring = false
-    /// The place among timers of equal date.
-    var order: UInt64 = 0
 
-    var isEmpty: Bool { first.mode == Self.none }
+    private static let firingBit: UInt32 = 1 << 31
+    private static let noMode = firingBit - 1
 
-    /// The modes as they are now; what happens to the slots while one goes through them does not matter.
-    var modes: Modes { Modes(first: isEmpty ? nil : Int(first.mode), others: others) }
-
-    struct Modes: Sequence, IteratorProtocol {
-        fileprivate var first: Int?
-        fileprivate var others: [Slot]?
-
-        mutating func next() -> Int? {
-            defer { first = others?.popLast().map { Int($0.mode) } }
-            return first
-        }
+    private var firstMode: UInt32 {
+        get { bits & ~Self.firingBit }
+        set { bits = bits & Self.firingBit | newValue }
     }
 
-    func contains(mode: Int) -> Bool {
-        first.mode == mode || others?.contains { $0.mode == mode } ?? false
+    /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
+    var isFiring: Bool {
+        get { bits & Self.firingBit != 0 }
+        set { bits = newValue ? bits | Self.firingBit : bits & ~Self.firingBit }
+    }
+
+    var isEmpty: Bool { firstMode == Self.noMode }
+
+    /// One of them; nil if there is none.
+    var first: Slot? { isEmpty ? nil : Slot(mode: Int(firstMode), place: firstPlace) }
+
+    func forEach(_ body: (Slot) -> Void) {
+        if let first { body(first) }
+        if let others { for slot in others { body(slot) } }
+    }
+
+    var modes: [Int] {
+        var modes: [Int] = []
+        forEach { modes.append($0.mode) }
+        return modes
     }
 
     func place(in mode: Int) -> Int32? {
-        let slot = first.mode == mode ? first : others?.first { $0.mode == mode }
-        guard let slot, slot.place != Self.none else { return nil }
-        return slot.place
+        if firstMode == mode { return firstPlace }
+        return others?.first { $0.mode == mode }?.place
     }
 
-    mutating func add(mode: Int) {
+    mutating func add(_ slot: Slot) {
         if isEmpty {
-            first = Slot(mode: Int32(mode), place: Self.none)
+            firstMode = UInt32(slot.mode)
+            firstPlace = slot.place
         } else {
-            others = (others ?? []) + [Slot(mode: Int32(mode), place: Self.none)]
+            others = (others ?? []) + [slot]
         }
     }
 
     mutating func remove(mode: Int) {
-        if first.mode == mode {
-            first = others?.popLast() ?? Slot(mode: Self.none, place: Self.none)
+        if firstMode == mode {
+            let next = others?.popLast()
+            firstMode = next.map { UInt32($0.mode) } ?? Self.noMode
+            firstPlace = next?.place ?? 0
         } else {
             others?.removeAll { $0.mode == mode }
         }
         if others?.isEmpty ?? false { others = nil }
-    }
-
-    mutating func set(place: Int32, in mode: Int) {
-        if first.mode == mode {
-            first.place = place
-        } else if let index = others?.firstIndex(where: { $0.mode == mode }) {
-            others?[index].place = place
-        }
-    }
-
-    /// The timer has left the heap of `mode` for now, but not the mode.
-    mutating func clearPlace(in mode: Int) {
-        set(place: Self.none, in: mode)
     }
 }

@@ -6,31 +6,98 @@ import Testing
 @Suite(.leavesNothing) struct TimerHeapTests {
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
-    @Test func `TM-23 due timers come by date, equal dates in order of addition`() {
-        var heap = TimerHeap(mode: 0)
+    /// Takes out what is due, as a pass does.
+    private func takeDue(from heap: inout TimerHeap, at now: Int64, _ places: [ObjectIdentifier: Int32])
+        -> [ObjectIdentifier]
+    {
+        heap.collectDue(at: LoopInstant(nanoseconds: now))
+        var taken: [ObjectIdentifier] = []
+        while let timer = heap.firstDue(), let place = places[ObjectIdentifier(timer)] {
+            heap.clearDate(of: place)
+            taken.append(ObjectIdentifier(timer))
+        }
+        return taken
+    }
+
+    /// A few, which are taken from the top one by one, and so many that the whole heap is gone through.
+    @Test(arguments: [20, 300])
+    func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
+        var heap = TimerHeap()
         var generator = SplitMix(state: 7)
+        var places: [ObjectIdentifier: Int32] = [:]
         var expected: [(date: Int64, order: UInt64, timer: Timer)] = []
-        for order in UInt64(0)..<200 {
+        for order in 0..<UInt64(count) {
             let timer = timer()
-            timer.slots.add(mode: 0)
             let date = Int64(generator.next() % 20)
-            heap.insert(timer, deadline: LoopInstant(nanoseconds: date), order: order)
+            let place = heap.admit(timer, order: order)
+            heap.setDate(LoopInstant(nanoseconds: date), of: place)
+            places[ObjectIdentifier(timer)] = place
             expected.append((date, order, timer))
         }
-        // Some leave from the middle.
-        for _ in 0..<60 {
-            let (_, _, timer) = expected.remove(at: Int(generator.next() % UInt64(expected.count)))
-            if let place = timer.slots.place(in: 0) { heap.remove(at: place) }
+        // Some leave from the middle, some get another date, and most of what comes instead has their places.
+        for step in 0..<2 * count {
+            let chosen = Int(generator.next() % UInt64(expected.count))
+            let entry = expected.remove(at: chosen)
+            let place = places[ObjectIdentifier(entry.timer)] ?? -1
+            let date = Int64(generator.next() % 20)
+            if step % 2 == 0 {
+                heap.setDate(LoopInstant(nanoseconds: date), of: place)
+                expected.append((date, entry.order, entry.timer))
+            } else {
+                heap.dismiss(place)
+                places[ObjectIdentifier(entry.timer)] = nil
+                guard step % 3 == 0 else { continue }
+                let timer = timer()
+                let order = UInt64(count + step)
+                let place = heap.admit(timer, order: order)
+                heap.setDate(LoopInstant(nanoseconds: date), of: place)
+                places[ObjectIdentifier(timer)] = place
+                expected.append((date, order, timer))
+            }
+            if expected.isEmpty { break }
         }
+        #expect(heap.count == expected.count)
         expected.sort { ($0.date, $0.order) < ($1.date, $1.order) }
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
-        let due = heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0) }
-        #expect(due == expected.filter { $0.date <= 12 }.map { ObjectIdentifier($0.timer) })
-        // The heap holds its timers until they are taken out.
-        for (_, _, timer) in expected {
-            if let place = timer.slots.place(in: 0) { heap.remove(at: place) }
+        #expect(
+            heap.nearestTimer.map { places[ObjectIdentifier($0)] != nil } == (expected.isEmpty ? nil : true))
+        let due = expected.filter { $0.date <= 12 }.map { ObjectIdentifier($0.timer) }
+        #expect(heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0) } == due)
+        #expect(takeDue(from: &heap, at: 12, places) == due)
+        let rest = expected.filter { $0.date > 12 }
+        #expect(heap.nearest?.nanoseconds == rest.first?.date)
+        #expect(takeDue(from: &heap, at: 19, places) == rest.map { ObjectIdentifier($0.timer) })
+        // The heap holds its timers until they are dismissed.
+        #expect(heap.nearest == nil && heap.count == expected.count)
+        for place in places.values { heap.dismiss(place) }
+        #expect(heap.count == 0)
+    }
+
+    @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
+        var heap = TimerHeap()
+        let timers = (0..<4).map { _ in timer() }
+        let places = timers.indices.map { heap.admit(timers[$0], order: UInt64($0)) }
+        func date(_ index: Int, _ nanoseconds: Int64) {
+            heap.setDate(LoopInstant(nanoseconds: nanoseconds), of: places[index])
         }
-        #expect(heap.isEmpty)
+        date(0, 1)
+        date(1, 5)
+        date(2, 5)
+        heap.collectDue(at: LoopInstant(nanoseconds: 5))
+        #expect(heap.firstDue() === timers[0])
+        heap.clearDate(of: places[0])
+        // In the block of the first: one comes before those that wait, and one of them gets a later date.
+        date(3, 2)
+        #expect(heap.nearestTimer === timers[3])
+        date(1, 6)
+        #expect(heap.firstDue() === timers[2])
+        heap.collectDue(at: LoopInstant(nanoseconds: 6))
+        for index in [3, 2, 1] {
+            #expect(heap.firstDue() === timers[index])
+            heap.clearDate(of: places[index])
+        }
+        #expect(heap.firstDue() == nil && heap.nearest == nil)
+        for place in places { heap.dismiss(place) }
     }
 }
 
