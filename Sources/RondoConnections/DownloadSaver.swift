@@ -47,10 +47,15 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         let loop = RunLoop.currentLoop()
         guard let connection else {
             let error = URLErrors.error(.unsupportedURL, url: download.request.url)
-            return loop.perform { [self] in fail(error) }
+            return loop.perform { [self] in
+                fail(error)
+                // A run that had nothing but this block to do ends (rule UC-16): it would sleep first (RL-32).
+                loop.wakeUp()
+            }
         }
         loop.perform { [self] in
-            if let download = self.download { delegate?.downloadDidBegin(download) }
+            guard let download = self.download else { return loop.wakeUp() }
+            delegate?.downloadDidBegin(download)
         }
         connection.schedule(in: loop, forMode: .default)
         connection.start()

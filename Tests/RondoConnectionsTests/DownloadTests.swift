@@ -400,10 +400,19 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
             let download = URLDownload(request: URLRequest(url: url), delegate: recorder)
             weak.value = WeakBox(download)
             download.cancel()
-            loop.runInVain()
+            #expect(loop.runOut() == .finished)
         }
         #expect(recorder.log == [])
         #expect(weak.value?.isEmpty == true)
+    }
+
+    @Test func `UC-16 a download that cannot begin fails, and its loop has nothing left to run for`() throws {
+        let recorder = DownloadRecorder()
+        try onLoopThread { loop in
+            _ = URLDownload(request: URLRequest(url: url("nothing://there")), delegate: recorder)
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.log == ["fail -1002"])
     }
 
     @Test func `UC-70 a cancelled download's partial file is removed, unless it is to stay`() throws {
@@ -419,7 +428,7 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
                     let download = URLDownload(request: URLRequest(url: url), delegate: recorder)
                     download.setDestination(path, allowOverwrite: true)
                     download.deletesFileUponFailure = deletes
-                    loop.runInVain()
+                    #expect(loop.runOut() == .finished)
                 }
                 #expect(recorder.log.last == "data")
                 #expect(FileManager.default.fileExists(atPath: path) == !deletes)
