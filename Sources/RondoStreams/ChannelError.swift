@@ -13,9 +13,11 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     /// The connection stood and broke.
     case broken(host: String, port: Int, SocketError)
 
-    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`.
+    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`; nil where nobody but Rondo has said
+    /// no.
     package var underlyingError: NSError? {
-        switch self {
+        if case .resolve(let error) = self, error.kind == .tooManyLookups { return nil }
+        return switch self {
         case .resolve(let error):
             NSError(
                 domain: "kCFErrorDomainCFNetwork.getaddrinfo", code: Int(error.code),

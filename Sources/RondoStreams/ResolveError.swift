@@ -54,7 +54,8 @@ extension ResolveError: CustomStringConvertible {
         case .lookupFailed:
             "the name “\(host)” could not be looked up: \(sentence). Check this machine's network and name servers"
         case .tooManyLookups:
-            "the name “\(host)” was not looked up: \(Resolver.waitingLimit) look-ups are waiting already"
+            "the name “\(host)” was not looked up: \(Resolver.waitingLimit) look-ups are waiting already. Try again "
+                + "when some of them have ended"
         }
     }
 

@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoStreams
 import Testing
 
 @testable import RondoConnections
@@ -156,5 +157,18 @@ import Testing
             // Until the delegate has agreed, the request is the old one.
             #expect(state.request == post)
         }
+    }
+
+    @Test func `UC-59 a look-up that was refused says so itself, and blames nothing below it`() {
+        let refusal = LoadFailure.channel(.resolve(.tooManyLookups(host: "busy.example")))
+        let error = URLErrors.error(refusal, url: URL(string: "http://busy.example/"))
+        #expect(error.code == .resourceUnavailable)
+        #expect(error.userInfo[NSUnderlyingErrorKey] == nil)
+        #expect(error.localizedDescription.contains("“busy.example” was not looked up"))
+        #expect(error.localizedDescription.hasSuffix("Try again when some of them have ended"))
+        // Who was asked has a say.
+        let answered = LoadFailure.channel(.resolve(ResolveError(host: "no.example", code: EAI_NONAME)))
+        let cause = URLErrors.error(answered, url: nil).userInfo[NSUnderlyingErrorKey] as? NSError
+        #expect(cause?.code == Int(EAI_NONAME))
     }
 }
