@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// Linux has no key chain that every program could rely on, and Foundation's storage forgets all when the process
 /// ends. So where they are kept is for the program to say: in one file, readable for its user alone, passwords as
-/// they are. Until it has said so, such a credential lives as long as the process. Any thread may call everything
+/// they are. A file that cannot be written is told of, see `keep(in:onFailure:)`. Until it has said so, such a credential lives as long as the process. Any thread may call everything
 /// here.
 public enum PermanentCredentials {
     /// A credential and the protection space that it is the default of.
@@ -52,7 +52,7 @@ public enum PermanentCredentials {
     }
 
     private struct State {
-        var file: URL?
+        var file: KeptFile?
         var entries: [Entry] = []
     }
 
@@ -64,48 +64,48 @@ public enum PermanentCredentials {
     /// What a delegate gives for a challenge is kept once the server has accepted it. What a program puts into
     /// `URLCredentialStorage` by itself is not.
     ///
+    /// - Parameter onFailure: Told when `file` could not be written: a `CocoaError` with the path under
+    ///   `NSFilePathErrorKey` and the errno under `NSUnderlyingErrorKey`. No load fails by it: the credential is
+    ///   remembered until the program ends, and written with the next one that is kept. It is told once, until
+    ///   writing succeeds again, on the thread that serves the connection, with no lock held. Nil: a warning in
+    ///   the log, `rondo.connections`.
     /// - Throws: What Foundation says if the file is there and cannot be read.
-    public static func keep(in file: URL?) throws {
+    public static func keep(
+        in file: URL?, onFailure: (@Sendable (any Error) -> Void)? = nil
+    ) throws {
         var entries: [Entry] = []
         if let file, FileManager.default.fileExists(atPath: file.path) {
             entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: file))
         }
-        state.withLock { [entries] in $0 = State(file: file, entries: entries) }
+        let kept = file.map { KeptFile($0, onFailure: onFailure) }
+        state.withLock { [entries] in $0 = State(file: kept, entries: entries) }
         for entry in entries { StoredCredentials.store(entry.credential, for: entry.space) }
     }
 
     /// Forgets all of them: in the file, and in the shared credential storage.
-    public static func forgetAll() {
-        let forgotten = state.withLock { state in
-            defer {
-                state.entries = []
-                write(state)
-            }
-            return state.entries
+    ///
+    /// - Throws: A `CocoaError`, as `keep(in:onFailure:)` has it, if the file could not be written: it still holds
+    ///   them.
+    public static func forgetAll() throws {
+        let (forgotten, failure) = state.withLock { state in
+            let forgotten = state.entries
+            state.entries = []
+            return (forgotten, state.file?.write(state.entries))
         }
         for entry in forgotten { StoredCredentials.remove(entry.credential, for: entry.space) }
+        if let failure { throw failure.error }
     }
 
     // MARK: For the connections
 
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard credential.persistence == .permanent, let entry = Entry(credential, for: space) else { return }
-        state.withLock { state in
-            guard state.file != nil, !state.entries.contains(entry) else { return }
+        let failure = state.withLock { state -> KeptFile.Failure? in
+            guard let file = state.file, file.isBehind || !state.entries.contains(entry) else { return nil }
             state.entries.removeAll { $0.isOfSpace(of: entry) }
             state.entries.append(entry)
-            write(state)
+            return state.file?.write(state.entries)
         }
-    }
-
-    /// What cannot be written is kept in memory all the same: a load does not fail by it.
-    private static func write(_ state: State) {
-        guard let file = state.file, let data = try? JSONEncoder().encode(state.entries) else { return }
-        // In place of the file once it is whole, and never readable for others.
-        let path = file.path + ".\(UUID().uuidString)"
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        if (try? handle.write(contentsOf: data)) == nil || rename(path, file.path) != 0 { unlink(path) }
+        failure?.tell()
     }
 }

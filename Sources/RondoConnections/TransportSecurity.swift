@@ -11,7 +11,7 @@ internal import Synchronization
 public enum TransportSecurity {
     private struct State {
         var store = StrictTransportSecurity()
-        var file: URL?
+        var file: KeptFile?
     }
 
     private static let state = Mutex(State())
@@ -21,14 +21,18 @@ public enum TransportSecurity {
     /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program
     /// ends, as at first.
     ///
+    /// - Parameter onFailure: Told when `file` could not be written, as for
+    ///   `PermanentCredentials.keep(in:onFailure:)`; what was to be written is remembered until the program ends.
     /// - Throws: What Foundation says if the file is there and cannot be read.
-    public static func keep(in file: URL?) throws {
+    public static func keep(
+        in file: URL?, onFailure: (@Sendable (any Error) -> Void)? = nil
+    ) throws {
         var stored: StrictTransportSecurity?
         if let file, FileManager.default.fileExists(atPath: file.path) {
             stored = try JSONDecoder().decode(StrictTransportSecurity.self, from: Data(contentsOf: file))
         }
         state.withLock { state in
-            state.file = file
+            state.file = file.map { KeptFile($0, onFailure: onFailure) }
             if let stored { state.store = stored }
             isInUse.store(!state.store.isEmpty, ordering: .relaxed)
         }
@@ -61,13 +65,14 @@ public enum TransportSecurity {
     }
 
     private static func change(_ body: (inout StrictTransportSecurity) -> Void) {
-        state.withLock { state in
+        let failure = state.withLock { state -> KeptFile.Failure? in
             let before = state.store
             body(&state.store)
             isInUse.store(!state.store.isEmpty, ordering: .relaxed)
-            guard let file = state.file, state.store != before else { return }
+            guard let file = state.file, file.isBehind || state.store != before else { return nil }
             // What cannot be written is kept in memory all the same: a load does not fail by it.
-            try? JSONEncoder().encode(state.store).write(to: file, options: .atomic)
+            return state.file?.write(state.store)
         }
+        failure?.tell()
     }
 }

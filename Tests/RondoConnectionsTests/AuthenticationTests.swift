@@ -384,13 +384,58 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(try load(server.url()).response?.statusCode == 401)
         try PermanentCredentials.keep(in: file)
         #expect(try load(server.url()).response?.statusCode == 200)
-        PermanentCredentials.forgetAll()
+        try PermanentCredentials.forgetAll()
         #expect(try load(server.url()).response?.statusCode == 401)
         try PermanentCredentials.keep(in: file)
         #expect(try load(server.url()).response?.statusCode == 401)
         // What is no such file is said, and left alone.
         try Data("[{}]".utf8).write(to: file)
         #expect(throws: (any Error).self) { try PermanentCredentials.keep(in: file) }
+    }
+
+    @Test func `UC-51 a file that cannot be written is told of, and no load fails by it`() throws {
+        let server = try Self.server(realm: "unwritten")
+        let directory = try Stranger.Directory()
+        // No folder yet: who runs tests may write anywhere else.
+        let folder = URL(fileURLWithPath: directory.path + "/folder")
+        try Data().write(to: folder)
+        let file = folder.appendingPathComponent("credentials")
+        defer { try? PermanentCredentials.keep(in: nil) }
+        let told = Box<[CocoaError]>([])
+        try PermanentCredentials.keep(in: file) { error in
+            if let error = error as? CocoaError { told.mutate { $0.append(error) } }
+        }
+        let logIn = {
+            let delegate = Answering { $0.sender?.use(Self.user(persistence: .permanent), for: $0) }
+            try Self.run(server.url(), delegate)
+            #expect(delegate.recorder.text == "in")
+            Self.forgetStored(realm: "unwritten")
+        }
+        for _ in 0..<2 { try logIn() }
+        // Once, however often it fails.
+        #expect(told.value.count == 1)
+        let error = try #require(told.value.first)
+        #expect(error.code == .fileWriteUnknown)
+        #expect(error.filePath == file.path)
+        #expect((error.underlying as? NSError)?.code == Int(ENOTDIR))
+        #expect(error.localizedDescription.contains(file.path))
+        // What was to be forgotten may still be in a file.
+        #expect(throws: CocoaError.self) { try PermanentCredentials.forgetAll() }
+        try logIn()
+        // The next one that is kept brings along what the file lacks.
+        try FileManager.default.removeItem(at: folder)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try logIn()
+        #expect(try Data(contentsOf: file).count > 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["credentials"])
+        try PermanentCredentials.forgetAll()
+        #expect(try Data(contentsOf: file).count == 2)
+        // It is told of again, since it was written meanwhile.
+        try FileManager.default.removeItem(at: folder)
+        try Data().write(to: folder)
+        try logIn()
+        #expect(told.value.count == 2)
+        #expect(throws: CocoaError.self) { try PermanentCredentials.forgetAll() }
     }
 
     private static func forgetStored(realm: String) {

@@ -67,6 +67,29 @@ import Testing
         try TransportSecurity.keep(in: nil)
     }
 
+    @Test func `a file of hosts that cannot be written is told of, and they are remembered all the same`()
+        throws
+    {
+        let (server, port) = try Self.server()
+        let directory = try Stranger.Directory()
+        defer {
+            try? TransportSecurity.keep(in: nil)
+            TransportSecurity.forgetAll()
+            server.terminate()
+        }
+        let told = Box<[CocoaError]>([])
+        try Data().write(to: URL(fileURLWithPath: directory.path + "/folder"))
+        try TransportSecurity.keep(in: URL(fileURLWithPath: directory.path + "/folder/hosts")) { error in
+            if let error = error as? CocoaError { told.mutate { $0.append(error) } }
+        }
+        for _ in 0..<2 {
+            let loaded = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
+            #expect(loaded.response?.statusCode == 200)
+            #expect(TransportSecurity.covers("localhost"))
+        }
+        #expect(told.value.map(\.filePath) == [directory.path + "/folder/hosts"])
+    }
+
     @Test func `RFC 6797 8_1 a server that was let through has nothing remembered of it`() throws {
         let (server, port) = try Self.server()
         defer {

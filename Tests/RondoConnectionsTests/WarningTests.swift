@@ -3,6 +3,8 @@ import Rondo
 import RondoTestSupport
 import Testing
 
+@testable import RondoConnections
+
 /// Misuse is logged once a connection, and goes on. Each in a process of its own, which has one log handler.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct WarningTests {
     /// Keeps warnings of the connections.
@@ -93,6 +95,28 @@ import Testing
             try waitFor("the end of the load") { queued.isDone ? () : nil }
             precondition(queued.calls.last == "finish", "\(queued.calls)")
             precondition(Catcher.log.entries.count == 2, "\(Catcher.log.entries)")
+        }
+    }
+
+    @Test func `UC-51 a file that cannot be written is warned about where the program has named nobody`()
+        async
+    {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            let directory = try Stranger.Directory()
+            try Data().write(to: URL(fileURLWithPath: directory.path + "/folder"))
+            try PermanentCredentials.keep(in: URL(fileURLWithPath: directory.path + "/folder/credentials"))
+            let space = URLProtectionSpace(
+                host: "localhost", port: 80, protocol: "http", realm: "r",
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+            for user in ["a", "b"] {
+                PermanentCredentials.store(
+                    URLCredential(user: user, password: "p", persistence: .permanent), for: space)
+            }
+            let entries = Catcher.log.entries
+            precondition(entries.count == 1, "\(entries)")
+            precondition(entries[0].hasPrefix("warning: \(directory.path)/folder/credentials"), "\(entries)")
+            precondition(!entries[0].contains("\"p\""), "\(entries)")
         }
     }
 }

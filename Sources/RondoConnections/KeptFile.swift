@@ -1,0 +1,99 @@
+internal import RondoCore
+
+/// A file that holds what is remembered beyond the process, written anew as a whole with each change, and readable
+/// for its user alone.
+struct KeptFile: Sendable {
+    let url: URL
+    let onFailure: (@Sendable (any Error) -> Void)?
+    /// What is remembered is not in the file: it could not be written the last time.
+    private(set) var isBehind = false
+
+    init(_ url: URL, onFailure: (@Sendable (any Error) -> Void)?) {
+        self.url = url
+        self.onFailure = onFailure
+    }
+
+    /// Why a file could not be written, and whom to tell.
+    struct Failure {
+        let error: CocoaError
+        private let onFailure: (@Sendable (any Error) -> Void)?
+        private let isFirst: Bool
+
+        fileprivate init(_ file: KeptFile, _ cause: NSError) {
+            let code: CocoaError.Code =
+                switch Int32(cause.domain == NSPOSIXErrorDomain ? cause.code : 0) {
+                case EACCES, EPERM: .fileWriteNoPermission
+                case ENOSPC, EDQUOT: .fileWriteOutOfSpace
+                case EROFS: .fileWriteVolumeReadOnly
+                default: .fileWriteUnknown
+                }
+            let sentence =
+                "\(file.url.path) could not be written (\(cause.localizedDescription)): what it was to keep is "
+                + "remembered until the program ends"
+            error = CocoaError(
+                code,
+                userInfo: [
+                    NSLocalizedDescriptionKey: sentence, NSFilePathErrorKey: file.url.path,
+                    NSURLErrorKey: file.url, NSUnderlyingErrorKey: cause,
+                ])
+            onFailure = file.onFailure
+            isFirst = !file.isBehind
+        }
+
+        /// Once, until the file could be written again: to the program, or where it has named nobody, in the log.
+        /// To be called with no lock held.
+        func tell() {
+            guard isFirst else { return }
+            guard let onFailure else { return URLConnection.log.warning("\(error.localizedDescription)") }
+            onFailure(error)
+        }
+    }
+
+    /// Writes `value` in place of what the file holds, once it is whole.
+    ///
+    /// - Returns: Nil if the file holds it.
+    mutating func write(_ value: some Encodable) -> Failure? {
+        do {
+            try put(JSONEncoder().encode(value))
+            isBehind = false
+            return nil
+        } catch {
+            defer { isBehind = true }
+            guard let error = error as? SystemError else { return Failure(self, error as NSError) }
+            let cause = NSError(
+                domain: NSPOSIXErrorDomain, code: Int(error.code),
+                userInfo: [NSLocalizedDescriptionKey: error.description])
+            return Failure(self, cause)
+        }
+    }
+
+    private func put(_ data: Data) throws(SystemError) {
+        let path = url.path + ".\(UUID().uuidString)"
+        // Never readable for others.
+        let descriptor = try systemCall("open") { open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
+        do throws(SystemError) {
+            do throws(SystemError) {
+                try Self.write(data, to: descriptor)
+            } catch {
+                close(descriptor)
+                throw error
+            }
+            // The last word on what was written. It is not called again: the descriptor is gone either way.
+            guard close(descriptor) == 0 else { throw SystemError("close", code: errno) }
+            _ = try systemCall("rename") { rename(path, url.path) }
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    private static func write(_ data: Data, to descriptor: Int32) throws(SystemError) {
+        var rest = data
+        while !rest.isEmpty {
+            let count = try systemCall("write") {
+                rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
