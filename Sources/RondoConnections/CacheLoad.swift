@@ -90,10 +90,10 @@ final class CacheLoad {
         return proposal
     }
 
-    /// Stores what the delegate has made of the proposal (rule UC-54).
-    func put(_ answer: CachedURLResponse) {
-        guard let (head, receivedAt) = head else { return store.store(answer, for: request) }
-        store.store(answer, head, to: fields, for: request, isChanged: answer !== proposal) {
+    /// What is to be written of what the delegate has made of the proposal (rule UC-54); nil: nothing.
+    func prepare(_ answer: CachedURLResponse) -> CacheWrite? {
+        guard let (head, receivedAt) = head else { return store.prepare(answer, for: request) }
+        return store.prepare(answer, head, to: fields, for: request, isChanged: answer !== proposal) {
             CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
         }
     }

@@ -45,7 +45,9 @@ extension CacheStore {
     }
 
     private func look(at place: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
-        guard let cached = cache.cachedResponse(for: place) else { return (nil, false) }
+        guard let cached = cache.cachedResponse(for: place) ?? beingPut(at: place) else {
+            return (nil, false)
+        }
         guard cached.response.url.map(Self.name) == Self.name(url), let placeURL = place.url,
             let record = Self.record(of: cached, key(placeURL))
         else { return (nil, true) }
@@ -113,9 +115,13 @@ extension CacheStore {
         return nil
     }
 
-    /// Stores what the protocol allows and the delegate wants to be stored.
-    func store(_ cached: CachedURLResponse, for request: URLRequest) {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
+    /// What is to be written of what the protocol allows and the delegate wants to be stored.
+    func prepare(_ cached: CachedURLResponse, for request: URLRequest) -> CacheWrite? {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return nil }
+        return CacheWrite(store: self, cached: cached, entry: nil, url: url)
+    }
+
+    func write(_ cached: CachedURLResponse, _ url: URL) {
         Self.places.withLock { _ in
             let own = cache.cachedResponse(for: Self.own(url))
             let isTaken = own.map { $0.response.url.map(Self.name) != Self.name(url) } ?? false
@@ -123,12 +129,34 @@ extension CacheStore {
         }
     }
 
+    // MARK: - Putting
+
     /// Puts a response at a place, in place of what stands there.
     ///
     /// What is there goes first: a URLCache of Linux that was given two responses for one place ends the process
     /// when it makes room. With `places` locked.
     func put(_ cached: CachedURLResponse, at place: URLRequest) {
+        Self.underway.withLock { $0 = Underway(cache: cache, place: place, cached: cached) }
         cache.removeCachedResponse(for: place)
         cache.storeCachedResponse(cached, for: place)
+        Self.underway.withLock { $0 = nil }
+    }
+
+    /// What is being put at a place: for a moment the URLCache has neither this nor what it replaces.
+    ///
+    /// `@unchecked Sendable`: a URLCache has a lock of its own, and a cached response does not change.
+    private struct Underway: @unchecked Sendable {
+        let cache: URLCache
+        let place: URLRequest
+        let cached: CachedURLResponse
+    }
+
+    private static let underway = Mutex<Underway?>(nil)
+
+    private func beingPut(at place: URLRequest) -> CachedURLResponse? {
+        guard let underway = Self.underway.withLock({ $0 }), underway.cache === cache,
+            underway.place.url == place.url
+        else { return nil }
+        return underway.cached
     }
 }

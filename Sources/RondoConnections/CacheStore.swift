@@ -163,29 +163,29 @@ struct CacheStore {
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }
 
-    /// Stores what the delegate has made of a proposal (rule UC-54).
+    /// What is to be written of what the delegate has made of a proposal (rule UC-54); nil: nothing.
     ///
     /// - Parameters:
     ///   - head: That of the response to a request with `fields`.
     ///   - entry: Makes what is kept of it; called only where it is written.
-    func store(
+    func prepare(
         _ cached: CachedURLResponse, _ head: ResponseHead, to fields: HeaderFields, for request: URLRequest,
         isChanged: Bool, entry: () -> CacheEntry
-    ) {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
-        if !isWritten(cached.data, head.fields, fields, url, isChanged: isChanged) {
-            write(cached, entry(), url)
-        }
+    ) -> CacheWrite? {
+        guard let url = request.url, cached.storagePolicy != .notAllowed,
+            !isWritten(cached.data, head.fields, fields, url, isChanged: isChanged)
+        else { return nil }
+        return CacheWrite(store: self, cached: cached, entry: entry(), url: url)
     }
 
-    /// Stores `cached`, whatever was written before.
-    func store(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return }
+    /// As above, whatever was written before.
+    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) -> CacheWrite? {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return nil }
         _ = isWritten(cached.data, entry.fields, HeaderFields(), url, isChanged: true)
-        write(cached, entry, url)
+        return CacheWrite(store: self, cached: cached, entry: entry, url: url)
     }
 
-    private func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
+    func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
         Self.places.withLock { _ in
             guard let (place, variants) = place(for: entry, url) else { return }
             // What the delegate has put there stays (rule UC-54).
@@ -195,6 +195,11 @@ struct CacheStore {
                     response: LoadedResponse(kept: cached.response) ?? cached.response, data: cached.data,
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
+        }
+        // Who has looked while it was being written has missed it.
+        let key = key(url)
+        Self.memory.withLock { memory in
+            if !memory.misses.isEmpty { memory.misses[key] = nil }
         }
     }
 

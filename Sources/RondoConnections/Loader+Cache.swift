@@ -145,7 +145,7 @@ extension Loader {
         let confirmed = CachedURLResponse(
             response: response ?? kept.response, data: kept.data, userInfo: kept.userInfo,
             storagePolicy: kept.storagePolicy)
-        caching.store.store(confirmed, renewed, for: caching.request)
+        store(caching.store.prepare(confirmed, renewed, for: caching.request))
         deliverKept(confirmed)
     }
 
@@ -232,8 +232,42 @@ extension Loader {
     func answeredCaching(_ answer: CachedURLResponse?) {
         guard let caching, caching.proposal != nil else { return }
         self.caching = nil
-        if let answer { caching.put(answer) }
+        if let answer { store(caching.prepare(answer)) }
         finish()
+    }
+
+    /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
+    /// delegate hears of the end when it is done, and what was stored is found then.
+    private func store(_ write: CacheWrite?) {
+        guard let write else {
+            // The same is stored already, or is about to be.
+            if CacheWriter.shared.isBusy { waitForStore {} }
+            return
+        }
+        guard write.takesTime else { return write() }
+        waitForStore { [connection] in
+            // Of a cancelled load nothing need be stored: nothing waits for longer than loads last.
+            if !(connection?.isCancelled ?? true) { write() }
+        }
+    }
+
+    private func waitForStore(_ body: @escaping @Sendable () -> Void) {
+        hasStored = true
+        shared.withLock { $0.stores += 1 }
+        CacheWriter.shared.add { [self] in
+            body()
+            let isLast = shared.withLock { shared in
+                shared.stores -= 1
+                return shared.stores == 0
+            }
+            if isLast { wakeUp() }
+        }
+    }
+
+    /// Whether the end has to wait for what is being stored.
+    var isStoring: Bool {
+        guard hasStored else { return false }
+        return shared.withLock { $0.stores > 0 }
     }
 }
 

@@ -50,6 +50,8 @@ final class Loader: @unchecked Sendable {
         var isHeldBack = false
         /// The ticket that has got its place among the connections.
         var admittedTicket: Int?
+        /// Responses that are being stored.
+        var stores = 0
         /// The last call has been made by the delegate queue: there is nothing left but to leave.
         var isOver = false
     }
@@ -136,6 +138,9 @@ final class Loader: @unchecked Sendable {
 
     /// What the cache has to do with the request under way.
     @exclusivity(unchecked) var caching: CacheLoad?
+    /// A response was given away to be stored; and the end of the load waits for that.
+    @exclusivity(unchecked) var hasStored = false
+    @exclusivity(unchecked) var isWaitingForStore = false
 
     // Time.
     @exclusivity(unchecked) var idleTimer: PlaceTimer?
@@ -271,6 +276,7 @@ final class Loader: @unchecked Sendable {
         if bridge != nil { takeMessages(isHeldBack: isHeldBack) }
         if local != nil { readLocal(isHeldBack: isHeldBack) }
         if pipe != nil { drainPipe() }
+        if isWaitingForStore { finish() }
         if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
         noteProgress()
     }
@@ -355,6 +361,8 @@ final class Loader: @unchecked Sendable {
     }
 
     func finish() {
+        isWaitingForStore = isStoring
+        if isWaitingForStore { return }
         guard let file else { return end(.finish) }
         self.file = nil
         do throws(SystemError) {

@@ -191,6 +191,20 @@ func load(
     try load(URLRequest(url: url), recorder: recorder, configure: configure)
 }
 
+/// A cache that takes its time: what it is to store waits until it is let.
+///
+/// `@unchecked Sendable`, as its superclass is in fact: the latches never change.
+final class WaitingCache: URLCache, @unchecked Sendable {
+    let began = Latch()
+    let mayGoOn = Latch()
+
+    override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
+        began.open()
+        do { try mayGoOn.wait() } catch { Issue.record(error) }
+        super.storeCachedResponse(cachedResponse, for: request)
+    }
+}
+
 /// A reference that says whether its object is still there.
 final class WeakBox<Object: AnyObject & Sendable>: Sendable {
     private let object: Mutex<Weak>

@@ -1,0 +1,54 @@
+internal import Dispatch
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+/// A response that is to be stored, with all that is known of it.
+///
+/// `@unchecked Sendable`: a URLCache has a lock of its own, and what is stored is not changed any more: whoever
+/// performs it is the only one who has it, but for readers.
+struct CacheWrite: @unchecked Sendable {
+    let store: CacheStore
+    let cached: CachedURLResponse
+    /// Nil for the response of a protocol of the program.
+    let entry: CacheEntry?
+    let url: URL
+
+    /// Whether somebody had better wait for it elsewhere: Foundation archives what goes to a disk, 5 ms for a small
+    /// response, and a program's own class may do anything.
+    var takesTime: Bool {
+        guard type(of: store.cache) == URLCache.self else { return true }
+        return cached.storagePolicy == .allowed && store.cache.diskCapacity > 0
+    }
+
+    func callAsFunction() {
+        guard let entry else { return store.write(cached, url) }
+        store.write(cached, entry, url)
+    }
+}
+
+/// Stores responses, one after the other, so that no run loop waits for the disk.
+///
+/// A load whose response is being stored has nothing else left to do but to say that it has finished, which it does
+/// when the response is there. So what waits here is bounded by the loads under way, and whoever has heard of the
+/// end of a load finds what it has stored.
+final class CacheWriter: Sendable {
+    static let shared = CacheWriter()
+
+    private let queue = DispatchQueue(label: "rondo.cache")
+    /// A dispatch queue hands closures on behind the thread sanitizer's back.
+    private let waiting = Mutex<[@Sendable () -> Void]>([])
+
+    /// Has `body` called after what was added before.
+    func add(_ body: @escaping @Sendable () -> Void) {
+        waiting.withLock { $0.append(body) }
+        queue.async { [self] in
+            waiting.withLock { $0.first }?()
+            waiting.withLock { _ = $0.removeFirst() }
+        }
+    }
+
+    /// Something is being stored or waits for it.
+    var isBusy: Bool { waiting.withLock { !$0.isEmpty } }
+}
