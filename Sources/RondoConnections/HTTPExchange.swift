@@ -348,8 +348,6 @@ final class HTTPLink {
     @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
-    /// The server is not known to be who it says: somebody has let it through all the same.
-    var isUnverified = false
 
     init(_ channel: SocketChannel, key: PoolKey) {
         self.channel = channel

@@ -121,8 +121,9 @@ extension Loader {
         invalidate(by: head)
         guard let caching, let entry = caching.entry, let kept = caching.kept else { return false }
         if caching.isRevalidating, head.status == 304 {
+            let isLetThrough = isServerLetThrough
             disposeOfExchange()
-            confirm(entry, kept, by: head)
+            confirm(entry, kept, by: head, forOthers: !isLetThrough)
             return true
         }
         if head.status >= 500, mayStandIn(for: head.status) {
@@ -133,7 +134,12 @@ extension Loader {
         return false
     }
 
-    private func confirm(_ entry: CacheEntry, _ kept: CachedURLResponse, by head: ResponseHead) {
+    /// What is kept is still right, as the server says.
+    ///
+    /// - Parameter forOthers: Whether it is fresh for other loads as well.
+    private func confirm(
+        _ entry: CacheEntry, _ kept: CachedURLResponse, by head: ResponseHead, forOthers: Bool
+    ) {
         guard let caching else { return }
         guard let renewed = entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date()) else {
             // It speaks of another response: once more, without conditions.
@@ -145,7 +151,7 @@ extension Loader {
         let confirmed = CachedURLResponse(
             response: response ?? kept.response, data: kept.data, userInfo: kept.userInfo,
             storagePolicy: kept.storagePolicy)
-        store(caching.store.prepare(confirmed, renewed, for: caching.request))
+        if forOthers { store(caching.store.prepare(confirmed, renewed, for: caching.request)) }
         deliverKept(confirmed)
     }
 
@@ -194,11 +200,9 @@ extension Loader {
     /// A response is about to be delivered: is it to be kept?
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
         guard let caching else { return }
-        // Others have not let this server through (rule UC-47).
-        let isUnverified = exchange?.link.isUnverified ?? false
         let isStored =
-            !writesFile && pipeHead == nil && !isUnverified && CacheRules.mayStore(head, to: caching.fields)
-            && caching.begin(storing: response, head)
+            !writesFile && pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
+            && !isServerLetThrough && caching.begin(storing: response, head)
         if !isStored { self.caching = nil }
     }
 

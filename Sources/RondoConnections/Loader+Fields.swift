@@ -17,19 +17,26 @@ extension Loader {
     }
 
     /// Every response is looked at, those that send the request elsewhere too.
+    ///
+    /// Cookies are kept of a server that was let through as well (rule UC-57 knows no exception, nor do browsers):
+    /// who lets a server of its own through wants to be logged in there.
     func noteFields(_ head: ResponseHead) {
         if head.fields.has("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
         guard head.fields.has("Strict-Transport-Security"), let url = state.lastSentURL,
-            url.scheme?.lowercased() == "https", isServerVerified
+            isByTLS(url), exchange?.link.channel.isPeerVerified ?? false
         else { return }
         TransportSecurity.receive(head.fields, from: url)
     }
 
-    /// By TLS without any error (RFC 6797 §8.1). Of what somebody lets through nobody knows who has sent it.
-    private var isServerVerified: Bool {
-        guard let tls = connection?.settings.values.tls, let link = exchange?.link else { return false }
-        return tls.verification == .full && tls.trustHandler == nil && !link.isUnverified
+    /// The server is by TLS, and somebody has let it through in spite of its certificate. Of what it says nobody
+    /// knows who has said it: it is not remembered for loads that have let nobody through (RFC 6797 §8.1 for HSTS;
+    /// browsers keep no such response either).
+    var isServerLetThrough: Bool {
+        guard let url = state.lastSentURL, isByTLS(url), let link = exchange?.link else { return false }
+        return !link.channel.isPeerVerified
     }
+
+    private func isByTLS(_ url: URL) -> Bool { url.scheme?.lowercased() == "https" }
 
     private var jar: CookieJar? { connection?.settings.values.cookieStorage.map(CookieJar.init) }
 }

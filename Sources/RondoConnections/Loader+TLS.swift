@@ -40,10 +40,7 @@ extension Loader {
             // A name and a password, given to whatever is asked, are no word about this server.
             guard credential.isTrust else { return trust.useDefault() }
             // Another load has not agreed to this.
-            if !trust.isTrusted {
-                exchange?.link.isPrivate = true
-                exchange?.link.isUnverified = true
-            }
+            if !trust.isTrusted { exchange?.link.isPrivate = true }
             trust.accept()
         case (.use(let credential), .identity(let request)):
             guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }

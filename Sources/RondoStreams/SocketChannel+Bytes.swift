@@ -77,6 +77,13 @@ extension SocketChannel {
         return hasBufferedBytes || connected.socket.isReadable()
     }
 
+    /// Whether the peer is known to be who it says: its certificate was checked in full, nothing was wrong with it,
+    /// and so nobody has had to let it through. False without TLS.
+    package var isPeerVerified: Bool {
+        guard case .open(_, let engine?) = phase else { return false }
+        return engine.isPeerVerified
+    }
+
     /// Whether a write would be taken at least in part, or fail.
     var hasSpace: Bool {
         guard case .open(let connected, let engine) = phase, !(engine?.hasUnsentBytes ?? false) else {

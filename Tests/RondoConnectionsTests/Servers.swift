@@ -93,7 +93,7 @@ enum Stranger {
                 conn, _ = listener.accept()
                 try:
                     tls = context.wrap_socket(conn, server_side=True)
-                    tls.recv(65536)
+                    request = tls.recv(65536)
                     exec(sys.argv[3])
                 except OSError: pass
             """

@@ -94,6 +94,100 @@ import Testing
         }
     }
 
+    /// Has an entry that is always asked about, and a cookie; a 304 makes the entry fresh and gives it a field.
+    private static func validating() throws -> (TestServerProcess, UInt16) {
+        try Stranger.pythonTLS(
+            .good,
+            """
+            asked = globals().get("asked", 0)
+            if b"If-None-Match" in request:
+                asked += 1
+                tls.sendall(b"HTTP/1.1 304 Not Modified\\r\\nCache-Control: max-age=100\\r\\n"
+                    b"X-Asked: %d\\r\\nConnection: close\\r\\n\\r\\n" % asked)
+            else:
+                tls.sendall(b"HTTP/1.1 200 OK\\r\\nCache-Control: no-cache\\r\\nETag: \\"1\\"\\r\\n"
+                    b"Set-Cookie: who=me\\r\\nConnection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            """)
+    }
+
+    @Test func `UC-47 what a server that was let through says of an entry holds for this load alone`() throws
+    {
+        let (server, port) = try Self.validating()
+        defer { server.terminate() }
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let request = URLRequest(url: url("https://localhost:\(port)/kept"))
+        let kept = { (cache.cachedResponse(for: request)?.response as? HTTPURLResponse)?.allHeaderFields }
+        for (isKnown, asked) in [(true, nil), (false, "1"), (true, "2")] as [(Bool, String?)] {
+            let judge = Judge { challenge in
+                guard let trust = challenge.protectionSpace.serverTrust else { return }
+                #expect(trust.isTrusted == isKnown)
+                challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+            }
+            try onLoopThread { loop in
+                let connection = URLConnection(request: request, delegate: judge, startImmediately: false)
+                connection?.configuration.cache = cache
+                if isKnown { connection?.trustTestAuthority() }
+                connection?.start()
+                loop.runOut()
+            }
+            // It is what this load gets, whose delegate has let the server through.
+            #expect(judge.recorder.calls == ["response 200", "finish"])
+            #expect(judge.recorder.response?.value(forHTTPHeaderField: "X-Asked") == asked)
+            #expect(kept()?["X-Asked"] as? String == (isKnown ? asked : nil))
+        }
+    }
+
+    @Test func `UC-47 what settings let through is not kept for others`() throws {
+        let (server, port) = try Self.validating()
+        defer { server.terminate() }
+        let request = URLRequest(url: url("https://localhost:\(port)/kept"))
+        let ways: [(isKept: Bool, (inout TLSSettings) -> Void)] = [
+            (false, { $0.verification = .none }), (false, { $0.tolerance = .anyRoot }),
+            (false, { $0.trustHandler = TLSTrustHandler { $0.accept() } }),
+            (
+                true,
+                {
+                    $0.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+                    $0.trustHandler = TLSTrustHandler { $0.accept() }
+                }
+            ),
+        ]
+        for (isKept, change) in ways {
+            let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+            var settings = TLSSettings()
+            change(&settings)
+            let recorder = try load(request) { [settings] connection in
+                connection.configuration.cache = cache
+                connection.configuration.tls = settings
+            }
+            #expect(recorder.calls == ["response 200", "data", "finish"])
+            #expect((cache.cachedResponse(for: request) != nil) == isKept)
+        }
+    }
+
+    /// As browsers have it: whoever lets a server of its own through wants to be logged in there.
+    @Test func `UC-57 a server that was let through sets cookies as others do`() throws {
+        let (server, port) = try Self.validating()
+        defer { server.terminate() }
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+        storage.cookieAcceptPolicy = .always
+        let judge = Judge { challenge in
+            guard let trust = challenge.protectionSpace.serverTrust else { return }
+            challenge.sender?.use(URLCredential(trust: trust), for: challenge)
+        }
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: url("https://localhost:\(port)/")), delegate: judge,
+                startImmediately: false)
+            connection?.configuration.cookieStorage = storage
+            connection?.configuration.cache = nil
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(judge.seen.value == ["ServerTrust trusted false"])
+        #expect(storage.cookies?.map(\.name) == ["who"])
+    }
+
     @Test func `UC-47 trust may be given later, and holds for this load alone`() throws {
         let (server, port) = try Stranger.openSSL(.good)
         let judge = Judge { challenge in

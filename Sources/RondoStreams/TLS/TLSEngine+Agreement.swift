@@ -48,4 +48,10 @@ extension TLSEngine {
     /// What is wrong with the peer's certificate, the first of what is; nil if nothing is, or it was not seen.
     /// With `Verification.none` the handshake goes on in spite of it, and this says in spite of what.
     package var certificateProblem: CertificateProblem? { problems.first }
+
+    /// The peer's certificate was checked in full, in this handshake or in that of the session that was taken up
+    /// again, and nothing was wrong with it: neither settings nor a program's answer have overlooked anything.
+    var isPeerVerified: Bool {
+        settings.verification == .full && settings.tolerance.isEmpty && problems.isEmpty
+    }
 }
