@@ -3,6 +3,8 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
+@testable import RondoConnections
+
 /// Callbacks as operations of a queue.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct DelegateQueueTests {
     private static func server(_ body: String = longText(400_000)) throws -> TestServer {
@@ -122,6 +124,46 @@ import Testing
             ended.open()
         }
         #expect(count.value == total)
+    }
+
+    @Test func `UC-11 what waits for a queue is called by one operation, however wide the queue`() throws {
+        let calls = QueuedCalls()
+        let queue = Self.queue(width: 4)
+        let (began, mayGoOn, log) = (Latch(), Latch(), EventLog())
+        let make: @Sendable (DelegateCall) -> Void = { call in
+            log.note("call \(call.size)")
+            began.open()
+            do { try mayGoOn.wait() } catch { Issue.record(error) }
+            log.note("returned")
+        }
+        _ = calls.add(.data(Data(count: 1)), to: queue, make: make)
+        try began.wait()
+        for size in 2...5 { _ = calls.add(.data(Data(count: size)), to: queue, make: make) }
+        #expect(queue.operationCount == 1)
+        mayGoOn.open()
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(log.entries == (1...5).flatMap { ["call \($0)", "returned"] })
+    }
+
+    @Test func `UC-12 a queue that is behind stops the reading, until half of what waits is called`() throws {
+        let calls = QueuedCalls()
+        let queue = Self.queue(width: 1)
+        let limit = QueuedCalls.maximumWaitingBytes
+        let steps = Box<[Bool]>([])
+        let make: @Sendable (DelegateCall) -> Void = { _ in steps.mutate { $0.append(calls.mayRead) } }
+        queue.isSuspended = true
+        for (size, mayRead) in [(limit / 4, true), (limit / 2, true), (limit / 4, true), (1, false)] {
+            guard case .queued(let answer) = calls.add(.data(Data(count: size)), to: queue, make: make) else {
+                Issue.record("there is a queue")
+                continue
+            }
+            #expect(answer == mayRead)
+        }
+        #expect(!calls.mayRead)
+        queue.isSuspended = false
+        queue.waitUntilAllOperationsAreFinished()
+        // With a quarter of it called, with three, and so on.
+        #expect(steps.value == [false, true, true, true])
     }
 
     /// The last call may be made on the queue's thread while the loop's thread is still inside the load.

@@ -406,6 +406,40 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         #expect(weak.value?.isEmpty == true)
     }
 
+    /// Opening a pipe that nobody reads takes until somebody does.
+    @Test func `UC-70 a download that is cancelled while its file is made says no more`() throws {
+        try Self.inFolder { folder in
+            let server = try Self.server()
+            let path = folder + "/pipe"
+            #expect(mkfifo(path, 0o600) == 0)
+            let task = Box<String?>(nil)
+            let download = Box<URLDownload?>(nil)
+            let recorder = DownloadRecorder { call, _ in
+                guard call == "response" else { return }
+                task.value = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+            }
+            let target = server.url("/x")
+            let thread = LoopThread { loop in
+                let made = URLDownload(request: URLRequest(url: target), delegate: recorder)
+                made.setDestination(path, allowOverwrite: true)
+                download.value = made
+                return loop.runOut()
+            }
+            let name = try waitFor("the response") { task.value }
+            // Asleep: where it waits is the pipe.
+            try waitFor("the loop's thread to wait") {
+                let state = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8)
+                return state?.split(separator: ")").last?.hasPrefix(" S") ?? false ? () : nil
+            }
+            download.value?.cancel()
+            let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+            #expect(reader >= 0)
+            #expect(try thread.value() == .finished)
+            close(reader)
+            #expect(recorder.log == ["begin", "response"])
+        }
+    }
+
     @Test func `UC-16 a download that cannot begin fails, and its loop has nothing left to run for`() throws {
         let recorder = DownloadRecorder()
         try onLoopThread { loop in

@@ -3,6 +3,8 @@ import RondoTestSupport
 import RondoTesting
 import Testing
 
+@testable import RondoConnections
+
 /// Idle time, and which time is not. Time passes by a clock that the test holds: the server moves it.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TimeoutTests {
     private static func request(_ server: TestServer, timeout: TimeInterval = 60) -> URLRequest {
@@ -293,5 +295,127 @@ import Testing
         }
         #expect(ended == .finished)
         #expect(recorders.map(\.text) == ["/0", "/1"])
+    }
+
+    @Test func `UC-58 the time that a delegate queue takes is not the server's`() throws {
+        // One byte more than may wait for a queue: all of it is read, and nothing more.
+        let first = QueuedCalls.maximumWaitingBytes + 1
+        let clock = ManualClock(advancesAutomatically: false)
+        let goOn = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(first + 3)\r\n\r\n")
+            try peer.send([UInt8](repeating: 65, count: first))
+            try goOn.wait()
+            try peer.send("end")
+            peer.waitForEnd()
+        }
+        let (called, mayReturn) = (Latch(), Latch())
+        let recorder = Recorder { call, _ in
+            guard call == .response else { return }
+            called.open()
+            do { try mayReturn.wait() } catch { Issue.record(error) }
+        }
+        let thread = LoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            let connection = URLConnection(request: Self.request(server), delegate: recorder)
+            connection?.setDelegateQueue(OperationQueue())
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        try called.wait()
+        try Self.passTime(clock, of: thread.loop)
+        mayReturn.open()
+        goOn.open()
+        #expect(try thread.value() == .finished)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(recorder.body.count == first + 3)
+    }
+
+    /// Timers and sockets are due together after something else on the loop that took longer than the timeout.
+    @Test func `UC-58 what has come is looked at before the clock`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let goOn = Latch()
+        let sent = Box(0)
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+            try goOn.wait()
+            try peer.send("after")
+            sent.mutate { $0 += 1 }
+            peer.waitForEnd()
+        }
+        let recorders = (0..<4).map { _ in Recorder() }
+        try onLoopThread { loop in
+            clock.attach(to: loop)
+            for recorder in recorders {
+                _ = URLConnection(request: Self.request(server), delegate: recorder)
+            }
+            while !recorders.allSatisfy({ $0.response != nil }) {
+                _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+            }
+            loop.perform(inModes: [.default]) {
+                goOn.open()
+                do {
+                    try waitFor("what the server sends") { sent.value == 4 ? () : nil }
+                } catch {
+                    Issue.record(error)
+                }
+                clock.advance(by: 100)
+            }
+            _ = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        for recorder in recorders { #expect(recorder.calls == ["response 200", "data", "finish"]) }
+    }
+
+    @Test func `UC-58 UC-47 the time that an answer in a handshake takes is not the server's`() throws {
+        let (server, port) = try Stranger.openSSL(.good)
+        defer { server.terminate() }
+        let clock = ManualClock(advancesAutomatically: false)
+        let loops = Box<RunLoop?>(nil)
+        let thinking = Thinking { held in
+            Thread.detachNewThread {
+                do {
+                    if let loop = loops.value { try Self.passTime(clock, of: loop) }
+                } catch {
+                    Issue.record(error)
+                }
+                guard let trust = held.challenge.protectionSpace.serverTrust else { return }
+                held.challenge.sender?.use(URLCredential(trust: trust), for: held.challenge)
+            }
+        }
+        var request = URLRequest(url: url("https://localhost:\(port)/"))
+        request.timeoutInterval = 60
+        let ended = try onLoopThread { [request] loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            loops.value = loop
+            _ = URLConnection(request: request, delegate: thinking)
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(ended == .finished)
+        #expect(thinking.recorder.calls == ["response 200", "finish"])
+    }
+
+    @Test func `UC-58 the time that storing a response takes is not the server's`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: "kept")
+            peer.waitForEnd()
+        }
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let recorder = Recorder()
+        let thread = LoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            let connection = URLConnection(
+                request: Self.request(server), delegate: recorder, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        try cache.began.wait()
+        try Self.passTime(clock, of: thread.loop)
+        cache.mayGoOn.open()
+        #expect(try thread.value() == .finished)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 }
