@@ -595,6 +595,38 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
+    /// That nothing was there before does not stand for long.
+    @Test func `UC-54 a load finds what was stored, whoever has missed it while it waited its turn`() throws {
+        let server = try Self.storable()
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let recorders = (0..<4).map { _ in Recorder() }
+        try onLoopThread { loop in
+            let begin = { (number: Int, path: String) -> URLConnection? in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url(path)), delegate: recorders[number],
+                    startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+                return connection
+            }
+            _ = begin(0, "/a")
+            #expect(loop.run { cache.began.isOpen })
+            _ = begin(1, "/b")
+            #expect(loop.run { recorders[1].calls.last == "data" })
+            // Its answer is on its way to the cache by then.
+            for _ in 0..<20 { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+            let third = begin(2, "/b")
+            #expect(loop.run { server.requests.count == 3 })
+            third?.cancel()
+            cache.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+            _ = begin(3, "/b")
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.map(\.isDone) == [true, true, false, true])
+        #expect(server.requests.count == 3)
+    }
+
     @Test func `UC-17 a load that is cancelled while its response is stored makes no call any more`() throws {
         let server = try Self.storable()
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)

@@ -95,9 +95,11 @@ import Testing
     }
 
     /// Has an entry that is always asked about, and a cookie; a 304 makes the entry fresh and gives it a field.
-    private static func validating() throws -> (TestServerProcess, UInt16) {
+    private static func validating(
+        _ kind: TestCertificates.Kind = .good
+    ) throws -> (TestServerProcess, UInt16) {
         try Stranger.pythonTLS(
-            .good,
+            kind,
             """
             asked = globals().get("asked", 0)
             if b"If-None-Match" in request:
@@ -153,16 +155,33 @@ import Testing
             ),
         ]
         for (isKept, change) in ways {
-            let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
             var settings = TLSSettings()
             change(&settings)
-            let recorder = try load(request) { [settings] connection in
-                connection.configuration.cache = cache
-                connection.configuration.tls = settings
+            // The second one takes up the session of the first, whose checks are not made again.
+            for _ in 0..<2 {
+                let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+                let recorder = try load(request) { [settings] connection in
+                    connection.configuration.cache = cache
+                    connection.configuration.tls = settings
+                }
+                #expect(recorder.calls == ["response 200", "data", "finish"])
+                #expect((cache.cachedResponse(for: request) != nil) == isKept)
             }
-            #expect(recorder.calls == ["response 200", "data", "finish"])
-            #expect((cache.cachedResponse(for: request) != nil) == isKept)
         }
+    }
+
+    @Test func `UC-47 what a server says whose name was not looked at is not kept for others`() throws {
+        let (server, port) = try Self.validating(.wrongHost)
+        defer { server.terminate() }
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let request = URLRequest(url: url("https://localhost:\(port)/kept"))
+        let recorder = try load(request) { connection in
+            connection.configuration.cache = cache
+            connection.trustTestAuthority()
+            connection.configuration.tls.verification = .withoutHostName
+        }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(cache.cachedResponse(for: request) == nil)
     }
 
     /// As browsers have it: whoever lets a server of its own through wants to be logged in there.
