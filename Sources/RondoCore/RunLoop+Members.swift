@@ -119,6 +119,11 @@ extension RunLoop {
     /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this
     /// one.
     func wakeIfForeign() {
-        if !isCurrent || owner.isEmbedded { wakeUp() }
+        if mustBeWoken { wakeUp() }
+    }
+
+    /// Whether a change made by the calling thread would be overlooked.
+    var mustBeWoken: Bool {
+        !isCurrent || owner.isEmbedded
     }
 }

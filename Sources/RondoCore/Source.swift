@@ -34,7 +34,8 @@ extension RunLoop {
             let call: @Sendable (Source, Interest) -> Void
         }
 
-        struct State {
+        /// Not copyable, so that nothing that only looks at it makes a copy first.
+        struct State: ~Copyable {
             // The small ones stand together, since most connections have a source.
             var isValid = true
             /// The loop that held it last has lost its thread.
@@ -172,15 +173,17 @@ extension RunLoop {
                 let loops = state.withLock { state -> [RunLoop] in
                     guard state.interest != newValue else { return [] }
                     state.interest = newValue
-                    return state.memberships.map { membership in
+                    var foreign: [RunLoop] = []
+                    state.memberships.forEach { membership in
                         membership.loop.state.withLock { loopState in
                             guard let index = loopState.existingIndex(of: membership.mode) else { return }
                             loopState.modes[index].noteChange(of: self)
                         }
-                        return membership.loop
+                        if membership.loop.mustBeWoken { foreign.append(membership.loop) }
                     }
+                    return foreign
                 }
-                for loop in loops { loop.wakeIfForeign() }
+                for loop in loops { loop.wakeUp() }
             }
         }
 
@@ -191,22 +194,42 @@ extension RunLoop {
         /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule
         /// SRC-2). A descriptor source ignores it: the kernel alone signals those. Any thread.
         public func signal() {
-            guard case .signalled = kind else { return }
-            let memberships = state.withLock { state -> Memberships in
-                guard state.isValid, state.signal == nil else { return Memberships() }
-                state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue
-                for membership in state.memberships { note(in: membership) }
-                return state.memberships
-            }
-            for place in memberships {
-                Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
-            }
+            signal(wakesLoops: false)
         }
 
         /// `signal()`, and a wake-up of every loop that holds the source.
         package func signalAndWakeUp() {
-            signal()
-            for membership in state.withLock({ $0.memberships }) { membership.loop.wakeUp() }
+            signal(wakesLoops: true)
+        }
+
+        private func signal(wakesLoops: Bool) {
+            let isTraced = Trace.isListening.load(ordering: .relaxed)
+            var wakeUp: WakeUp?
+            var others: [WakeUp] = []
+            let (isNew, traced) = state.withLock { state -> (Bool, [Membership]) in
+                var isNew = false
+                if case .signalled = kind { isNew = state.isValid && state.signal == nil }
+                if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
+                guard isNew || wakesLoops else { return (false, []) }
+                state.memberships.forEach { membership in
+                    let asleep = membership.loop.state.withLock { loopState -> WakeUp? in
+                        if isNew, let index = loopState.existingIndex(of: membership.mode) {
+                            loopState.modes[index].signalled.insert(self)
+                        }
+                        return wakesLoops ? loopState.requestAttention() : nil
+                    }
+                    guard let asleep else { return }
+                    if wakeUp == nil { wakeUp = asleep } else { others.append(asleep) }
+                }
+                return (isNew, isTraced ? state.memberships.all : [])
+            }
+            for place in traced where isNew {
+                Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
+            }
+            for place in traced where wakesLoops { Trace.request(place.loop, .wakeUp) }
+            // With no lock held: whoever wakes up may ask for them at once.
+            wakeUp?.wake()
+            for wakeUp in others { wakeUp.wake() }
         }
 
         /// Takes back a signal that nobody has served.
@@ -214,19 +237,12 @@ extension RunLoop {
             state.withLock { state in
                 guard state.signal != nil else { return }
                 state.signal = nil
-                for membership in state.memberships {
+                state.memberships.forEach { membership in
                     membership.loop.state.withLock { loopState in
                         guard let index = loopState.existingIndex(of: membership.mode) else { return }
                         loopState.modes[index].signalled.remove(self)
                     }
                 }
-            }
-        }
-
-        private func note(in membership: Membership) {
-            membership.loop.state.withLock { loopState in
-                guard let index = loopState.existingIndex(of: membership.mode) else { return }
-                loopState.modes[index].signalled.insert(self)
             }
         }
 
@@ -240,23 +256,22 @@ extension RunLoop {
 
         func invalidate(because error: SystemError?) {
             // What is released must not be released under the lock.
-            let old = state.withLock { state -> State? in
-                guard state.isValid else { return nil }
-                let old = state
+            let (memberships, perform, rare) = state.withLock { state -> (Memberships, Callback?, Rare?) in
+                guard state.isValid else { return (Memberships(), nil, nil) }
+                let old = (state.memberships, state.perform, state.rare)
                 state = State(isValid: false)
-                if error != nil || old.rare?.label != nil {
+                if error != nil || old.2?.label != nil {
                     let rare = state.madeRare()
-                    (rare.error, rare.label) = (error, old.rare?.label)
+                    (rare.error, rare.label) = (error, old.2?.label)
                 }
-                for membership in old.memberships { withdraw(from: membership) }
-                for loop in old.rare?.commonLoops ?? [] {
+                old.0.forEach { withdraw(from: $0) }
+                for loop in old.2?.commonLoops ?? [] {
                     loop.state.withLock { _ = $0.commonSources.remove(self) }
                 }
                 return old
             }
-            guard let old else { return }
-            guard let cancel = old.rare?.cancel else { return }
-            for membership in old.memberships { cancel(membership.loop, membership.mode) }
+            if let cancel = rare?.cancel { memberships.forEach { cancel($0.loop, $0.mode) } }
+            withExtendedLifetime(perform) {}
         }
 
         private func withdraw(from membership: Membership) {
@@ -325,9 +340,8 @@ extension RunLoop {
         func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             let membership = Membership(loop: loop, mode: mode)
             let cancel = state.withLock { state -> ModeCallback?? in
-                guard let place = state.memberships.firstIndex(of: membership) else { return nil }
                 guard !isCommon || !state.isCommon(in: loop) else { return nil }
-                state.memberships.remove(at: place)
+                guard state.memberships.remove(membership) else { return nil }
                 withdraw(from: membership)
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }
                 return .some(state.rare?.cancel)

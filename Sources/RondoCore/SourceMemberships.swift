@@ -12,30 +12,39 @@ extension RunLoop.Source {
 
     /// Where a source is, in the order of addition. Nearly every source is in one mode of one loop, so that
     /// place needs no array, which would be half as large as the source itself.
-    struct Memberships: RandomAccessCollection {
+    struct Memberships {
         private var first: Membership?
         private var others: [Membership] = []
 
         init() {}
 
-        var startIndex: Int { 0 }
-        var endIndex: Int { first == nil ? 0 : others.count + 1 }
+        var isEmpty: Bool { first == nil }
 
-        subscript(index: Int) -> Membership {
-            if index == 0, let first { return first }
-            return others[index - 1]
+        var all: [Membership] { (first.map { [$0] } ?? []) + others }
+
+        func forEach(_ body: (Membership) -> Void) {
+            if let first { body(first) }
+            for other in others { body(other) }
+        }
+
+        func contains(_ membership: Membership) -> Bool {
+            first == membership || others.contains(membership)
         }
 
         mutating func append(_ membership: Membership) {
             if first == nil { first = membership } else { others.append(membership) }
         }
 
-        mutating func remove(at index: Int) {
-            if index > 0 {
-                others.remove(at: index - 1)
-            } else {
+        /// - Returns: Whether it was there.
+        mutating func remove(_ membership: Membership) -> Bool {
+            if first == membership {
                 first = others.isEmpty ? nil : others.removeFirst()
+            } else if let place = others.firstIndex(of: membership) {
+                others.remove(at: place)
+            } else {
+                return false
             }
+            return true
         }
     }
 }
