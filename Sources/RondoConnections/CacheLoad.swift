@@ -11,7 +11,7 @@ final class CacheLoad {
     /// The canonical request, whose URL is the key (rule UC-73).
     let request: URLRequest
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
-    var entry: CacheEntry?
+    @Boxed var entry: CacheEntry?
     var kept: CachedURLResponse?
     var isRevalidating = false
     /// As they were sent.
@@ -20,7 +20,7 @@ final class CacheLoad {
     /// The response that is being stored, and its content so far.
     var response: URLResponse?
     /// Its head, and when it came; nil where a protocol of the program loads it.
-    private var head: (ResponseHead, receivedAt: Date)?
+    @Boxed private var head: (ResponseHead, receivedAt: Date)?
     private var content = Data()
     private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.

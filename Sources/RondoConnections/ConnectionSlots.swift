@@ -2,7 +2,7 @@ internal import RondoCore
 internal import Synchronization
 
 /// Who may have a connection to a server now, and who waits for one: decisions only.
-struct SlotState<Waiter> {
+struct SlotState<Waiter>: ~Copyable {
     typealias Server = PoolKey.Server
 
     private struct Entry {

@@ -20,17 +20,23 @@ final class DelegateObject: @unchecked Sendable {
     let data: (any URLConnectionDataDelegate)?
     let download: (any URLConnectionDownloadDelegate)?
     /// Kept alive, whatever it is.
-    private let object: Any?
+    private let other: Other?
+
+    private final class Other {
+        let object: Any
+
+        init(_ object: Any) { self.object = object }
+    }
 
     init(_ object: Any?) {
-        self.object = object
         guard let object else {
-            (base, data, download) = (nil, nil, nil)
+            (base, data, download, other) = (nil, nil, nil, nil)
             return
         }
         data = object as? any URLConnectionDataDelegate
         download = Self.mayDownload(type(of: object)) ? object as? any URLConnectionDownloadDelegate : nil
         base = data ?? download ?? (object as? any URLConnectionDelegate)
+        other = base == nil ? Other(object) : nil
     }
 }
 

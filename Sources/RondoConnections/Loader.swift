@@ -37,7 +37,7 @@ final class Loader: @unchecked Sendable {
         static let body = Alarms(rawValue: 4)
     }
 
-    struct Shared {
+    struct Shared: ~Copyable {
         /// The delegate's answer, from the delegate queue.
         var answer: DelegateCall.Answer?
         var alarms: Alarms = []
@@ -102,7 +102,7 @@ final class Loader: @unchecked Sendable {
     var proxyAuthentication = Authentication()
     /// The challenge that waits for its answer, and the response that it came with.
     @exclusivity(unchecked) var openChallenge: OpenChallenge?
-    var failureHead: ResponseHead?
+    @Boxed var failureHead: ResponseHead?
     var challengeCount = 0
     /// The proxy that the request under way goes by, and whether it has refused what its URL says.
     @Boxed var proxy: StreamProxy?
@@ -134,7 +134,7 @@ final class Loader: @unchecked Sendable {
     /// What the body goes through on its way to the delegate; nil where it goes straight on.
     @exclusivity(unchecked) var pipe: ContentPipe?
     /// The head of the whole, where the body has parts.
-    var pipeHead: ResponseHead?
+    @Boxed var pipeHead: ResponseHead?
 
     /// What the cache has to do with the request under way.
     @exclusivity(unchecked) var caching: CacheLoad?

@@ -57,7 +57,7 @@ struct PoolKey: Hashable, Sendable {
 /// Which kept connections there are, and which of them have to go: decisions only, no sockets.
 ///
 /// The moments that it is given are all by one clock, and never before those that it was given already.
-struct PoolState<Kept> {
+struct PoolState<Kept>: ~Copyable {
     /// A connection is not kept idle for longer, in seconds: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
 

@@ -19,7 +19,7 @@ final class QueuedCalls: Sendable {
         let call: DelegateCall
     }
 
-    private struct State {
+    private struct State: ~Copyable {
         var waiting: [Waiting] = []
         var bytes = 0
         var isDraining = false

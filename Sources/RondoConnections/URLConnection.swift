@@ -20,7 +20,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         case created, started, ended
     }
 
-    private struct State {
+    private struct State: ~Copyable {
         var phase = Phase.created
         var isCancelled = false
         var places: [Loader.Place] = []

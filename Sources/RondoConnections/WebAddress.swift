@@ -7,16 +7,36 @@ internal import Synchronization
 ///
 /// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
 /// byte by byte; what is not is left to Foundation's parser, which takes ten times as long.
+///
+/// A reference, since it is handed on often and never changes.
 struct WebAddress: Sendable {
-    let isSecure: Bool
+    private final class Values: Sendable {
+        let isSecure: Bool
+        let host: String
+        let port: Int
+        let authority: String
+        let target: String
+
+        init(isSecure: Bool, host: String, port: Int, authority: String, target: String) {
+            self.isSecure = isSecure
+            self.host = host
+            self.port = port
+            self.authority = authority
+            self.target = target
+        }
+    }
+
+    private let values: Values
+
+    var isSecure: Bool { values.isSecure }
     /// A name or an address, without brackets.
-    let host: String
+    var host: String { values.host }
     /// The default one where the URL names none.
-    let port: Int
+    var port: Int { values.port }
     /// Host and, where the URL names one, port, as in the field Host.
-    let authority: String
+    var authority: String { values.authority }
     /// Path and query (origin-form, RFC 9112 §3.2.1).
-    let target: String
+    var target: String { values.target }
 
     /// Nil unless it is http or https with a host.
     init?(_ url: URL) {
@@ -29,20 +49,13 @@ struct WebAddress: Sendable {
             let host = url.host, !host.isEmpty, let encodedHost = parts.percentEncodedHost
         else { return nil }
         let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
-        isSecure = scheme == "https"
-        self.host = host
-        port = parts.port ?? (scheme == "https" ? 443 : 80)
-        authority = parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost
-        target = parts.percentEncodedQuery.map { path + "?" + $0 } ?? path
+        values = Values(
+            isSecure: scheme == "https", host: host, port: parts.port ?? (scheme == "https" ? 443 : 80),
+            authority: parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost,
+            target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path)
     }
 
-    private init(isSecure: Bool, host: String, port: Int, authority: String, target: String) {
-        self.isSecure = isSecure
-        self.host = host
-        self.port = port
-        self.authority = authority
-        self.target = target
-    }
+    private init(_ values: Values) { self.values = values }
 
     /// Without user and fragment, as a proxy is told it (absolute-form, RFC 9112 §3.2.2).
     var absoluteForm: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
@@ -64,14 +77,20 @@ struct WebAddress: Sendable {
     }
 
     /// The last one: a load asks about its URL several times, and the next one is often for the same.
-    private static let last = Mutex<(text: String, address: WebAddress)?>(nil)
+    private static let last = Mutex(Last())
+
+    private struct Last: ~Copyable {
+        var text = ""
+        var address: WebAddress?
+    }
 
     /// Nil: it takes a parser.
     private static func plain(_ text: String) -> WebAddress? {
         last.withLock { last in
-            if let last, last.text == text { return last.address }
+            if last.text == text { return last.address }
             guard let address = read(text) else { return nil }
-            last = (text, address)
+            last.text = text
+            last.address = address
             return address
         }
     }
@@ -83,9 +102,10 @@ struct WebAddress: Sendable {
                 String(decoding: UnsafeBufferPointer(rebasing: bytes[range]), as: UTF8.self)
             }
             return WebAddress(
-                isSecure: parts.isSecure, host: text(parts.host), port: parts.port,
-                authority: text(parts.host.lowerBound..<parts.authorityEnd),
-                target: text(parts.authorityEnd..<parts.end))
+                Values(
+                    isSecure: parts.isSecure, host: text(parts.host), port: parts.port,
+                    authority: text(parts.host.lowerBound..<parts.authorityEnd),
+                    target: text(parts.authorityEnd..<parts.end)))
         } ?? nil
     }
 

@@ -11,7 +11,7 @@ package final class ChannelInterest: Sendable {
         var interest: RunLoop.Source.Interest
     }
 
-    private struct State {
+    private struct State: ~Copyable {
         /// Of the socket, and while connecting, of the attempts that are under way besides.
         var first: Wish?
         var others: [Wish] = []

@@ -28,7 +28,7 @@ final class StreamCore: CourierClient {
         weak var stream: Foundation.Stream?
     }
 
-    private struct Guarded {
+    private struct Guarded: ~Copyable {
         var state: StreamState
         /// How deep the delegate is being called just now, because of nested runs; here it fills a gap.
         var depth: UInt16 = 0
