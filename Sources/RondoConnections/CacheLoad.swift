@@ -83,6 +83,7 @@ final class CacheLoad {
     /// All is here: what the delegate is asked about.
     func propose() -> CachedURLResponse? {
         guard proposal == nil, let response else { return nil }
+        content = ReceiveBuffer.compact(content)
         proposal =
             isOfProtocol
             ? CachedURLResponse(response: response, data: content, storagePolicy: storagePolicy)

@@ -36,6 +36,12 @@ final class ReceiveBuffer: @unchecked Sendable {
         spare.withLock { if $0.count < maximumSpare { $0.append(buffer) } }
     }
 
+    /// The same as bytes of its own, where `data` may be a part of a buffer several times as large: for who keeps it.
+    static func compact(_ data: Data) -> Data {
+        guard inPlaceThreshold..<(capacity / 4 * 3) ~= data.count else { return data }
+        return data.withUnsafeBytes { Data($0) }
+    }
+
     func data(_ range: Range<Int>) -> Data {
         guard let base = memory.baseAddress, range.count >= Self.inPlaceThreshold else {
             return Data(UnsafeRawBufferPointer(rebasing: memory[range]))

@@ -531,6 +531,23 @@ import Testing
         #expect(server.accepted == 1)
     }
 
+    /// A piece of a body that the delegate gets shows a part of the memory that it was received in, 128 KiB: a cache
+    /// that kept it would take several times what it counts.
+    @Test func `a store keeps no more memory than the response has`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: longText(20_000))
+            peer.waitForEnd()
+        }
+        let store = Store()
+        let recorder = Recorder()
+        try load(server.url(), recorder: recorder) { $0.configuration.cache = store.cache }
+        let kept = try #require(store.cache.cachedResponse(for: URLRequest(url: server.url()))?.data)
+        #expect(kept == recorder.body)
+        let starts = (recorder.pieces + [kept]).map { data in data.withUnsafeBytes { $0.baseAddress } }
+        #expect(Set(starts).count == starts.count)
+    }
+
     /// Answers each request with something that may be stored.
     private static func storable() throws -> TestServer {
         try TestServer { peer in
