@@ -118,6 +118,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
     let log = EventLog()
     let body = Box(Data())
     let error = Box<NSError?>(nil)
+    let filename = Box<String?>(nil)
     let user: String?
     let refuses: Bool
 
@@ -135,6 +136,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         log.note("response \(response.mimeType ?? "-") \(response.expectedContentLength)")
+        filename.value = response.suggestedFilename
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
@@ -370,5 +372,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         try Self.run("data:text/plain,hello", taker)
         #expect(taker.log.entries == ["response text/plain 5", "data", "finish"])
         #expect(taker.text == "hello")
+        // It has no name but that of its type (rule UC-26).
+        #expect(taker.filename.value == "unknown.txt")
     }
 }
