@@ -10,7 +10,11 @@ enum Subject: String, CaseIterable {
     static let chosen: Subject = {
         let name = ProcessInfo.processInfo.environment["RONDO_FUZZ"] ?? "response"
         guard let subject = Subject(rawValue: name) else {
-            fatalError("RONDO_FUZZ is one of \(allCases.map(\.rawValue).joined(separator: ", "))")
+            let names = allCases.map(\.rawValue).joined(separator: ", ")
+            let sentence = "There is no subject \(name). SUBJECT is one of \(names).\n"
+            FileHandle.standardError.write(Data(sentence.utf8))
+            // Nothing was found: libFuzzer is not to keep an input for it.
+            _exit(2)
         }
         return subject
     }()
