@@ -6,8 +6,8 @@ internal import Synchronization
 ///
 /// Linux has no key chain that every program could rely on, and Foundation's storage forgets all when the process
 /// ends. So where they are kept is for the program to say: in one file, readable for its user alone, passwords as
-/// they are. A file that cannot be written is told of, see `keep(in:onFailure:)`. Until it has said so, such a credential lives as long as the process. Any thread may call everything
-/// here.
+/// they are. Until it has said so, such a credential lives as long as the process. A file that cannot be written is
+/// told of, see `keep(in:onFailure:)`. Any thread may call everything here.
 public enum PermanentCredentials {
     /// A credential and the protection space that it is the default of.
     struct Entry: Codable, Equatable {
