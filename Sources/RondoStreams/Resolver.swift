@@ -19,7 +19,8 @@ package final class Resolver: Sendable {
 
     /// Look-ups made at the same time. Further ones wait.
     package static let threadLimit = 4
-    /// Requests that may wait; those for one host and port are answered together. A program that asks for more at once is told so, instead of growing for ever.
+    /// Requests that may wait; those for one host and port are answered together. A program that asks for more at once
+    /// is told so, instead of growing for ever.
     package static let waitingLimit = 4_096
     /// How long a thread without work stays, in seconds.
     package static let idleSeconds = 10
