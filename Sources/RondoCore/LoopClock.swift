@@ -162,5 +162,9 @@ extension RunLoop {
         if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
         if source != nil { LoopClock.hasTimeSources.store(true, ordering: .relaxed) }
         owner.timeSource = source
+        owner.knownNow = nil
+        // What it is set to is a moment of the machine's clock.
+        owner.wakeUp?.arm(.never)
+        owner.armed = .never
     }
 }

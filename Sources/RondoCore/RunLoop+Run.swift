@@ -109,6 +109,8 @@ extension RunLoop {
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
             beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
+            // The limit has read it, and nobody knows when the next run comes.
+            owner.knownNow = nil
             return nil
         }
         let pass = Pass(

@@ -20,6 +20,10 @@ public final class Timer: NSObject, Sendable {
         var isCommon = false
         /// The loop that held it last has lost its thread.
         var threadHasEnded = false
+        /// Its block is being called.
+        var isCalled = false
+        /// A date was set between the pass that found it due and the call.
+        var isOvertaken = false
         /// The date that fires next, or is firing now.
         var deadline: LoopInstant
         /// The date that the anchor stands for, so that a date reads back as it was handed in. The anchor is
@@ -149,13 +153,14 @@ public final class Timer: NSObject, Sendable {
                         loopState.setDate(instant, of: self)
                         return false
                     } ?? slots.isFiring
-                if isFiring {
+                if isFiring && state.isCalled {
                     guard instant > state.deadline else { return nil }
                     let rarities = state.makeRarities()
                     rarities.moved = instant
                     rarities.anchor = instant
                     rarities.lastBeat = state.deadline
                 } else {
+                    state.isOvertaken = isFiring
                     state.deadline = instant
                     state.rarities?.anchor = instant
                 }
@@ -326,7 +331,8 @@ public final class Timer: NSObject, Sendable {
     func fire(in mode: Int, of loop: RunLoop) {
         let block = state.withLock { state -> Block? in
             // Another thread may have changed it since it was taken.
-            guard state.isValid, state.loop === loop else { return nil }
+            guard state.isValid, state.loop === loop, !state.isOvertaken else { return nil }
+            state.isCalled = true
             state.rarities?.lastBeat = state.deadline
             return state.block
         }
@@ -337,6 +343,7 @@ public final class Timer: NSObject, Sendable {
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
             if block != nil { state.advance(past: now, beat: beat) }
+            (state.isCalled, state.isOvertaken) = (false, false)
             // The block may have moved it to another loop.
             guard let holder = state.loop else {
                 slots.isFiring = false

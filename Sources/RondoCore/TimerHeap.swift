@@ -133,8 +133,7 @@ struct TimerHeap {
     /// Notes which timers are due at `now`; `firstDue` tells them one by one. What an outer batch has not
     /// fired yet, where a timer's block runs the loop, is among them.
     mutating func collectDue(at now: LoopInstant) {
-        dueNodes.removeFirst(nextDue)
-        nextDue = 0
+        removeDeadDue()
         // One after the other from the top, unless they are many: then it is less work to go through all.
         var rest = max(16, nodes.count / 16)
         while let first = nodes.first, first.deadline <= now {
@@ -228,7 +227,16 @@ struct TimerHeap {
         while let first = nodes.first, !isAlive(first) { removeFirst() }
     }
 
+    /// Those that have fired go too. A dead node must not be compared with others: its place may be another timer's.
+    private mutating func removeDeadDue() {
+        guard !dueNodes.isEmpty else { return }
+        dueNodes.removeFirst(nextDue)
+        nextDue = 0
+        dueNodes.removeAll { [places] in places[Int($0.place)].stamp != $0.stamp }
+    }
+
     private mutating func removeAllDead() {
+        removeDeadDue()
         var kept = 0
         nodes.withUnsafeMutableBufferPointer { nodes in
             places.withUnsafeBufferPointer { places in

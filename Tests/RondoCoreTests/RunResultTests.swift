@@ -128,6 +128,21 @@ import Testing
         #expect(try thread.value() == .finished)
     }
 
+    @Test func `RL-33 a run that could not begin leaves no clock behind for the next one`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let due = LoopClock.now.advanced(bySeconds: 0.002)
+            #expect(loop.run(in: .work, for: 1, returnAfterSourceHandled: false) == .finished)
+            let date = LoopClock.date(of: due)
+            let timer = Timer(fire: date, interval: 0, repeats: false) { _ in log.note("timer") }
+            loop.add(timer, forMode: .work)
+            spin(until: due.advanced(bySeconds: 0.001))
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["timer"])
+    }
+
     @Test func `RL-33 a callback that overruns the limit is not interrupted, and the pass is the last`()
         throws
     {

@@ -73,6 +73,32 @@ import Testing
         #expect(heap.count == 0)
     }
 
+    /// What another thread does in between is done here by this one.
+    @Test func `TM-21 a date that is set between the pass that found the timer due and the call counts`()
+        throws
+    {
+        let (calls, isValid, date, next) = try onLoopThread { loop in
+            let log = EventLog()
+            let timer = Timer(fire: .distantPast, interval: 0, repeats: false) { _ in log.note("timer") }
+            loop.add(timer, forMode: .work)
+            let index = loop.state.withLock { $0.index(of: .work) }
+            loop.state.withLock { $0.modes[index].timers.collectDue(at: LoopClock.now) }
+            let taken = loop.state.withLock { $0.takeDueTimer(in: index) }
+            #expect(taken === timer)
+            let date = Date(timeIntervalSinceNow: 3600)
+            timer.fireDate = date
+            taken?.fire(in: index, of: loop)
+            let found = (log.entries, timer.isValid, timer.fireDate == date)
+            let next = loop.nextTimerDate(forMode: .work)
+            // It is called, once it is due.
+            timer.fireDate = .distantPast
+            loop.poll(.work)
+            return (found.0 + log.entries, found.1, found.2, next == date)
+        }
+        #expect(calls == ["timer"])
+        #expect(isValid && date && next)
+    }
+
     @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
         var heap = TimerHeap()
         let timers = (0..<4).map { _ in timer() }

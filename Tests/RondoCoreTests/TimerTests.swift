@@ -516,6 +516,32 @@ import Testing
         #expect(entries == ["a", "b1", "b2", "b3", "b4", "c"])
     }
 
+    /// In the place of the timer that goes stands one whose order is older.
+    @Test func `TM-1 a timer that comes in the place of a due one does not fire in its stead`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let late = Timer(fire: Date(timeIntervalSinceNow: 3600), interval: 0, repeats: false) { _ in
+                log.note("an hour early")
+            }
+            loop.add(late, forMode: .other)
+            let date = Date(timeIntervalSinceNow: -5)
+            let going = Timer(fire: date, interval: 0, repeats: false) { _ in log.note("gone") }
+            let first = Timer(fire: date, interval: 0, repeats: false) { _ in
+                log.note("a")
+                going.invalidate()
+                loop.add(late, forMode: .work)
+                loop.poll(.work)
+                log.note("a ends")
+            }
+            let second = Timer(fire: date, interval: 0, repeats: false) { _ in log.note("b") }
+            for timer in [first, second, going] { loop.add(timer, forMode: .work) }
+            loop.poll(.work)
+            late.invalidate()
+            return log.entries
+        }
+        #expect(entries == ["a", "b", "a ends"])
+    }
+
     @Test func `TM-24 what is due fires in one pass, what becomes due meanwhile in a later one`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
