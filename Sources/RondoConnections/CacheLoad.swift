@@ -91,8 +91,8 @@ final class CacheLoad {
         return proposal
     }
 
-    /// What is to be written of what the delegate has made of the proposal (rule UC-54); nil: nothing.
-    func prepare(_ answer: CachedURLResponse) -> CacheWrite? {
+    /// What is to be written of what the delegate has made of the proposal (rule UC-54).
+    func prepare(_ answer: CachedURLResponse) -> CacheDecision {
         guard let (head, receivedAt) = head else { return store.prepare(answer, for: request) }
         return store.prepare(answer, head, to: fields, for: request, isChanged: answer !== proposal) {
             CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)

@@ -45,9 +45,7 @@ extension CacheStore {
     }
 
     private func look(at place: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
-        guard let cached = cache.cachedResponse(for: place) ?? beingPut(at: place) else {
-            return (nil, false)
-        }
+        guard let cached = cached(at: place) else { return (nil, false) }
         guard cached.response.url.map(Self.name) == Self.name(url), let placeURL = place.url,
             let record = Self.record(of: cached, key(placeURL))
         else { return (nil, true) }
@@ -109,16 +107,16 @@ extension CacheStore {
     func kept(for request: URLRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
-            guard let cached = cache.cachedResponse(for: place) else { return nil }
+            guard let cached = cached(at: place) else { return nil }
             if cached.response.url.map(Self.name) == Self.name(url) { return cached }
         }
         return nil
     }
 
     /// What is to be written of what the protocol allows and the delegate wants to be stored.
-    func prepare(_ cached: CachedURLResponse, for request: URLRequest) -> CacheWrite? {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return nil }
-        return CacheWrite(store: self, cached: cached, entry: nil, url: url)
+    func prepare(_ cached: CachedURLResponse, for request: URLRequest) -> CacheDecision {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
+        return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url))
     }
 
     func write(_ cached: CachedURLResponse, _ url: URL) {
@@ -136,14 +134,39 @@ extension CacheStore {
     /// What is there goes first: a URLCache of Linux that was given two responses for one place ends the process
     /// when it makes room. With `places` locked.
     func put(_ cached: CachedURLResponse, at place: URLRequest) {
-        Self.underway.withLock { $0 = Underway(cache: cache, place: place, cached: cached) }
+        Self.puts.withLock { $0.begin(Underway(cache: cache, place: place, cached: cached)) }
         cache.removeCachedResponse(for: place)
         cache.storeCachedResponse(cached, for: place)
-        Self.underway.withLock { $0 = nil }
+        Self.puts.withLock { $0.end() }
     }
 
-    /// What is being put at a place: for a moment the URLCache has neither this nor what it replaces.
-    ///
+    /// What stands at a place, or is just being put there: for a moment the URLCache has neither that nor what it
+    /// replaces.
+    private func cached(at place: URLRequest) -> CachedURLResponse? {
+        let before = Self.puts.withLock { $0.changes }
+        if let cached = cache.cachedResponse(for: place) { return cached }
+        let (underway, after) = Self.puts.withLock { ($0.underway, $0.changes) }
+        if let underway, underway.cache === cache, underway.place.url == place.url { return underway.cached }
+        // It may have been put meanwhile.
+        return before == after ? nil : cache.cachedResponse(for: place)
+    }
+
+    private struct Puts: ~Copyable {
+        private(set) var underway: Underway?
+        /// Of `underway`.
+        private(set) var changes = 0
+
+        mutating func begin(_ underway: Underway) {
+            self.underway = underway
+            changes += 1
+        }
+
+        mutating func end() {
+            underway = nil
+            changes += 1
+        }
+    }
+
     /// `@unchecked Sendable`: a URLCache has a lock of its own, and a cached response does not change.
     private struct Underway: @unchecked Sendable {
         let cache: URLCache
@@ -151,12 +174,5 @@ extension CacheStore {
         let cached: CachedURLResponse
     }
 
-    private static let underway = Mutex<Underway?>(nil)
-
-    private func beingPut(at place: URLRequest) -> CachedURLResponse? {
-        guard let underway = Self.underway.withLock({ $0 }), underway.cache === cache,
-            underway.place.url == place.url
-        else { return nil }
-        return underway.cached
-    }
+    private static let puts = Mutex(Puts())
 }

@@ -163,7 +163,7 @@ struct CacheStore {
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }
 
-    /// What is to be written of what the delegate has made of a proposal (rule UC-54); nil: nothing.
+    /// What is to be written of what the delegate has made of a proposal (rule UC-54).
     ///
     /// - Parameters:
     ///   - head: That of the response to a request with `fields`.
@@ -171,18 +171,17 @@ struct CacheStore {
     func prepare(
         _ cached: CachedURLResponse, _ head: ResponseHead, to fields: HeaderFields, for request: URLRequest,
         isChanged: Bool, entry: () -> CacheEntry
-    ) -> CacheWrite? {
-        guard let url = request.url, cached.storagePolicy != .notAllowed,
-            !isWritten(cached.data, head.fields, fields, url, isChanged: isChanged)
-        else { return nil }
-        return CacheWrite(store: self, cached: cached, entry: entry(), url: url)
+    ) -> CacheDecision {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
+        if isWritten(cached.data, head.fields, fields, url, isChanged: isChanged) { return .isWritten }
+        return .write(CacheWrite(store: self, cached: cached, entry: entry(), url: url))
     }
 
     /// As above, whatever was written before.
-    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) -> CacheWrite? {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return nil }
+    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) -> CacheDecision {
+        guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         _ = isWritten(cached.data, entry.fields, HeaderFields(), url, isChanged: true)
-        return CacheWrite(store: self, cached: cached, entry: entry, url: url)
+        return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))
     }
 
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
@@ -232,12 +231,17 @@ struct CacheStore {
         }
     }
 
-    /// Forgets what is kept for `url`, and its variants with it.
-    func remove(_ url: URL) {
+    /// What was noted as written for `url` was not.
+    func forgetWritten(_ url: URL) {
         let key = key(url)
         Self.memory.withLock { memory in
             memory.written = memory.written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
         }
+    }
+
+    /// Forgets what is kept for `url`, and its variants with it.
+    func remove(_ url: URL) {
+        forgetWritten(url)
         Self.places.withLock { _ in
             for place in [Self.own(url), apart(url)].compactMap({ $0 }) where found(at: place, url) != nil {
                 cache.removeCachedResponse(for: place)

@@ -4,6 +4,15 @@ internal import RondoCore
 internal import RondoHTTP
 internal import Synchronization
 
+/// What is to be done about a response that the delegate wants to be stored.
+enum CacheDecision {
+    /// It is not to be kept.
+    case nothing
+    /// The same was written a moment ago, or is about to be.
+    case isWritten
+    case write(CacheWrite)
+}
+
 /// A response that is to be stored, with all that is known of it.
 ///
 /// `@unchecked Sendable`: a URLCache has a lock of its own, and what is stored is not changed any more: whoever
@@ -22,17 +31,21 @@ struct CacheWrite: @unchecked Sendable {
         return cached.storagePolicy == .allowed && store.cache.diskCapacity > 0
     }
 
+    /// Nobody wants it any more.
+    func cancel() { store.forgetWritten(url) }
+
     func callAsFunction() {
         guard let entry else { return store.write(cached, url) }
         store.write(cached, entry, url)
     }
 }
 
-/// Stores responses, one after the other, so that no run loop waits for the disk.
+/// Stores responses, and takes out what is valid no longer, one after the other, so that no run loop waits for the
+/// disk.
 ///
 /// A load whose response is being stored has nothing else left to do but to say that it has finished, which it does
-/// when the response is there. So what waits here is bounded by the loads under way, and whoever has heard of the
-/// end of a load finds what it has stored.
+/// when the response is there. So what waits here is bounded by the loads under way, and those that were cancelled
+/// in the end; and whoever has heard of the end of a load finds what it has stored.
 final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
@@ -45,7 +58,9 @@ final class CacheWriter: Sendable {
         waiting.withLock { $0.append(body) }
         queue.async { [self] in
             waiting.withLock { $0.first }?()
-            waiting.withLock { _ = $0.removeFirst() }
+            // What it holds, a load and objects of the program, is not released under the lock.
+            let done = waiting.withLock { $0.removeFirst() }
+            withExtendedLifetime(done) {}
         }
     }
 

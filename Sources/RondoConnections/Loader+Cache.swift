@@ -191,7 +191,9 @@ extension Loader {
             let cache = connection?.settings.cache
         else { return }
         for url in CacheRules.invalidated(by: head, method: method, url: url) {
-            CacheStore(cache: cache).remove(url)
+            let store = CacheStore(cache: cache)
+            // Behind what is being stored: it was fetched before.
+            if CacheWriter.shared.isBusy { waitForStore { store.remove(url) } } else { store.remove(url) }
         }
     }
 
@@ -242,16 +244,17 @@ extension Loader {
 
     /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
     /// delegate hears of the end when it is done, and what was stored is found then.
-    private func store(_ write: CacheWrite?) {
-        guard let write else {
-            // The same is stored already, or is about to be.
-            if CacheWriter.shared.isBusy { waitForStore {} }
-            return
-        }
-        guard write.takesTime else { return write() }
-        waitForStore { [connection] in
-            // Of a cancelled load nothing need be stored: nothing waits for longer than loads last.
-            if !(connection?.isCancelled ?? true) { write() }
+    private func store(_ decision: CacheDecision) {
+        switch decision {
+        case .nothing: break
+        case .isWritten: if CacheWriter.shared.isBusy { waitForStore {} }
+        // What waits is older, and must not come later.
+        case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
+            waitForStore { [connection] in
+                // Of a cancelled load nothing need be stored.
+                if connection?.isCancelled ?? true { write.cancel() } else { write() }
+            }
+        case .write(let write): write()
         }
     }
 

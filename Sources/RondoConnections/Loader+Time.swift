@@ -34,7 +34,7 @@ extension Loader {
         noteProgress()
         if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
         if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
-        if exchange == nil, pipe != nil { progressedAt = now }
+        if exchange == nil, pipe != nil || isWaitingForStore { progressedAt = now }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9
         return timeout - min(running, now.clock.seconds(since: progressedAt.clock))

@@ -261,7 +261,8 @@ final class Loader: @unchecked Sendable {
         if alarms.contains(.idle) { lookAtTheClock() }
         if timeIsUp {
             timeIsUp = false
-            if timeLeft <= 0 { return perform(state.failed(.timedOut(seconds: timeout))) }
+            // What has ended has no time any more, and its last call must not be lost.
+            if !state.isEnded, timeLeft <= 0 { return perform(state.failed(.timedOut(seconds: timeout))) }
         }
         if let answer { take(answer) }
         takeChallengeResponses()

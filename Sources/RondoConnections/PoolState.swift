@@ -174,7 +174,12 @@ struct PoolState<Kept>: ~Copyable {
         entries.lazy.compactMap { key, list in list.first.map { (key, $0.since) } }.min { $0.1 < $1.1 }
     }
 
-    private mutating func removeOldest() -> Kept? { oldest.flatMap { removeFirst(of: $0.key) } }
+    private mutating func removeOldest() -> Kept? {
+        guard let key = oldest?.key else { return nil }
+        // Each list is gone through to find it.
+        defer { if entries[key]?.isEmpty ?? false { entries[key] = nil } }
+        return removeFirst(of: key)
+    }
 
     private mutating func removeFirst(of key: PoolKey) -> Kept? {
         guard let place = entries.index(forKey: key), !entries.values[place].isEmpty else { return nil }

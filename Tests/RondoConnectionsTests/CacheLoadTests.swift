@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Synchronization
 import Testing
 
@@ -642,6 +643,77 @@ import Testing
         }
         #expect(recorders.map(\.isDone) == [true, true, false, true])
         #expect(server.requests.count == 3)
+    }
+
+    @Test func `UC-56 a response that waits to be stored does not outlive what makes it invalid`() throws {
+        let server = try Self.storable()
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        var post = URLRequest(url: server.url("/b"))
+        post.httpMethod = "POST"
+        let requests = [URLRequest(url: server.url("/a")), URLRequest(url: server.url("/b")), post]
+        let recorders = requests.map { _ in Recorder() }
+        try onLoopThread { loop in
+            for (request, recorder) in zip(requests, recorders) {
+                let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+                #expect(loop.run { recorder.calls.last == "data" && cache.began.isOpen })
+            }
+            cache.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.map(\.isDone) == [true, true, true])
+        #expect(cache.cachedResponse(for: requests[0]) != nil)
+        #expect(cache.cachedResponse(for: requests[1]) == nil)
+    }
+
+    @Test func `UC-54 a load that is cancelled before it is stored does not keep the next one out`() throws {
+        let server = try Self.storable()
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let recorders = (0..<3).map { _ in Recorder() }
+        try onLoopThread { loop in
+            let begin = { (path: String, recorder: Recorder) -> URLConnection? in
+                var request = URLRequest(url: server.url(path))
+                request.cachePolicy = .reloadIgnoringLocalCacheData
+                let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+                #expect(loop.run { recorder.calls.last == "data" })
+                return connection
+            }
+            _ = begin("/a", recorders[0])
+            begin("/b", recorders[1])?.cancel()
+            cache.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+            _ = begin("/b", recorders[2])
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.map(\.isDone) == [true, false, true])
+        #expect(cache.cachedResponse(for: URLRequest(url: server.url("/b"))) != nil)
+    }
+
+    @Test func `UC-58 the time that storing takes is not the server's, and the end is not lost`() throws {
+        let server = try Self.storable()
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let recorder = Recorder()
+        let request = URLRequest(url: server.url("/a"))
+        let clock = ManualClock(advancesAutomatically: false)
+        try onLoopThread { loop in
+            clock.attach(to: loop)
+            let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            Thread.detachNewThread {
+                do { try cache.began.wait() } catch { Issue.record(error) }
+                // More than the timeout, again and again, before the store has ended and while it does.
+                for step in 0..<20 {
+                    clock.advance(by: 60.1)
+                    if step == 10 { cache.mayGoOn.open() }
+                }
+            }
+            #expect(loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false) == .finished)
+        }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
     @Test func `UC-17 a load that is cancelled while its response is stored makes no call any more`() throws {
