@@ -50,14 +50,19 @@ final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
         precondition(!isStarted, "bug in Rondo: a watcher was released while libev still had its address")
     }
 
-    var token: WatcherToken { header.token }
-    var source: RunLoop.Source? { header.source }
-    var isStarted: Bool { header.isStarted }
+    // By pointer, since one thread alone touches it: each access to `header` would be checked for exclusivity.
+    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
+        withUnsafeMutablePointerToHeader { body(&$0.pointee) }
+    }
+
+    var token: WatcherToken { withState { $0.token } }
+    var source: RunLoop.Source? { withState { $0.source } }
+    var isStarted: Bool { withState { $0.isStarted } }
 
     /// It stands in the mode's ready set.
     var isListed: Bool {
-        get { header.isListed }
-        set { header.isListed = newValue }
+        get { withState { $0.isListed } }
+        set { withState { $0.isListed = newValue } }
     }
 
     var descriptor: Int32 { withUnsafeMutablePointerToElements { $0.pointee.fd } }
@@ -69,14 +74,18 @@ final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
 
     func start() {
         guard !isStarted else { return }
-        header.isStarted = true
-        withUnsafeMutablePointerToElements { ev_io_start(header.loop, $0) }
+        withUnsafeMutablePointers { state, watcher in
+            state.pointee.isStarted = true
+            ev_io_start(state.pointee.loop, watcher)
+        }
     }
 
     func stop() {
         guard isStarted else { return }
-        header.isStarted = false
-        withUnsafeMutablePointerToElements { ev_io_stop(header.loop, $0) }
+        withUnsafeMutablePointers { state, watcher in
+            state.pointee.isStarted = false
+            ev_io_stop(state.pointee.loop, watcher)
+        }
     }
 
     /// The watcher must be stopped.
