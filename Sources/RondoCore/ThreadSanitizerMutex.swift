@@ -10,11 +10,11 @@
     ///
     /// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in
     /// `deinit`.
-    struct Mutex<Value>: ~Copyable, @unchecked Sendable {
+    struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         private let value: UnsafeMutablePointer<Value>
         private let lock: UnsafeMutablePointer<pthread_mutex_t>
 
-        init(_ value: Value) {
+        init(_ value: consuming sending Value) {
             self.value = .allocate(capacity: 1)
             self.value.initialize(to: value)
             lock = .allocate(capacity: 1)
