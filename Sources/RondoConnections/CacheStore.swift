@@ -41,11 +41,32 @@ struct CacheStore {
         let size: Int
     }
 
-    private struct Memory {
+    private struct Memory: ~Copyable {
+        /// The one that was met last, nearly always the same, and all whose notes are here.
+        private weak var last: URLCache?
+        private var caches: [ObjectIdentifier: Met] = [:]
+
+        private struct Met {
+            weak var cache: URLCache?
+        }
+
         var misses: [Key: LoopInstant] = [:]
         var written: [Key: Written] = [:]
         /// Records as they were read last: reading one takes longer than asking a server.
         var records: [Key: (text: String, record: Record)] = [:]
+
+        /// To be called before notes are read: those of a cache that has gone are not of the one that has its address
+        /// now.
+        mutating func meet(_ cache: URLCache) {
+            if last === cache { return }
+            last = cache
+            let id = ObjectIdentifier(cache)
+            if caches[id]?.cache === cache { return }
+            misses = misses.filter { $0.key.cache != id }
+            written = written.filter { $0.key.cache != id }
+            caches = caches.filter { $0.value.cache != nil }
+            caches[id] = Met(cache: cache)
+        }
     }
 
     private static let memory = Mutex(Memory())
@@ -75,11 +96,16 @@ struct CacheStore {
         guard let url = request.url else { return nil }
         let key = key(url)
         if mayOverlook {
-            let missed = Self.memory.withLock { memory in memory.misses.isEmpty ? nil : memory.misses[key] }
+            let missed = Self.memory.withLock { memory -> LoopInstant? in
+                if memory.misses.isEmpty { return nil }
+                memory.meet(cache)
+                return memory.misses[key]
+            }
             if let missed, LoopClock.machineNow.seconds(since: missed) < Self.missLifetime { return nil }
         }
         guard let found = base(for: url) else {
             Self.memory.withLock { memory in
+                memory.meet(cache)
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
                 memory.misses[key] = LoopClock.machineNow
             }
@@ -218,6 +244,7 @@ struct CacheStore {
         if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
         let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
+            memory.meet(cache)
             if !memory.misses.isEmpty { memory.misses[key.base] = nil }
             if !isChanged, let last = memory.written[key],
                 written.at.seconds(since: last.at) < Self.rewriteInterval, last.size == written.size,
