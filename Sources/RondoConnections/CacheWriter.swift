@@ -40,8 +40,8 @@ struct CacheWrite: @unchecked Sendable {
     }
 }
 
-/// Stores responses, and takes out what is valid no longer, one after the other, so that no run loop waits for the
-/// disk.
+/// Stores responses, and takes out what is valid no longer, one after the other, so that no run loop waits while that is
+/// done. (What is kept is still looked up on the loop that asks.)
 ///
 /// A load whose response is being stored has nothing else left to do but to say that it has finished, which it does
 /// when the response is there. So what waits here is bounded by the loads under way, and those that were cancelled
