@@ -9,7 +9,7 @@ final class CacheLoad {
     let store: CacheStore
     let policy: RondoHTTP.CachePolicy
     /// The canonical request, whose URL is the key (rule UC-73).
-    let request: URLRequest
+    let request: LoadRequest
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
     @Boxed var entry: CacheEntry?
     var kept: CachedURLResponse?
@@ -30,8 +30,8 @@ final class CacheLoad {
     var proposal: CachedURLResponse?
 
     /// Nil where the cache has nothing to do with the request.
-    init?(_ request: URLRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
-        guard CacheRules.concerns(method: request.httpMethod ?? "GET", fields: Self.fields(of: request))
+    init?(_ request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
+        guard CacheRules.concerns(method: request.method, fields: Self.fields(of: request.value))
         else {
             return nil
         }
@@ -41,7 +41,7 @@ final class CacheLoad {
     }
 
     /// What is kept and used is for the protocol to say.
-    init(ofProtocol request: URLRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
+    init(ofProtocol request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
         store = CacheStore(cache: cache)
         self.policy = policy
         self.request = request
@@ -83,18 +83,36 @@ final class CacheLoad {
     /// All is here: what the delegate is asked about.
     func propose() -> CachedURLResponse? {
         guard proposal == nil, let response else { return nil }
+        proposal = cached(response)
+        return proposal
+    }
+
+    private func cached(_ response: URLResponse) -> CachedURLResponse {
         content = ReceiveBuffer.compact(content)
-        proposal =
-            isOfProtocol
+        return isOfProtocol
             ? CachedURLResponse(response: response, data: content, storagePolicy: storagePolicy)
             : CachedURLResponse(response: response, data: content)
-        return proposal
+    }
+
+    /// What is to be written where the delegate takes whatever it is asked about: of what was written a moment ago
+    /// nothing is made.
+    func prepare() -> CacheDecision {
+        guard let response else { return .nothing }
+        guard let (head, receivedAt) = head else { return store.prepare(cached(response), for: request) }
+        return store.prepare(
+            content, head, to: fields, for: request, isChanged: false, cached: { cached(response) }
+        ) {
+            CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
+        }
     }
 
     /// What is to be written of what the delegate has made of the proposal (rule UC-54).
     func prepare(_ answer: CachedURLResponse) -> CacheDecision {
         guard let (head, receivedAt) = head else { return store.prepare(answer, for: request) }
-        return store.prepare(answer, head, to: fields, for: request, isChanged: answer !== proposal) {
+        if answer.storagePolicy == .notAllowed { return .nothing }
+        return store.prepare(
+            answer.data, head, to: fields, for: request, isChanged: answer !== proposal, cached: { answer }
+        ) {
             CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
         }
     }

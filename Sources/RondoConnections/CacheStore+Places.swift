@@ -104,7 +104,7 @@ extension CacheStore {
     // MARK: - Of protocols of the program
 
     /// What is kept for a request that a protocol of the program loads, whatever its age.
-    func kept(for request: URLRequest) -> CachedURLResponse? {
+    func kept(for request: LoadRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
             guard let cached = cached(at: place) else { return nil }
@@ -114,7 +114,7 @@ extension CacheStore {
     }
 
     /// What is to be written of what the protocol allows and the delegate wants to be stored.
-    func prepare(_ cached: CachedURLResponse, for request: URLRequest) -> CacheDecision {
+    func prepare(_ cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url))
     }

@@ -91,7 +91,7 @@ struct CacheStore {
     ///   - mayOverlook: A miss a moment ago may stand for one now.
     ///   - fields: Those that the request would be sent with; called only where a response varies.
     func entry(
-        for request: URLRequest, mayOverlook: Bool, fields: () -> HeaderFields
+        for request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields
     ) -> (CacheEntry, CachedURLResponse)? {
         guard let url = request.url else { return nil }
         let key = key(url)
@@ -193,18 +193,21 @@ struct CacheStore {
     ///
     /// - Parameters:
     ///   - head: That of the response to a request with `fields`.
-    ///   - entry: Makes what is kept of it; called only where it is written.
+    ///   - isChanged: The delegate has made something else of it.
+    ///   - cached: What is kept, with `data`; called only where it is written, as `entry` is.
+    ///   - entry: What has to be known of it.
     func prepare(
-        _ cached: CachedURLResponse, _ head: ResponseHead, to fields: HeaderFields, for request: URLRequest,
-        isChanged: Bool, entry: () -> CacheEntry
+        _ data: Data, _ head: ResponseHead, to fields: HeaderFields, for request: LoadRequest,
+        isChanged: Bool, cached: () -> CachedURLResponse, entry: () -> CacheEntry
     ) -> CacheDecision {
-        guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        if isWritten(cached.data, head.fields, fields, url, isChanged: isChanged) { return .isWritten }
-        return .write(CacheWrite(store: self, cached: cached, entry: entry(), url: url))
+        guard let url = request.url else { return .nothing }
+        if isWritten(data, head.fields, fields, url, isChanged: isChanged) { return .isWritten }
+        return .write(CacheWrite(store: self, cached: cached(), entry: entry(), url: url))
     }
 
     /// As above, whatever was written before.
-    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: URLRequest) -> CacheDecision {
+    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: LoadRequest) -> CacheDecision
+    {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         _ = isWritten(cached.data, entry.fields, HeaderFields(), url, isChanged: true)
         return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))

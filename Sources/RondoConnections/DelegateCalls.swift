@@ -19,6 +19,7 @@ final class DelegateObject: @unchecked Sendable {
     let base: (any URLConnectionDelegate)?
     let data: (any URLConnectionDataDelegate)?
     let download: (any URLConnectionDownloadDelegate)?
+    private let kind: DelegateClass?
     /// Kept alive, whatever it is.
     private let other: Other?
 
@@ -30,28 +31,26 @@ final class DelegateObject: @unchecked Sendable {
 
     init(_ object: Any?) {
         guard let object else {
-            (base, data, download, other) = (nil, nil, nil, nil)
+            (base, data, download, kind, other) = (nil, nil, nil, nil, nil)
             return
         }
+        let kind = DelegateClass.of(type(of: object))
+        self.kind = kind
         data = object as? any URLConnectionDataDelegate
-        download = Self.mayDownload(type(of: object)) ? object as? any URLConnectionDownloadDelegate : nil
+        download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil
         base = data ?? download ?? (object as? any URLConnectionDelegate)
         other = base == nil ? Other(object) : nil
     }
-}
 
-extension DelegateObject {
-    /// Classes of delegates that are none for downloads: nearly all, and a cast takes longer than a look here.
-    private static let withoutDownload = Mutex<Set<ObjectIdentifier>>([])
-    /// A program has a few dozen.
-    private static let maximumRemembered = 1024
+    /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
+    /// call, so that all are made while somebody listens.
+    func spares(_ method: DelegateClass.Method) -> Bool {
+        kind?.hasDefault(of: method) ?? false && !RunLoop.isTraced
+    }
 
-    private static func mayDownload(_ type: Any.Type) -> Bool {
-        let id = ObjectIdentifier(type)
-        if withoutDownload.withLock({ $0.contains(id) }) { return false }
-        if type is any URLConnectionDownloadDelegate.Type { return true }
-        withoutDownload.withLock { if $0.count < maximumRemembered { $0.insert(id) } }
-        return false
+    /// The default of `method` was called for `object`: this delegate itself, or somebody that it has forwarded to.
+    func noteDefault(of method: DelegateClass.Method, by object: AnyObject) {
+        if base === object { kind?.noteDefault(of: method) }
     }
 }
 

@@ -43,7 +43,7 @@ struct LoadState {
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: Reply?)
         /// Send `request`; what is left of an exchange before it is of no interest.
-        case send(URLRequest)
+        case send(LoadRequest)
         /// Find out who asks, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
         case deliver(Reply)
@@ -56,21 +56,19 @@ struct LoadState {
     private var redirects = 0
     /// Redirects that were followed.
     private(set) var redirectCount = 0
-    private(set) var request: URLRequest { didSet { url = request.url } }
-    /// The request's; to ask the request itself takes longer.
-    private(set) var url: URL?
+    private(set) var request: LoadRequest
     /// The request that the exchange under way, or the last one, is for.
-    private(set) var lastSent: URLRequest
-    private(set) var lastSentURL: URL?
+    private(set) var lastSent: LoadRequest
 
     init(_ request: URLRequest) {
-        self.request = request
-        url = request.url
-        (lastSent, lastSentURL) = (request, url)
+        self.request = LoadRequest(request)
+        lastSent = self.request
     }
 
+    var url: URL? { request.url }
+
     /// The request is on its way.
-    mutating func noteSending() { (lastSent, lastSentURL) = (request, url) }
+    mutating func noteSending() { lastSent = request }
 
     var isEnded: Bool { if case .ended = phase { true } else { false } }
 
@@ -94,8 +92,8 @@ struct LoadState {
             phase = .exchanging
             return .send(request)
         }
-        guard let canonical = CanonicalRequest.of(request) else { return fail(.unsupportedURL) }
-        guard canonical != request else {
+        guard let canonical = CanonicalRequest.of(request.value) else { return fail(.unsupportedURL) }
+        guard canonical != request.value else {
             phase = .exchanging
             return .send(request)
         }
@@ -137,9 +135,9 @@ struct LoadState {
 
     private mutating func go(to answer: URLRequest) -> Action {
         guard let next = CanonicalRequest.of(answer) else { return fail(.unsupportedURL) }
-        request = next
+        request = LoadRequest(next)
         phase = .exchanging
-        return .send(next)
+        return .send(request)
     }
 
     /// The head of a final response.
@@ -153,7 +151,9 @@ struct LoadState {
         guard case .exchanging = phase, let url else { return .nothing }
         if head.status == 417, isHoldingBackBody {
             // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
-            request.setValue(nil, forHTTPHeaderField: "Expect")
+            var without = request.value
+            without.setValue(nil, forHTTPHeaderField: "Expect")
+            request = LoadRequest(without)
             return .send(request)
         }
         if Self.isChallenge(head), head.status != 407 || isFromProxy {
@@ -162,7 +162,7 @@ struct LoadState {
         }
         let decision = Redirect.follow(
             status: head.status, location: head.fields.first("Location"),
-            method: request.httpMethod ?? "GET", currentURL: url)
+            method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:
             phase = .receiving
@@ -173,7 +173,7 @@ struct LoadState {
             return fail(.unsupportedRedirect(target))
         case .to(let target, let method, let keepsBody, let sameOrigin):
             let next = RedirectedRequest.from(
-                request, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
+                request.value, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
             return redirect(to: next, by: .http(head, bodyLength: bodyLength))
         }
     }

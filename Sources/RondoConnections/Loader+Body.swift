@@ -15,17 +15,19 @@ extension Loader {
     private static let classesWithMethod = Mutex<Set<ObjectIdentifier>>([])
 
     /// Sends `request` as soon as its body can be sent.
-    func send(_ request: URLRequest, mayReuse: Bool) {
-        if let type = ProtocolRegistry.accepting(request) { return startProtocol(type, for: request) }
-        if let url = request.url, LocalContent.canLoad(url) { return startLocal(url) }
-        guard let stream = request.httpBodyStream else {
+    func send(_ request: LoadRequest, mayReuse: Bool) {
+        if let type = ProtocolRegistry.accepting(request.value) {
+            return startProtocol(type, for: request.value)
+        }
+        if request.address == nil, let url = request.url, LocalContent.canLoad(url) { return startLocal(url) }
+        guard let stream = request.value.httpBodyStream else {
             closeBody()
             return exchange(request, body: nil, mayReuse: mayReuse)
         }
         if let body, body.origin === stream {
             if body.isUntouched { return exchange(request, body: body, mayReuse: mayReuse) }
             waitingToSend = (request, mayReuse)
-            deliver(.needNewBodyStream(request))
+            deliver(.needNewBodyStream(request.value))
             return
         }
         exchange(request, body: useBody(stream, of: stream), mayReuse: mayReuse)
@@ -33,7 +35,9 @@ extension Loader {
 
     /// The delegate's answer to `.needNewBodyStream`; `.none` if it has no such method.
     func answeredBodyStream(_ answer: Foundation.InputStream??) {
-        guard let (request, mayReuse) = waitingToSend, let origin = request.httpBodyStream else { return }
+        guard let (request, mayReuse) = waitingToSend, let origin = request.value.httpBodyStream else {
+            return
+        }
         waitingToSend = nil
         switch answer {
         case .none:
@@ -64,7 +68,7 @@ extension Loader {
     ///
     /// - Returns: False if that goes on: `exchange` comes again then.
     func isHashed(
-        _ body: BodyStream, for request: URLRequest, toProxy: Bool, mayReuse: Bool
+        _ body: BodyStream, for request: LoadRequest, toProxy: Bool, mayReuse: Bool
     ) -> Bool {
         let wanted = [
             serverAuthentication.protectingHash, toProxy ? proxyAuthentication.protectingHash : nil,

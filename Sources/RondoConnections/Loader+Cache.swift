@@ -13,11 +13,11 @@ extension Loader {
     /// Answers `request` from the cache, or fails it, where that is what its policy wants.
     ///
     /// - Returns: False if the request is to be sent.
-    func isAnsweredByCache(_ request: URLRequest) -> Bool {
+    func isAnsweredByCache(_ request: LoadRequest) -> Bool {
         caching = nil
-        if ProtocolRegistry.accepting(request) != nil { return isProtocolAnsweredByCache(request) }
-        guard let connection, request.url.flatMap(WebAddress.init) != nil else { return false }
-        let policy = RondoHTTP.CachePolicy(request.cachePolicy)
+        if ProtocolRegistry.accepting(request.value) != nil { return isProtocolAnsweredByCache(request) }
+        guard let connection, request.address != nil else { return false }
+        let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         guard let cache = connection.settings.cache, let caching = CacheLoad(request, cache, policy)
         else {
             guard policy == .cacheOnly else { return false }
@@ -52,7 +52,7 @@ extension Loader {
         case .use:
             deliverKept(caching.kept, unasked: caching.entry)
         case .useAndRevalidate:
-            CacheRefresh.begin(caching.request, connection?.configuration)
+            CacheRefresh.begin(caching.request.value, connection?.configuration)
             deliverKept(caching.kept, unasked: caching.entry)
         }
         return true
@@ -60,9 +60,9 @@ extension Loader {
 
     /// A protocol of the program knows its own rules: it is handed what is kept, and says whether that is valid.
     /// The policies that ask nobody are kept here.
-    private func isProtocolAnsweredByCache(_ request: URLRequest) -> Bool {
-        let policy = RondoHTTP.CachePolicy(request.cachePolicy)
-        if let cache = connection?.settings.cache, request.httpMethod ?? "GET" == "GET" {
+    private func isProtocolAnsweredByCache(_ request: LoadRequest) -> Bool {
+        let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
+        if let cache = connection?.settings.cache, request.method == "GET" {
             let caching = CacheLoad(ofProtocol: request, cache, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
@@ -80,13 +80,15 @@ extension Loader {
         return true
     }
 
-    private static func cacheControl(of request: URLRequest) -> HeaderFields {
-        guard let value = request.value(forHTTPHeaderField: "Cache-Control") else { return HeaderFields() }
+    private static func cacheControl(of request: LoadRequest) -> HeaderFields {
+        guard let value = request.value.value(forHTTPHeaderField: "Cache-Control") else {
+            return HeaderFields()
+        }
         return HeaderFields([("Cache-Control", value)])
     }
 
     /// The fields as they would be sent: Vary may name any of them.
-    private func outgoingFields(of request: URLRequest) -> HeaderFields {
+    private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         let omitted = connection?.settings.values.omittedFields ?? []
         let outgoing = try? OutgoingRequest(request, omittedFields: omitted) { _, _ in
             self.cookieFields(of: request)
@@ -96,12 +98,12 @@ extension Loader {
     }
 
     /// The fields by which the server is asked about an entry, or caches on the way are told to ask.
-    func cacheFields(of request: URLRequest) -> [(name: String, value: String)] {
+    func cacheFields(of request: LoadRequest) -> [(name: String, value: String)] {
         guard let caching else { return [] }
         let conditions = caching.isRevalidating ? caching.entry?.conditions ?? [] : []
         return conditions
             + CacheRules.endToEndFields(caching.policy)
-            .filter { request.value(forHTTPHeaderField: $0.name) == nil }
+            .filter { request.value.value(forHTTPHeaderField: $0.name) == nil }
     }
 
     /// The request is on its way with these fields.
@@ -187,10 +189,10 @@ extension Loader {
 
     private func invalidate(by head: ResponseHead) {
         let request = state.lastSent
-        guard let method = request.httpMethod, method != "GET", let url = request.url,
+        guard request.method != "GET", let url = request.url,
             let cache = connection?.settings.cache
         else { return }
-        for url in CacheRules.invalidated(by: head, method: method, url: url) {
+        for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
             let store = CacheStore(cache: cache)
             // Behind what is being stored: it was fetched before.
             if CacheWriter.shared.isBusy { waitForStore { store.remove(url) } } else { store.remove(url) }
@@ -227,8 +229,13 @@ extension Loader {
 
     /// All is here: the delegate is asked what is to be stored (rules UC-53 and UC-54).
     ///
-    /// - Returns: False if there is nothing to ask about.
+    /// - Returns: False if there is nothing to ask about, or the answer is known.
     func isAskedAboutCaching() -> Bool {
+        if let caching, caching.isStoring, connection?.delegate?.spares(.willCacheResponse) ?? false {
+            self.caching = nil
+            store(caching.prepare())
+            return false
+        }
         guard let proposal = caching?.propose() else { return false }
         deliver(.willCache(proposal))
         return true

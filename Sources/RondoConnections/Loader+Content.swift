@@ -14,7 +14,7 @@ extension Loader {
         pipeHead = nil
         do throws(ContentDecodingError) {
             pipe = try ContentPipe(
-                head, method: state.lastSent.httpMethod ?? "GET",
+                head, method: state.lastSent.method,
                 limits: (connection?.settings.values.contentLimits ?? URLConnection.ContentLimits()).values)
             if pipe?.hasParts ?? false { pipeHead = head }
             return true

@@ -9,8 +9,7 @@ extension Loader {
     /// - Returns: Whether the call goes by the queue, and the loop goes on when it was made.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
-        guard let connection, let delegate = connection.delegate else { return false }
-        let queue = connection.delegateQueue
+        guard let connection, let (delegate, queue) = connection.audience else { return false }
         if queue != nil || hasQueuedCalls {
             hasQueuedCalls = true
             let adding = calls.add(call, to: queue) { [self] call in makeQueued(call, to: connection) }

@@ -9,10 +9,10 @@ extension Loader {
     static var maximumRetries: Int { 1 }
 
     /// Sends `request` with its body, over a kept connection or a new one.
-    func exchange(_ request: URLRequest, body: BodyStream?, mayReuse: Bool) {
+    func exchange(_ request: LoadRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
         let settings = connection.settings
-        guard let address = request.url.flatMap(WebAddress.init) else {
+        guard let address = request.address else {
             return perform(state.failed(.unsupportedURL))
         }
         let route: Route
@@ -26,13 +26,13 @@ extension Loader {
             let isForProxy = route.isForProxy
             isAskingProxy = isForProxy
             outgoing = try OutgoingRequest(
-                request, to: address, stream: body, omittedFields: settings.values.omittedFields,
+                request, stream: body, omittedFields: settings.values.omittedFields,
                 isForProxy: isForProxy
             ) { [self] target, sent in
                 authenticationFields(
-                    method: request.httpMethod ?? "GET", target: target, toProxy: isForProxy ? sent : nil
+                    method: request.method, target: target, toProxy: isForProxy ? sent : nil
                 ) { hash in
-                    body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.httpBody ?? Data())
+                    body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.value.httpBody ?? Data())
                 } + ownFields(of: request)
             }
         } catch {

@@ -7,12 +7,12 @@ internal import RondoStreams
 
 extension Loader {
     /// The fields of this exchange that the request does not have.
-    func ownFields(of request: URLRequest) -> [(name: String, value: String)] {
+    func ownFields(of request: LoadRequest) -> [(name: String, value: String)] {
         cookieFields(of: request) + cacheFields(of: request)
     }
 
-    func cookieFields(of request: URLRequest) -> [(name: String, value: String)] {
-        guard let cookies = jar?.fieldValue(for: request) else { return [] }
+    func cookieFields(of request: LoadRequest) -> [(name: String, value: String)] {
+        guard let cookies = jar?.fieldValue(for: request.value) else { return [] }
         return [("Cookie", cookies)]
     }
 
@@ -21,9 +21,9 @@ extension Loader {
     /// Cookies are kept of a server that was let through as well (rule UC-57 knows no exception, nor do browsers):
     /// who lets a server of its own through wants to be logged in there.
     func noteFields(_ head: ResponseHead) {
-        if head.fields.has("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent) }
-        guard head.fields.has("Strict-Transport-Security"), let url = state.lastSentURL,
-            isByTLS(url), exchange?.link.channel.isPeerVerified ?? false
+        if head.fields.has("Set-Cookie") { jar?.receive(head.fields, for: state.lastSent.value) }
+        guard head.fields.has("Strict-Transport-Security"), state.lastSent.isSecure,
+            let url = state.lastSent.url, exchange?.link.channel.isPeerVerified ?? false
         else { return }
         TransportSecurity.receive(head.fields, from: url)
     }
@@ -32,11 +32,9 @@ extension Loader {
     /// knows who has said it: it is not remembered for loads that have let nobody through (RFC 6797 §8.1 for HSTS;
     /// browsers keep no such response either).
     var isServerLetThrough: Bool {
-        guard let url = state.lastSentURL, isByTLS(url), let link = exchange?.link else { return false }
+        guard state.lastSent.isSecure, let link = exchange?.link else { return false }
         return !link.channel.isPeerVerified
     }
-
-    private func isByTLS(_ url: URL) -> Bool { url.scheme?.lowercased() == "https" }
 
     private var jar: CookieJar? { connection?.settings.values.cookieStorage.map(CookieJar.init) }
 }

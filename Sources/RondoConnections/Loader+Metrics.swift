@@ -5,12 +5,14 @@ internal import RondoStreams
 extension Loader {
     /// The exchange is over: what it took is kept for the end.
     func noteTransfer(_ exchange: HTTPExchange) {
-        guard let url = state.lastSentURL, transfers.count < Self.maximumTransfers else { return }
+        guard let url = state.lastSent.url, transfers.count < Self.maximumTransfers, collectsMetrics else {
+            return
+        }
         let times = exchange.times
         let start = startedAt
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }
         var transfer = URLConnection.Transfer(
-            url: url, method: state.lastSent.httpMethod ?? "GET", status: exchange.status,
+            url: url, method: state.lastSent.method, status: exchange.status,
             address: exchange.link.channel.remoteAddress,
             isReusedConnection: exchange.link.isReused,
             proxy: exchange.link.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
@@ -29,6 +31,12 @@ extension Loader {
         transfer.bytesReceived = times.bytesReceived
         transfer.bodyBytesReceived = exchange.bodyReceived
         transfers.append(transfer)
+    }
+
+    /// Somebody will be told.
+    var collectsMetrics: Bool {
+        guard let delegate = connection?.delegate else { return false }
+        return delegate.base != nil && !delegate.spares(.didCollectMetrics)
     }
 
     /// Transfers that are remembered; a load has no more, unless its delegate answers challenges for ever.

@@ -23,19 +23,19 @@ extension Loader {
             perform(state.failed(resuming.failure))
             return true
         }
-        let method = state.request.httpMethod ?? "GET"
         guard file != nil, pipe == nil, state.deliversBody, Self.isLoss(failure), fileLength > resumedAt,
-            resumptions < Self.maximumResumptions, state.request.value(forHTTPHeaderField: "Range") == nil,
+            resumptions < Self.maximumResumptions,
+            state.request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = fileResponse as? HTTPURLResponse,
-            let resumption = DownloadResumption(response, bytes: fileLength, method: method)
+            let resumption = DownloadResumption(response, bytes: fileLength, method: state.request.method)
         else { return false }
         resuming = Resuming(resumption: resumption, failure: failure)
         resumptions += 1
         resumedAt = fileLength
-        var request = state.request
+        var request = state.request.value
         request.setValue(resumption.range, forHTTPHeaderField: "Range")
         request.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
-        send(request, mayReuse: false)
+        send(LoadRequest(request), mayReuse: false)
         return true
     }
 

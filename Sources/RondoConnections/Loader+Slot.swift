@@ -10,13 +10,13 @@ extension Loader {
     struct WaitingForSlot {
         let ticket: Int
         let key: PoolKey
-        let request: URLRequest
+        let request: LoadRequest
         let body: BodyStream?
         let mayReuse: Bool
     }
 
     /// - Returns: False if the request has to wait for its turn.
-    func enterSlot(_ key: PoolKey, _ request: URLRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
+    func enterSlot(_ key: PoolKey, _ request: LoadRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
         if slot != nil { return true }
         guard let ticket = ConnectionSlots.shared.enter(key, self) else {
             slot = key

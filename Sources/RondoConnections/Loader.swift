@@ -90,9 +90,9 @@ final class Loader: @unchecked Sendable {
     // The request's body.
     @exclusivity(unchecked) var body: BodyStream?
     /// What is sent once the delegate has given a new body stream.
-    var waitingToSend: (request: URLRequest, mayReuse: Bool)?
+    var waitingToSend: (request: LoadRequest, mayReuse: Bool)?
     /// What is sent once the whole body was read and hashed.
-    var hashing: (request: URLRequest, mayReuse: Bool)?
+    var hashing: (request: LoadRequest, mayReuse: Bool)?
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     var retries = 0
@@ -295,8 +295,11 @@ final class Loader: @unchecked Sendable {
             hasAskedForStorage = true
             startedAt = LoopClock.now
             // Its answer begins.
-            deliver(.shouldUseCredentialStorage)
-            return
+            guard connection?.delegate?.spares(.shouldUseCredentialStorage) ?? false else {
+                deliver(.shouldUseCredentialStorage)
+                return
+            }
+            usesCredentialStorage = true
         }
         perform(state.begin())
     }
@@ -309,7 +312,7 @@ final class Loader: @unchecked Sendable {
             exchange?.pause()
             deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
         case .send(let request):
-            connection?.setCurrentRequest(request)
+            connection?.setCurrentRequest(request.value)
             disposeOfExchange()
             pipe = nil
             state.noteSending()
@@ -381,7 +384,7 @@ final class Loader: @unchecked Sendable {
         pipe = nil
         stopTimers()
         closeBody()
-        if connection?.delegate?.base != nil { deliver(.metrics(metrics)) }
+        if collectsMetrics { deliver(.metrics(metrics)) }
         if !deliver(call) { leave() }
     }
 }

@@ -19,7 +19,6 @@ struct OutgoingRequest {
     let expectsContinue: Bool
 
     /// - Parameters:
-    ///   - address: Its URL's, where that is known already.
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
@@ -27,21 +26,21 @@ struct OutgoingRequest {
     ///   - added: Fields of this exchange, not of the request, for path and query, and for the target as it is
     ///     sent: they stand in place of those of their name.
     init(
-        _ request: URLRequest, to address: WebAddress? = nil, stream: BodyStream? = nil,
+        _ given: LoadRequest, stream: BodyStream? = nil,
         omittedFields: [String] = [],
         isForProxy: Bool = false,
         adding added: (_ target: String, _ sent: String) -> [(name: String, value: String)] = { _, _ in [] }
     ) throws(LoadFailure) {
         let omitted = omittedFields.map { $0.lowercased() }
-        guard let address = address ?? request.url.flatMap(WebAddress.init) else { throw .unsupportedURL }
-        let method = request.httpMethod ?? "GET"
+        guard let address = given.address else { throw .unsupportedURL }
+        let (request, method) = (given.value, given.method)
         // Whole where a proxy has to find the server by it.
         let sent = isForProxy ? address.absoluteForm : address.target
         var fields = HeaderFields(expecting: 8)
         fields.append(name: "Host", value: address.authority)
         // In one order, whatever that of the dictionary is.
-        let given = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
-        for (name, value) in given where !Self.isFraming(name) {
+        let own = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
+        for (name, value) in own where !Self.isFraming(name) {
             if name.lowercased() == "host" {
                 fields.set(name: "Host", value: value)
             } else {

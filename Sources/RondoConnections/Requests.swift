@@ -8,9 +8,9 @@ enum CanonicalRequest {
     /// - Returns: Nil for what nobody can load.
     static func of(_ request: URLRequest) -> URLRequest? {
         if let type = ProtocolRegistry.accepting(request) { return type.canonicalRequest(for: request) }
-        if isCanonical(request) { return request }
-        if let url = request.url, LocalContent.canLoad(url) { return request }
-        guard let url = request.url, let scheme = url.scheme, let host = url.host, !host.isEmpty else {
+        guard let url = request.url else { return nil }
+        if isCanonical(url) || LocalContent.canLoad(url) { return request }
+        guard let scheme = url.scheme, let host = url.host, !host.isEmpty else {
             return nil
         }
         let lowerScheme = scheme.lowercased()
@@ -32,12 +32,12 @@ enum CanonicalRequest {
     }
 
     /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
-    static func isSent(asIs request: URLRequest) -> Bool {
-        ProtocolRegistry.accepting(request) == nil && isCanonical(request)
+    static func isSent(asIs request: LoadRequest) -> Bool {
+        ProtocolRegistry.accepting(request.value) == nil && request.url.map(isCanonical) ?? false
     }
 
-    private static func isCanonical(_ request: URLRequest) -> Bool {
-        request.url.map { WebAddress.isPlain($0) && TransportSecurity.upgraded($0) == nil } ?? false
+    private static func isCanonical(_ url: URL) -> Bool {
+        WebAddress.isPlain(url) && TransportSecurity.upgraded(url) == nil
     }
 }
 

@@ -227,6 +227,14 @@ open class URLConnection: NSObject, @unchecked Sendable {
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     var delegateQueue: OperationQueue? { state.withLock { $0.queue } }
 
+    /// Whom to tell, and by which queue; nil once the connection is cancelled or over.
+    var audience: (delegate: DelegateObject, queue: OperationQueue?)? {
+        state.withLock { state in
+            guard !state.isCancelled, let delegate = state.delegate else { return nil }
+            return (delegate, state.queue)
+        }
+    }
+
     /// Whom to tell; nil once the connection is cancelled or over.
     var delegate: DelegateObject? { state.withLock { $0.isCancelled ? nil : $0.delegate } }
 
@@ -247,6 +255,11 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// A method's default was called: the delegate has none of its own.
     func noteDefault(of method: OptionalMethod) {
         state.withLock { $0.defaultCalled = method }
+    }
+
+    /// The same of a method whose default changes nothing.
+    func noteDefault(of method: DelegateClass.Method, by object: AnyObject) {
+        delegate?.noteDefault(of: method, by: object)
     }
 
     /// Makes a call of `method`; answers whether the delegate has implemented it.

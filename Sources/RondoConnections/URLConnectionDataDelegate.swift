@@ -92,7 +92,8 @@ extension URLConnectionDataDelegate {
     public func connection(
         _ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse
     ) -> CachedURLResponse? {
-        cachedResponse
+        connection.noteDefault(of: .willCacheResponse, by: self)
+        return cachedResponse
     }
 
     public func connectionDidFinishLoading(_ connection: URLConnection) {}

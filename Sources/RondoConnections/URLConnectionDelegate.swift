@@ -71,7 +71,10 @@ extension URLConnectionDelegate {
         OldSpellings.calls.didFail(self, connection, error as NSError)
     }
 
-    public func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool { true }
+    public func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool {
+        connection.noteDefault(of: .shouldUseCredentialStorage, by: self)
+        return true
+    }
 
     public func connection(
         _ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge
@@ -95,7 +98,9 @@ extension URLConnectionDelegate {
         OldSpellings.calls.didCancel(self, connection, challenge)
     }
 
-    public func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {}
+    public func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+        connection.noteDefault(of: .didCollectMetrics, by: self)
+    }
 
     // MARK: The spellings of 2015
 

@@ -68,6 +68,29 @@ import Testing
         return (keeper.log.entries, String(decoding: keeper.body.value, as: UTF8.self))
     }
 
+    /// It has nothing to say of what is stored.
+    private final class Silent: NSObject, URLConnectionDataDelegate, Sendable {}
+
+    @Test func `UC-54 UC-74 what a delegate has no word on is stored each time`() throws {
+        let server = try Self.counting("Cache-Control: max-age=1000")
+        let store = Store()
+        let silent = Silent()
+        for path in ["/a", "/b", "/c"] {
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url(path)), delegate: silent, startImmediately: false)
+                connection?.configuration.cache = store.cache
+                connection?.schedule(in: loop, forMode: .default)
+                connection?.start()
+                loop.runOut()
+            }
+        }
+        for (path, text) in [("/a", "1"), ("/b", "2"), ("/c", "3")] {
+            #expect(try Self.get(server.url(path), store).text == text)
+        }
+        #expect(server.requests.count == 3)
+    }
+
     /// Answers "1", "2" and so on, with the given fields; 304 to a request with If-None-Match.
     private static func counting(
         _ fields: String..., status: String = "200 OK", after: String? = nil

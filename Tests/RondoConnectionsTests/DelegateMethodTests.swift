@@ -52,6 +52,38 @@ import Testing
 
     private final class Unrelated: NSObject, Sendable {}
 
+    /// Hands on what it is told of metrics.
+    private final class Forwarding: NSObject, URLConnectionDataDelegate, Sendable {
+        let other: any URLConnectionDelegate & Sendable
+
+        init(to other: any URLConnectionDelegate & Sendable) { self.other = other }
+
+        func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+            other.connection(connection, didCollect: metrics)
+        }
+    }
+
+    private final class Counting: NSObject, URLConnectionDataDelegate, Sendable {
+        let count = Box(0)
+
+        func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+            count.mutate { $0 += metrics.transfers.count }
+        }
+    }
+
+    @Test func `UC-74 a default that a delegate forwards to is not taken for its own`() throws {
+        let server = try Self.server()
+        let counting = Counting()
+        for other in [Silent(), counting, Silent(), counting] as [any URLConnectionDelegate & Sendable] {
+            let delegate = Forwarding(to: other)
+            try onLoopThread { loop in
+                _ = URLConnection(request: URLRequest(url: server.url()), delegate: delegate)
+                loop.runOut()
+            }
+        }
+        #expect(counting.count.value == 2)
+    }
+
     /// As somebody wrote it in 2015.
     private final class Old: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()

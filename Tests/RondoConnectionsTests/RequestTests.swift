@@ -81,7 +81,7 @@ import Testing
     {
         var request = URLRequest(url: url(text))
         change(&request)
-        return try OutgoingRequest(request)
+        return try OutgoingRequest(LoadRequest(request))
     }
 
     @Test(arguments: [

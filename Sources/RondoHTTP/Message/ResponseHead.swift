@@ -40,5 +40,11 @@ package struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConverti
         (left.major, left.minor) < (right.major, right.minor)
     }
 
-    package var description: String { "HTTP/\(major).\(minor)" }
+    package var description: String {
+        switch self {
+        case .http11: "HTTP/1.1"
+        case .http10: "HTTP/1.0"
+        default: "HTTP/\(major).\(minor)"
+        }
+    }
 }

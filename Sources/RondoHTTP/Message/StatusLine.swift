@@ -35,6 +35,11 @@ struct StatusLine: Sendable {
             return
         }
         let rest = UnsafeRawBufferPointer(rebasing: line[13...])
+        // Nearly always.
+        if line[12] == Grammar.space, rest.count == 2, rest[0] == 0x4F, rest[1] == 0x4B {
+            reason = "OK"
+            return
+        }
         guard line[12] == Grammar.space, rest.allSatisfy(Grammar.isFieldValue) else { throw invalid }
         reason = String(decoding: rest, as: UTF8.self)
     }

@@ -1,0 +1,28 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// A request as a load holds it, with what is asked of it again and again: to ask the request itself takes longer.
+///
+/// A reference that never changes, so that it costs little to hand on.
+final class LoadRequest: Sendable, Equatable {
+    let value: URLRequest
+    let url: URL?
+    /// GET where the request names none.
+    let method: String
+    /// Nil unless it is http or https.
+    let address: WebAddress?
+
+    init(_ request: URLRequest) {
+        value = request
+        url = request.url
+        method = request.httpMethod ?? "GET"
+        address = url.flatMap(WebAddress.init)
+    }
+
+    static func == (left: LoadRequest, right: LoadRequest) -> Bool {
+        left === right || left.value == right.value
+    }
+
+    /// Whether it is by TLS.
+    var isSecure: Bool { address?.isSecure ?? false }
+}
