@@ -1,5 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
+internal import RondoStreams
 internal import Synchronization
 
 // Idle time (rule UC-58). Time outside the scheduled modes is not held against the load, and time that
@@ -40,21 +41,38 @@ extension Loader {
         return timeout - min(running, now.clock.seconds(since: progressedAt.clock))
     }
 
-    func startIdleTimer() {
-        idleTimer = PlaceTimer(places, after: timeout, repeats: true) { [self] _ in
-            // Who is turned away at the gate leaves it for the turn that follows.
-            shared.withLock { _ = $0.alarms.insert(.idle) }
-            enter {
-                let mustLook = shared.withLock { $0.alarms.remove(.idle) != nil }
-                if mustLook { lookAtTheClock() }
-            }
+    /// Most loads are over in no time: so there is a timer only for one that takes longer than a moment.
+    func beginMeasuringIdleTime() {
+        guard timeout > 0, timeout.isFinite else { return }
+        if timeout > 2 * StreamCourier.moment, let seat, places.count == 1 {
+            seat.courier.tellsWhenAMomentHasPassed()
+        } else {
+            idleTimer = makeIdleTimer()
+        }
+    }
+
+    func momentHasPassed() { mayHaveBeenIdle() }
+
+    private func makeIdleTimer() -> PlaceTimer {
+        PlaceTimer(places, after: timeout, repeats: true) { [self] _ in mayHaveBeenIdle() }
+    }
+
+    private func mayHaveBeenIdle() {
+        // Who is turned away at the gate leaves it for the turn that follows.
+        shared.withLock { _ = $0.alarms.insert(.idle) }
+        enter {
+            let mustLook = shared.withLock { $0.alarms.remove(.idle) != nil }
+            if mustLook { lookAtTheClock() }
         }
     }
 
     func lookAtTheClock() {
+        guard seat != nil, !state.isEnded, timeout > 0, timeout.isFinite else { return }
         let left = timeLeft
         if left > 0 {
-            idleTimer?.move(to: left)
+            let timer = idleTimer ?? makeIdleTimer()
+            idleTimer = timer
+            timer.move(to: left)
         } else {
             // Told by the source: a delivery is a handled source, which no timer is (rule UC-72).
             timeIsUp = true

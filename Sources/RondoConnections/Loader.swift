@@ -10,13 +10,13 @@ internal import Synchronization
 /// Its end is always said, by `leave()`, which lets go of all that holds it: so what it hands out may hold it in
 /// turn. (A weak reference makes every use of an object slower.)
 ///
-/// The run loops that the connection is scheduled in are its only engine. A signalled source, `presence`, is
-/// in their modes from start to end, so that none of them is empty while the load waits for whatever it waits
-/// for (rule UC-72); the channel's own sources are there as well while there is a channel.
+/// The run loops that the connection is scheduled in are its only engine. It has a seat with the couriers of their
+/// modes from start to end, so that none of them is empty while the load waits for whatever it waits for (rule
+/// UC-72); the channel's own sources are there as well while there is a channel.
 ///
 /// `@unchecked Sendable`: `places` and `timeout` never change; `calls`, `gate` and `shared` have locks of
 /// their own; the rest is touched inside the gate only.
-final class Loader: @unchecked Sendable {
+final class Loader: SeatedCourierClient, @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -43,7 +43,8 @@ final class Loader: @unchecked Sendable {
         var alarms: Alarms = []
         /// What the senders of challenges were told, with the challenge's number.
         var challengeResponses: [(Int, ChallengeResponse)] = []
-        var presence: RunLoop.Source?
+        /// The couriers where it has its seats.
+        var schedule = StreamSchedule()
         /// What makes the channel's loops leave it alone; see `Gate`.
         var channel: ChannelInterest?
         /// Whoever takes the data wants no more at present.
@@ -70,6 +71,9 @@ final class Loader: @unchecked Sendable {
 
     // MARK: Inside the gate
 
+    /// From start to end; nearly always there is one.
+    @exclusivity(unchecked) private(set) var seat: StreamCourier.Seat?
+    private var otherSeats: [StreamCourier.Seat] = []
     /// Kept alive by the load from start to end (rule UC-15).
     @exclusivity(unchecked) var connection: URLConnection?
     @exclusivity(unchecked) var state: LoadState
@@ -168,17 +172,27 @@ final class Loader: @unchecked Sendable {
         enter {
             // Another thread may have cancelled it already.
             guard let connection, !connection.isCancelled else { return tearDown() }
-            let presence = RunLoop.Source(
-                cancel: { [self] _, _ in lostPlace() },
-                perform: { [self] in enter { turn() } })
-            presence.label = connection.nameInRunLoops
-            shared.withLock { $0.presence = presence }
             progressedAt = now
-            if timeout > 0 && timeout.isFinite { startIdleTimer() }
-            for place in places { place.loop.add(presence, forMode: place.mode) }
+            for place in places {
+                let seat = StreamCourier.join(
+                    place.loop, place.mode, label: connection.nameInRunLoops, as: self)
+                if self.seat == nil { self.seat = seat } else { otherSeats.append(seat) }
+                shared.withLock { $0.schedule.insert(seat.courier) }
+            }
             if hasNowhereToGo { return tearDown() }
-            presence.signalAndWakeUp()
+            beginMeasuringIdleTime()
+            wakeUp()
         }
+    }
+
+    func turnHasCome(by courier: StreamCourier) -> Bool {
+        let isWanted = shared.withLock { shared in
+            guard shared.schedule.turnHasCome(by: courier, to: self) else { return false }
+            defer { shared.schedule.isWanted = false }
+            return shared.schedule.isWanted
+        }
+        if isWanted { enter { turn() } }
+        return isWanted
     }
 
     /// No more callbacks (rule UC-17). Any thread.
@@ -189,17 +203,14 @@ final class Loader: @unchecked Sendable {
     }
 
     /// The thread of a loop has ended: with the last of them the load has nowhere to go on, and is let go.
-    private func lostPlace() {
+    func courierIsLost() {
         enter {
             if hasNowhereToGo { tearDown() }
         }
     }
 
     /// The threads of all its loops have ended.
-    private var hasNowhereToGo: Bool {
-        guard let presence else { return false }
-        return presence.isValid && !presence.isScheduled
-    }
+    private var hasNowhereToGo: Bool { shared.withLock { $0.schedule.isLost } }
 
     /// Everything goes, without a word to the delegate.
     func tearDown() {
@@ -216,20 +227,25 @@ final class Loader: @unchecked Sendable {
         openChallenge = nil
         stopTimers()
         closeBody()
-        let presence = shared.withLock { shared in
-            defer { shared.presence = nil }
-            return shared.presence
-        }
-        presence?.invalidate()
+        let left = shared.withLock { $0.schedule.takeAll() }
+        withExtendedLifetime(left) {}
+        seat?.leave()
+        seat = nil
+        for other in otherSeats { other.leave() }
+        otherSeats = []
         for place in places { place.loop.wakeUp() }
         connection?.didEnd()
         connection = nil
     }
 
-    var presence: RunLoop.Source? { shared.withLock { $0.presence } }
-
     /// Has a turn made, in a pass of a scheduled mode. Any thread.
-    func wakeUp() { presence?.signalAndWakeUp() }
+    func wakeUp() {
+        let turns = shared.withLock { shared in
+            shared.schedule.isWanted = true
+            return shared.schedule.turnsToAskFor()
+        }
+        turns.ask(for: self)
+    }
 
     // MARK: - The gate
 
@@ -242,12 +258,12 @@ final class Loader: @unchecked Sendable {
         let isOver = shared.withLock { $0.isOver }
         if isOver || hasNowhereToGo || connection?.isCancelled ?? true { return tearDown() }
         exchange?.link.channel.resumeInterest()
-        presence?.signalAndWakeUp()
+        wakeUp()
     }
 
     // MARK: - Turns
 
-    /// A turn on a loop, by `presence`.
+    /// A turn on a loop.
     private func turn() {
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }

@@ -9,8 +9,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     private var address: URL?
 
     /// Foundation's initialiser makes a file name of the URL's path, which takes a third of its time; ours is made
-    /// when somebody asks for it.
-    private static let pathless = URL(string: "/")
+    /// when somebody asks for it. This is the URL that takes it the least time.
+    private static let pathless = URL(string: "#")
 
     override var url: URL? { address }
 

@@ -52,7 +52,7 @@ final class ChannelTurns: CourierClient {
 
     func turnHasCome(by courier: StreamCourier) -> Bool {
         let isWanted = schedule.withLock { schedule in
-            guard schedule.turnHasCome(by: courier) else { return false }
+            guard schedule.turnHasCome(by: courier, to: self) else { return false }
             defer { schedule.isWanted = false }
             return schedule.isWanted
         }

@@ -168,7 +168,7 @@ final class StreamCore: CourierClient {
 
     func turnHasCome(by courier: StreamCourier) -> Bool {
         // A courier that was left meanwhile has no turns to give.
-        guarded.withLock({ $0.schedule.turnHasCome(by: courier) }) && deliver(on: .currentLoop())
+        guarded.withLock({ $0.schedule.turnHasCome(by: courier, to: self) }) && deliver(on: .currentLoop())
     }
 
     private func turnHasComeOnQueue() {

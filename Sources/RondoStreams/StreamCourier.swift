@@ -1,25 +1,34 @@
-// What streams have in a mode of a loop instead of a source each.
+// What streams and loads have in a mode of a loop instead of a source each.
 //
-// An idle stream should cost little, and a source costs more than all the rest of a stream: so all streams of
-// one loop and mode share one signalled source, which keeps the mode from being empty, and a queue of those
+// An idle stream should cost little, and a source costs more than all the rest of a stream; a load comes and goes
+// in no time, and a source takes longer to come and go: so all streams and loads of one loop and mode share one
+// signalled source, which keeps the mode from being empty, and a queue of those
 // that have something to say. A stream that is served is served as if the source were its own: in the order
 // of the signals, one of them where the run ends after a source (rule RL-37), and in nested runs as well.
 //
 // Threads: a courier is found and made under the lock of the register, its queue is behind a Mutex of its
 // own. Clients are called with neither held. The register's lock comes before those of sources and loops.
 
-internal import RondoCore
+package import RondoCore
 internal import Synchronization
 
 /// Whoever has something to do when a loop runs in a mode.
-protocol CourierClient: AnyObject, Sendable {
+package protocol CourierClient: AnyObject, Sendable {
     /// Its turn, on the loop's thread, with no lock held. What it asked for at `courier` is over with.
     ///
     /// - Returns: Whether there was anything to do: another loop or mode may have been quicker.
     func turnHasCome(by courier: StreamCourier) -> Bool
 }
 
-final class StreamCourier: Sendable {
+/// A client that hears more of its courier than its turns. It has a seat there.
+package protocol SeatedCourierClient: CourierClient {
+    /// The thread of the courier's loop has ended, and no turn comes any more. On that thread.
+    func courierIsLost()
+    /// A moment has passed: see `StreamCourier.tellsWhenAMomentHasPassed()`. On the loop's thread, in its mode.
+    func momentHasPassed()
+}
+
+package final class StreamCourier: Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -41,19 +50,38 @@ final class StreamCourier: Sendable {
 
     private static let register = Mutex(Register())
 
-    let loop: RunLoop
-    let mode: RunLoop.Mode
+    package let loop: RunLoop
+    package let mode: RunLoop.Mode
     private let source: RunLoop.Source
-    /// Who has joined; behind the register's lock.
-    private let members = Mutex(0)
+    private let members = Mutex(Members())
     private let waiting = Mutex<ArraySlice<any CourierClient>>([])
 
-    private init(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+    private struct Members: ~Copyable {
+        /// Everybody who has joined.
+        var count = 0
+        /// Those who have a seat, each at its number; nil: it is free.
+        var seats: [(any SeatedCourierClient)?] = []
+        var free: [Int] = []
+        var momentTimer: Timer?
+
+        mutating func take(_ client: any SeatedCourierClient) -> Int {
+            if let number = free.popLast() {
+                seats[number] = client
+                return number
+            }
+            seats.append(client)
+            return seats.count - 1
+        }
+    }
+
+    private init(_ loop: RunLoop, _ mode: RunLoop.Mode, label: String = "streams and loads") {
         self.loop = loop
         self.mode = mode
         let way = Way()
-        source = RunLoop.Source { way.courier.withLock { $0 }?.turn() }
-        source.label = "streams"
+        source = RunLoop.Source(
+            cancel: { _, _ in way.courier.withLock { $0 }?.isLost() },
+            perform: { way.courier.withLock { $0 }?.turn() })
+        source.label = label
         way.courier.withLock { $0 = self }
     }
 
@@ -69,7 +97,7 @@ final class StreamCourier: Sendable {
     static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> StreamCourier {
         register.withLock { register in
             if let last = register.last, last.loop === loop, last.mode == mode {
-                last.members.withLock { $0 += 1 }
+                last.members.withLock { $0.count += 1 }
                 return last
             }
             let key = Key(loop: loop, mode: mode)
@@ -77,7 +105,7 @@ final class StreamCourier: Sendable {
             if register.couriers.updateValue(courier, forKey: key) == nil {
                 loop.add(courier.source, forMode: mode)
             }
-            courier.members.withLock { $0 += 1 }
+            courier.members.withLock { $0.count += 1 }
             register.last = courier
             return courier
         }
@@ -86,24 +114,104 @@ final class StreamCourier: Sendable {
     /// To be called once for each `join`.
     func leave() {
         Self.register.withLock { register in
-            let isEmpty = members.withLock { members in
-                members -= 1
-                return members == 0
+            let timer = members.withLock { members -> Timer?? in
+                members.count -= 1
+                if members.count > 0 { return nil }
+                defer { members.momentTimer = nil }
+                return .some(members.momentTimer)
             }
-            guard isEmpty else { return }
-            register.couriers[Key(loop: loop, mode: mode)] = nil
+            guard case .some(let timer) = timer else { return }
+            let key = Key(loop: loop, mode: mode)
+            if register.couriers[key] === self { register.couriers[key] = nil }
             if register.last === self { register.last = nil }
             source.invalidate()
+            timer?.invalidate()
         }
+    }
+
+    // MARK: - Seats
+
+    package struct Seat: Sendable {
+        package let courier: StreamCourier
+        fileprivate let number: Int
+
+        /// To be called once.
+        package func leave() {
+            let client = courier.members.withLock { members in
+                members.free.append(number)
+                return members.seats[number].take()
+            }
+            courier.leave()
+            withExtendedLifetime(client) {}
+        }
+    }
+
+    /// Joins, for a client that wants to hear more than its turns.
+    ///
+    /// - Parameter label: What the source is called in the loop. Whoever has a name has a courier of its own; nil:
+    ///   the one that is shared.
+    package static func join(
+        _ loop: RunLoop, _ mode: RunLoop.Mode, label: String?, as client: any SeatedCourierClient
+    ) -> Seat {
+        guard let label else {
+            let courier = join(loop, mode)
+            return Seat(courier: courier, number: courier.members.withLock { $0.take(client) })
+        }
+        let courier = StreamCourier(loop, mode, label: label)
+        let number = courier.members.withLock { members in
+            members.count = 1
+            return members.take(client)
+        }
+        loop.add(courier.source, forMode: mode)
+        return Seat(courier: courier, number: number)
+    }
+
+    /// Whether its loop's thread has ended.
+    package var hasLostItsThread: Bool { !source.isScheduled }
+
+    private func isLost() {
+        for client in seated() { client.courierIsLost() }
+    }
+
+    private func seated() -> [any SeatedCourierClient] {
+        members.withLock { $0.seats.compactMap { $0 } }
+    }
+
+    /// How long a moment is, in seconds.
+    package static let moment = 0.1
+
+    /// Has everybody who has a seat when a moment has passed told so, once: nearly all loads are over by then,
+    /// and what only long ones need is not made for them.
+    package func tellsWhenAMomentHasPassed() {
+        let timer = members.withLock { members -> Timer? in
+            guard members.momentTimer == nil else { return nil }
+            // Until it fires, or everybody has left.
+            let timer = Timer(timeInterval: Self.moment, repeats: false) { [self] _ in momentHasPassed() }
+            members.momentTimer = timer
+            return timer
+        }
+        if let timer { loop.add(timer, forMode: mode) }
+    }
+
+    private func momentHasPassed() {
+        members.withLock { $0.momentTimer = nil }
+        for client in seated() { client.momentHasPassed() }
     }
 
     // MARK: - Turns
 
     /// Asks for a turn of `client`, who does not ask again before it has come.
-    func post(_ client: any CourierClient) {
+    package func post(_ client: any CourierClient) {
         waiting.withLock { $0.append(client) }
-        source.signal()
-        loop.wakeUp()
+        source.signalAndWakeUp()
+    }
+
+    /// No turn is wanted any more of what was asked for.
+    func withdraw(_ client: any CourierClient) {
+        waiting.withLock { waiting in
+            waiting.removeAll { $0 === client }
+            if waiting.isEmpty { source.withdrawSignal() }
+        }
     }
 
     /// Serves those who wait now, and no more: whoever comes meanwhile has the next pass. One alone where the

@@ -1,9 +1,9 @@
-internal import RondoCore
+package import RondoCore
 
 /// Where a stream is told of its events: modes of loops, or a dispatch queue; and where it waits for a turn.
 ///
 /// A value; nearly every stream is in one mode of one loop, so that place needs no array.
-struct StreamSchedule {
+package struct StreamSchedule {
     private struct Entry {
         let courier: StreamCourier
         /// A turn was asked for and has not come.
@@ -15,14 +15,14 @@ struct StreamSchedule {
     }
 
     /// Whom to ask for turns.
-    enum Turns {
+    package enum Turns {
         case none
         case courier(StreamCourier)
         case couriers([StreamCourier])
         case queue(DispatchQueue)
 
         /// To be called without a lock. A queue is the stream's own affair.
-        func ask(for client: any CourierClient) {
+        package func ask(for client: any CourierClient) {
             switch self {
             case .none, .queue: break
             case .courier(let courier): courier.post(client)
@@ -32,7 +32,7 @@ struct StreamSchedule {
     }
 
     /// Couriers that were left by the schedule, and have to be told so without a lock.
-    struct Left {
+    package struct Left {
         fileprivate var first: StreamCourier?
         fileprivate var others: [StreamCourier] = []
 
@@ -54,7 +54,7 @@ struct StreamSchedule {
     private var first: Entry?
     private var isWaitingOnQueue = false
     /// The owner's: there is something to have a turn for. Here it costs nothing.
-    var isWanted = false
+    package var isWanted = false
     /// Changes with the schedule.
     private(set) var version: UInt32 = 0
     private var more = More.nothing
@@ -84,7 +84,9 @@ struct StreamSchedule {
         }
     }
 
-    var isEmpty: Bool { first == nil && queue == nil }
+    package init() {}
+
+    package var isEmpty: Bool { first == nil && queue == nil }
 
     var places: [StreamCore.Place] {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
@@ -94,13 +96,19 @@ struct StreamSchedule {
         first.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
     }
 
+    /// Whether all its couriers have lost their threads.
+    package var isLost: Bool {
+        guard let first else { return false }
+        return first.courier.hasLostItsThread && others.allSatisfy { $0.courier.hasLostItsThread }
+    }
+
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
 
     func contains(_ place: StreamCore.Place) -> Bool {
         first?.isAt(place) ?? false || others.contains { $0.isAt(place) }
     }
 
-    mutating func insert(_ courier: StreamCourier) {
+    package mutating func insert(_ courier: StreamCourier) {
         queue = nil
         if first == nil { first = Entry(courier: courier) } else { others.append(Entry(courier: courier)) }
     }
@@ -117,7 +125,7 @@ struct StreamSchedule {
         return others.remove(at: index).courier
     }
 
-    mutating func takeAll() -> Left {
+    package mutating func takeAll() -> Left {
         defer {
             first = nil
             others = []
@@ -129,7 +137,7 @@ struct StreamSchedule {
     // MARK: Turns
 
     /// Everybody who has not been asked yet.
-    mutating func turnsToAskFor() -> Turns {
+    package mutating func turnsToAskFor() -> Turns {
         if let queue {
             defer { isWaitingOnQueue = true }
             return isWaitingOnQueue ? .none : .queue(queue)
@@ -145,14 +153,23 @@ struct StreamSchedule {
         return asked.isEmpty ? .none : .couriers(asked)
     }
 
+    /// The turn that was asked for has come to `client`, by one courier: the others need not come for it, or a run in
+    /// another mode would end for nothing.
+    ///
     /// - Returns: False: the courier's place is not in the schedule.
-    mutating func turnHasCome(by courier: StreamCourier) -> Bool {
-        if first?.courier === courier {
+    package mutating func turnHasCome(by courier: StreamCourier, to client: any CourierClient) -> Bool {
+        if others.isEmpty {
+            guard first?.courier === courier else { return false }
             first?.isWaiting = false
             return true
         }
-        guard let index = others.firstIndex(where: { $0.courier === courier }) else { return false }
-        others[index].isWaiting = false
+        guard entries.contains(where: { $0.courier === courier }) else { return false }
+        // Whoever asks again has to come by the lock that is held here: so what is withdrawn was asked for before.
+        for entry in entries where entry.isWaiting && entry.courier !== courier {
+            entry.courier.withdraw(client)
+        }
+        first?.isWaiting = false
+        for index in others.indices { others[index].isWaiting = false }
         return true
     }
 

@@ -79,6 +79,34 @@ import Testing
         #expect(findings == ["1", "2", "3", "3 timedOut", "timedOut"])
     }
 
+    @Test func `RL-37 an event that was told in one mode ends no run in another`() throws {
+        let findings = try onStreamThread { loop in
+            let note = StreamNotes()
+            let stream = InputStream(data: Data([1]))
+            stream.delegate = note
+            let other = RunLoop.Mode("other")
+            stream.schedule(in: loop, forMode: .default)
+            stream.schedule(in: loop, forMode: other)
+            stream.open()
+            var findings: Findings = []
+            while loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .handledSource {}
+            findings += note.events
+            // All is told: neither mode has anything to serve.
+            for mode in [other, .default] {
+                findings.append("\(loop.run(in: mode, for: 0, returnAfterSourceHandled: true))")
+            }
+            _ = stream.bytes(1)
+            findings.append("\(loop.run(in: other, for: 0, returnAfterSourceHandled: true))")
+            findings += note.events.suffix(1)
+            findings.append("\(loop.run(in: .default, for: 0, returnAfterSourceHandled: true))")
+            return findings
+        }
+        #expect(
+            findings == [
+                "open", "bytes", "timedOut", "timedOut", "handledSource", "end", "timedOut",
+            ])
+    }
+
     @Test func `RL-42 a run in a handler serves the streams behind it`() throws {
         let findings = try onStreamThread { loop in
             let order = EventLog()
