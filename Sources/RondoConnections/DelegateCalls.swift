@@ -19,7 +19,7 @@ final class DelegateObject: @unchecked Sendable {
     let base: (any URLConnectionDelegate)?
     let data: (any URLConnectionDataDelegate)?
     let download: (any URLConnectionDownloadDelegate)?
-    private let kind: DelegateClass?
+    let kind: DelegateClass?
     /// Kept alive, whatever it is.
     private let other: Other?
 
@@ -40,12 +40,6 @@ final class DelegateObject: @unchecked Sendable {
         download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil
         base = data ?? download ?? (object as? any URLConnectionDelegate)
         other = base == nil ? Other(object) : nil
-    }
-
-    /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
-    /// call, so that all are made while somebody listens.
-    func spares(_ method: DelegateClass.Method) -> Bool {
-        kind?.hasDefault(of: method) ?? false && !RunLoop.isTraced
     }
 
     /// The default of `method` was called for `object`: this delegate itself, or somebody that it has forwarded to.

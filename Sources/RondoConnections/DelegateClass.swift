@@ -15,6 +15,7 @@ final class DelegateClass: Sendable {
     /// An object of the class may conform to `URLConnectionDownloadDelegate`.
     let isForDownloads: Bool
     private let defaults = Atomic<UInt8>(0)
+    private let bodyStreamMethodIsKnown = Atomic(false)
 
     private init(_ type: Any.Type) {
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
@@ -27,6 +28,11 @@ final class DelegateClass: Sendable {
     func noteDefault(of method: Method) {
         defaults.bitwiseOr(method.rawValue, ordering: .relaxed)
     }
+
+    /// It was found to have `connection(_:needNewBodyStream:)`.
+    var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
+
+    func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
 
     // MARK: The classes of this process
 

@@ -62,7 +62,7 @@ final class HTTPExchange {
     @exclusivity(unchecked) private(set) var isPaused = false
 
     init(
-        _ request: OutgoingRequest, over link: HTTPLink, tellsHeads: Bool,
+        _ request: consuming OutgoingRequest, over link: HTTPLink, tellsHeads: Bool,
         onEvent: @escaping (Event) -> Void
     ) {
         self.tellsHeads = tellsHeads

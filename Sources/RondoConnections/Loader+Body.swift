@@ -12,8 +12,6 @@ internal import Synchronization
 // no more.
 
 extension Loader {
-    private static let classesWithMethod = Mutex<Set<ObjectIdentifier>>([])
-
     /// Sends `request` as soon as its body can be sent.
     func send(_ request: LoadRequest, mayReuse: Bool) {
         if let type = ProtocolRegistry.accepting(request.value) {
@@ -44,10 +42,10 @@ extension Loader {
             guard let body, body.rewind() else { return perform(state.failed(.bodyStreamMissing)) }
             exchange(request, body: body, mayReuse: mayReuse)
         case .some(.none):
-            noteMethod()
+            delegateClass?.noteBodyStreamMethod()
             perform(state.failed(.bodyStreamMissing))
         case .some(.some(let stream)):
-            noteMethod()
+            delegateClass?.noteBodyStreamMethod()
             exchange(request, body: useBody(stream, of: origin), mayReuse: mayReuse)
         }
     }
@@ -56,7 +54,9 @@ extension Loader {
         _ stream: Foundation.InputStream, of origin: Foundation.InputStream
     ) -> BodyStream {
         closeBody()
-        let body = BodyStream(stream, of: origin, keeps: !isMethodKnown) { [weak self] in self?.wakeUp() }
+        let body = BodyStream(stream, of: origin, keeps: !(delegateClass?.hasBodyStreamMethod ?? false)) {
+            [weak self] in self?.wakeUp()
+        }
         self.body = body
         return body
     }
@@ -113,22 +113,6 @@ extension Loader {
         hashing = nil
         body?.close()
         body = nil
-    }
-
-    // MARK: - The delegate's class
-
-    private var delegateClass: ObjectIdentifier? {
-        connection?.delegate?.data.map { ObjectIdentifier(type(of: $0)) }
-    }
-
-    private var isMethodKnown: Bool {
-        guard let delegateClass else { return false }
-        return Self.classesWithMethod.withLock { $0.contains(delegateClass) }
-    }
-
-    private func noteMethod() {
-        guard let delegateClass else { return }
-        Self.classesWithMethod.withLock { _ = $0.insert(delegateClass) }
     }
 
     // MARK: - Waiting

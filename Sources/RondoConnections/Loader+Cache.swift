@@ -90,11 +90,15 @@ extension Loader {
     /// The fields as they would be sent: Vary may name any of them.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         let omitted = connection?.settings.values.omittedFields ?? []
-        let outgoing = try? OutgoingRequest(request, omittedFields: omitted) { _, _ in
-            self.cookieFields(of: request)
+        do throws(LoadFailure) {
+            let outgoing = try OutgoingRequest(request, omittedFields: omitted) { _, _ in
+                self.cookieFields(of: request)
+            }
+            return outgoing.head.fields
+        } catch {
+            // A request that cannot be sent says so where it is sent.
+            return HeaderFields()
         }
-        // A request that cannot be sent says so where it is sent.
-        return outgoing?.head.fields ?? HeaderFields()
     }
 
     /// The fields by which the server is asked about an entry, or caches on the way are told to ask.
@@ -231,7 +235,7 @@ extension Loader {
     ///
     /// - Returns: False if there is nothing to ask about, or the answer is known.
     func isAskedAboutCaching() -> Bool {
-        if let caching, caching.isStoring, connection?.delegate?.spares(.willCacheResponse) ?? false {
+        if let caching, caching.isStoring, spares(.willCacheResponse) {
             self.caching = nil
             store(caching.prepare())
             return false

@@ -27,6 +27,12 @@ extension Loader {
         return false
     }
 
+    /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
+    /// call, so that all are made while somebody listens.
+    func spares(_ method: DelegateClass.Method) -> Bool {
+        delegateClass?.hasDefault(of: method) ?? false && !RunLoop.isTraced
+    }
+
     /// On the delegate queue.
     private func makeQueued(_ call: DelegateCall, to connection: URLConnection) {
         guard let delegate = connection.delegate else { return }

@@ -34,10 +34,7 @@ extension Loader {
     }
 
     /// Somebody will be told.
-    var collectsMetrics: Bool {
-        guard let delegate = connection?.delegate else { return false }
-        return delegate.base != nil && !delegate.spares(.didCollectMetrics)
-    }
+    var collectsMetrics: Bool { delegateClass != nil && !spares(.didCollectMetrics) }
 
     /// Transfers that are remembered; a load has no more, unless its delegate answers challenges for ever.
     static var maximumTransfers: Int { 100 }

@@ -121,6 +121,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     // The response's body, where it goes to a file.
     let writesFile: Bool
+    /// Nil: there is no delegate.
+    let delegateClass: DelegateClass?
     @exclusivity(unchecked) var file: DownloadFile?
     var fileLength: Int64 = 0
     var expectedFileLength: Int64 = 0
@@ -157,10 +159,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var timeIsUp = false
     let timeout: TimeInterval
 
-    init(_ connection: URLConnection, request: URLRequest, places: [Place], writesFile: Bool) {
+    init(_ connection: URLConnection, request: URLRequest, places: [Place], delegate: DelegateObject?) {
         self.connection = connection
         self.places = places
-        self.writesFile = writesFile
+        writesFile = delegate?.download != nil
+        delegateClass = delegate?.kind
         state = LoadState(request)
         timeout = request.timeoutInterval
     }
@@ -311,7 +314,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             hasAskedForStorage = true
             startedAt = LoopClock.now
             // Its answer begins.
-            guard connection?.delegate?.spares(.shouldUseCredentialStorage) ?? false else {
+            guard spares(.shouldUseCredentialStorage) else {
                 deliver(.shouldUseCredentialStorage)
                 return
             }

@@ -8,8 +8,8 @@ enum OutgoingBody {
     case stream(BodyStream)
 }
 
-/// A request as HTTP/1.1 sends it, and where it goes.
-struct OutgoingRequest {
+/// A request as HTTP/1.1 sends it, and where it goes. It is sent once, and so handed on without copies.
+struct OutgoingRequest: ~Copyable {
     let head: RequestHead
     let framing: RequestBodyFraming
     let body: OutgoingBody

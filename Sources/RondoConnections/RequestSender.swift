@@ -48,7 +48,7 @@ final class RequestSender {
     private var streamHasEnded = false
     private var taken: Int64 = 0
 
-    init(_ request: OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
+    init(_ request: borrowing OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
         body = request.body
         framing = request.framing
         isWaitingForGoAhead = request.expectsContinue

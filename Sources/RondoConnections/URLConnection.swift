@@ -171,8 +171,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
             }
             state.phase = .started
             let loader = Loader(
-                self, request: originalRequest, places: state.places,
-                writesFile: state.delegate?.download != nil)
+                self, request: originalRequest, places: state.places, delegate: state.delegate)
             state.loader = loader
             return loader
         }

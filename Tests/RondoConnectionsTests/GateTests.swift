@@ -117,7 +117,8 @@ import Testing
             else { return }
             let loader = Loader(
                 connection, request: request,
-                places: [loop, second].map { Loader.Place(loop: $0, mode: .default) }, writesFile: false)
+                places: [loop, second].map { Loader.Place(loop: $0, mode: .default) },
+                delegate: DelegateObject(recorder))
             load.value = loader
             loader.start()
             // Whichever of the two loops serves it.
