@@ -100,6 +100,15 @@ static inline int rondo_thread_number(void) {
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *_Nullable message);
 
+/// Tells the processor that the thread looks at the same memory again and again.
+static inline void rondo_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /// Has the processor bring what will be read and written soon into its cache; a hint, which touches nothing.
 static inline void rondo_prefetch(const void *memory) {
     __builtin_prefetch(memory, 1);

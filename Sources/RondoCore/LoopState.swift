@@ -21,23 +21,15 @@ struct LoopState {
 
     /// Running activations, the innermost last.
     var activations: [Activation] = []
-    /// The loop's thread is about to sleep or sleeps, and whoever wants its attention must write `wakeUp`.
-    var isWaiting = false
-    /// Somebody wanted attention since the last look: the next wait does not sleep.
-    var wakeIsPending = false
     /// False once the thread has ended: nothing can be added any more.
     var isAlive = true
     /// How often the loop has been run from outside; see `RunLoop.warnUnlessRun()`.
     var runs: UInt64 = 0
-    /// Somebody will look whether the loop is run.
-    var isWatched = false
     /// The name that the thread had when it made the loop.
     var threadName: String?
     /// The kernel's number of the thread; 0 before the loop has one.
     var threadNumber: Int32 = 0
     var wakeUp: WakeUp?
-    /// A foreign loop waits for this one, also while it is not running.
-    var isEmbedded = false
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
@@ -115,19 +107,56 @@ struct LoopState {
     }
 
     // Inlined, as what follows is: a pass asks, and the state would be copied first.
+
+    /// Whether the queues hold blocks that `mode` runs. Those in the intake are not among them.
     @inline(__always)
-    func hasBlocks(for mode: Int) -> Bool {
+    func hasQueuedBlocks(for mode: Int) -> Bool {
         !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
     }
 
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
-    func isEmpty(_ mode: Int) -> Bool {
-        modes[mode].sources.isEmpty && modes[mode].timers.count == 0 && !hasBlocks(for: mode)
+    mutating func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
+        guard modes[mode].sources.isEmpty, modes[mode].timers.count == 0 else { return false }
+        collectBlocks(from: intake)
+        return !hasQueuedBlocks(for: mode)
     }
 
-    /// Moves the eligible blocks to `blocks`, which is empty, in order. They leave every queue they stood in.
-    mutating func takeBlocks(for mode: Int, into blocks: inout [BlockQueue.Entry]) {
+    /// Puts what has arrived into the queues, for whoever wants to know what waits for which mode.
+    mutating func collectBlocks(from intake: BlockIntake) {
+        intake.empty { block, queue in append(block, to: queue) }
+    }
+
+    mutating func append(_ block: PerformedBlock, to queue: BlockQueueName) {
+        let sequence = nextSequence()
+        switch queue {
+        case .common: commonBlocks.append(block, sequence: sequence)
+        case .mode(let mode): modes[mode].blocks.append(block, sequence: sequence)
+        }
+    }
+
+    mutating func append(_ block: PerformedBlock, to queues: Set<BlockQueueName>) {
+        let shared = BlockQueue.Shared(block, in: Array(queues))
+        let sequence = nextSequence()
+        for queue in queues {
+            switch queue {
+            case .common: commonBlocks.append(shared, sequence: sequence)
+            case .mode(let mode): modes[mode].blocks.append(shared, sequence: sequence)
+            }
+        }
+    }
+
+    /// Moves the eligible blocks to `blocks`, which are none, in order. They leave every queue they stood in.
+    mutating func takeBlocks(for mode: Int, _ intake: BlockIntake, into blocks: inout PerformedBlocks) {
+        if !intake.isEmpty {
+            if !hasQueuedBlocks(for: mode),
+                intake.exchange(for: mode, isCommon: modes[mode].isCommon, &blocks)
+            {
+                return
+            }
+            collectBlocks(from: intake)
+        }
+        guard hasQueuedBlocks(for: mode) else { return }
         var none = BlockQueue()
         let shared =
             modes[mode].isCommon
@@ -143,20 +172,6 @@ struct LoopState {
         }
     }
 
-    /// Nobody runs the loop, and nobody will look whether somebody does; see `RunLoop.warnUnlessRun()`.
-    var isUnserved: Bool { activations.isEmpty && !isWatched && isAlive && !isEmbedded }
-
-    /// Asks for the loop's attention.
-    ///
-    /// - Returns: What the caller has to write, after it has let go of the lock; nil where the loop is awake.
-    mutating func requestAttention() -> WakeUp? {
-        // A wake-up of a loop that is not running is forgotten (rule RL-50).
-        guard !activations.isEmpty else { return isEmbedded ? wakeUp : nil }
-        wakeIsPending = true
-        guard isWaiting else { return nil }
-        isWaiting = false
-        return wakeUp
-    }
 }
 
 // MARK: - What the pass asks
@@ -167,32 +182,38 @@ extension LoopState {
         var nearestTimer: LoopInstant?
         var wasWoken: Bool
         var isCommon: Bool
-        /// Whether `isWaiting` was set: the caller sleeps now, and clears it afterwards.
-        var sleeps: Bool
+        /// Whether `Attention` says now that the loop waits: the caller waits, and ends that afterwards.
+        var waits: Bool
         var stop: [RunLoop.Source]
         var watch: [RunLoop.Source]
     }
 
     /// Takes note of everything that other threads have left, and decides whether the loop may sleep.
+    ///
+    /// - Parameter spins: Whether the wait begins with looking at `attention`.
     mutating func prepareToLook(
-        mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool
+        mode: Int, now: LoopInstant, maySleep: Bool, updatesWatchers: Bool, spins: Bool,
+        _ attention: Attention
     ) -> Outlook {
-        let wasWoken = takeWakeUp()
+        var wasWoken = takeRequest(attention)
         let (stop, watch) = updatesWatchers ? modes[mode].takeOutdated() : ([], [])
         let nearest = modes[mode].timers.nearest
         let timersAreDue = nearest.map { $0 <= now } ?? false
-        isWaiting = maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty
+        // What changes from now on is followed by a request, which finds that the loop waits.
+        let mayWait =
+            maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty
+        let waits = mayWait && attention.beginWaiting(spins: spins)
+        if mayWait && !waits { wasWoken = takeRequest(attention) }
         return Outlook(
-            nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, sleeps: isWaiting,
+            nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, waits: waits,
             stop: stop, watch: watch)
     }
 
     /// The innermost activation reacts to what asked for attention so far.
     ///
     /// - Returns: Whether anything did.
-    mutating func takeWakeUp() -> Bool {
-        guard wakeIsPending else { return false }
-        wakeIsPending = false
+    mutating func takeRequest(_ attention: Attention) -> Bool {
+        guard attention.takeRequest() else { return false }
         activations[activations.count - 1].tookWakeUp = true
         return true
     }

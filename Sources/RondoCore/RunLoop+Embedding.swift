@@ -57,7 +57,7 @@ extension RunLoop {
             mirrorMainQueue()
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
-            loop.state.withLock { $0.isEmbedded = true }
+            loop.attention.setEmbedded(true)
             // What is in the mode already is noticed in the first turn.
             wakeUp.wake()
         }
@@ -87,8 +87,9 @@ extension RunLoop {
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
                 // What another thread has asked for during the pass wrote no wake-up, since the loop was
                 // awake.
+                state.collectBlocks(from: loop.intake)
                 let hasMore =
-                    state.wakeIsPending || state.hasBlocks(for: index)
+                    loop.attention.wasAsked || state.hasQueuedBlocks(for: index)
                     || !state.modes[index].signalled.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
@@ -126,7 +127,7 @@ extension RunLoop {
             isValid = false
             modeLoop.setMirror(nil)
             loop.owner.isEmbedded = false
-            loop.state.withLock { $0.isEmbedded = false }
+            loop.attention.setEmbedded(false)
         }
 
         deinit { end() }

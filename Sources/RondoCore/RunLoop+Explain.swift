@@ -44,7 +44,7 @@ extension RunLoop {
     package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
         let (isAlive, hasRun, running, since, isInCallback, modes) = state.withLock { state in
             (
-                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !state.isWaiting,
+                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !attention.isWaiting,
                 state.indices(named: mode).map { state.modes[$0].name }
             )
         }
@@ -193,11 +193,8 @@ extension RunLoop {
 
     /// Something was added: if the loop does not run, somebody looks again after a while.
     func warnUnlessRun() {
-        let runs = state.withLock { state -> UInt64? in
-            guard state.isUnserved else { return nil }
-            state.isWatched = true
-            return state.runs
-        }
+        guard attention.isUnserved else { return }
+        let runs = state.withLock { attention.beginWatching() ? $0.runs : nil }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
         let ticket = UnservedWarning.watch(self)
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + delay) {
@@ -208,14 +205,15 @@ extension RunLoop {
     private func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
         let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
             var waiting: [ModeState.Waiting] = []
-            if state.isAlive, !state.isEmbedded, state.runs == runs, state.activations.isEmpty {
+            if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
+                state.collectBlocks(from: intake)
                 waiting = state.modes.compactMap(\.waiting)
                 if !state.commonBlocks.isEmpty {
                     waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
                 }
             }
             // It runs, or nothing is left: the next thing that waits in vain is worth a look of its own.
-            if waiting.isEmpty { state.isWatched = false }
+            if waiting.isEmpty { attention.endWatching() }
             return (waiting, state.runs != runs)
         }
         guard !waiting.isEmpty else {
@@ -301,8 +299,9 @@ extension RunLoop {
         let now = LoopClock.now
         // Labels and dates have locks of their own: what is in the modes is copied first.
         let (running, isWaiting, modes) = state.withLock { state in
-            (
-                state.activations.map { state.modes[$0.mode].name.shortName }, state.isWaiting,
+            state.collectBlocks(from: intake)
+            return (
+                state.activations.map { state.modes[$0.mode].name.shortName }, attention.isWaiting,
                 state.modes.map { mode in
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,

@@ -24,7 +24,10 @@ extension RunLoop {
     /// What is in the running mode is never among it, though its callback may have to wait for another one.
     package func heldBack() -> [HeldBack] {
         let now = LoopClock.now
-        let waiting = state.withLock { $0.waitingElsewhere(now: now, isMain: isMain) }
+        let waiting = state.withLock { state in
+            state.collectBlocks(from: intake)
+            return state.waitingElsewhere(now: now, isMain: isMain)
+        }
         var found = waiting.blocks.map {
             HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
         }

@@ -49,7 +49,7 @@ struct Pass {
         notify(.beforeTimers)
         notify(.beforeSources)
         var handled = false
-        if hasBlocksOrSignals {
+        if !loop.intake.isEmpty || hasQueuedBlocksOrSignals {
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
@@ -91,32 +91,33 @@ struct Pass {
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
     private func exitCheck(handled: Bool) -> RunLoop.RunResult? {
-        var facts = ending
-        if facts.hasBlocks {
+        var facts = loop.intake.isEmpty ? ending : nil
+        if facts?.hasBlocks ?? true {
             performBlocks()
-            facts = ending
+            facts = nil
         }
+        let (_, isStopped, isEmpty) = facts ?? ending
         if handled && returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
         case .at(let instant): if loop.now >= instant { return .timedOut }
         case .never: break
         }
-        return facts.isStopped ? .stopped : facts.isEmpty ? .finished : nil
+        return isStopped ? .stopped : isEmpty ? .finished : nil
     }
 
     /// What decides whether the activation ends, asked in one step.
     private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool) {
         loop.state.withLock { [mode, loop] state in
             (
-                state.hasBlocks(for: mode), state.isStopped,
-                state.isEmpty(mode) && !loop.drainsMainQueue(in: state.modes[mode])
+                state.hasQueuedBlocks(for: mode), state.isStopped,
+                state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode])
             )
         }
     }
 
-    private var hasBlocksOrSignals: Bool {
-        loop.state.withLock { [mode] in $0.hasBlocks(for: mode) || !$0.modes[mode].signalled.isEmpty }
+    private var hasQueuedBlocksOrSignals: Bool {
+        loop.state.withLock { [mode] in $0.hasQueuedBlocks(for: mode) || !$0.modes[mode].signalled.isEmpty }
     }
 
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
@@ -135,13 +136,11 @@ struct Pass {
     /// A block queued by one of these waits for the next block point (rule RL-63).
     private func performBlocks() {
         // Taken out, since a block may run the loop again.
-        var blocks: [BlockQueue.Entry] = []
+        var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
-        loop.state.withLock { [mode] state in
-            if state.hasBlocks(for: mode) { state.takeBlocks(for: mode, into: &blocks) }
-        }
-        for block in blocks { Trace.callOut(loop, mode, .block) { block.own?.run() } }
-        blocks.removeAll(keepingCapacity: blocks.capacity <= BlockQueue.keptCapacity)
+        loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
+        while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
+        blocks.shrink()
         swap(&blocks, &loop.owner.spareBlocks)
     }
 
@@ -187,10 +186,11 @@ struct Pass {
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
-            let outlook = loop.state.withLock { [mode, wasWoken] in
+            let spins = spins
+            let outlook = loop.state.withLock { [mode, wasWoken, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now, maySleep: maySleep && asksKernel && !isLast && !wasWoken,
-                    updatesWatchers: asksKernel || isLast)
+                    updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
             }
             wasWoken = wasWoken || outlook.wasWoken
             if loop.isMain {
@@ -200,15 +200,15 @@ struct Pass {
                 loop.updateWatchers(stop: outlook.stop, watch: outlook.watch, in: modeLoop, mode)
                 continue
             }
-            if !outlook.sleeps {
+            if !outlook.waits {
                 if modeLoop.ready.isEmpty && modeLoop.mayFindMore { modeLoop.poll(mayBlock: false) }
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
             // `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-            sleep(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now)
+            wait(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now, spins: spins)
             loop.owner.knownNow = nil
-            loop.state.withLock { $0.isWaiting = false }
+            loop.attention.endWaiting()
             if let fellAsleep {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
@@ -220,7 +220,7 @@ struct Pass {
         }
     }
 
-    private func sleep(until instant: LoopInstant, now: LoopInstant) {
+    func sleep(until instant: LoopInstant, now: LoopInstant) {
         guard let source = loop.owner.timeSource else {
             loop.armTimer(noLaterThan: instant, now: now)
             return modeLoop.poll(mayBlock: true)
@@ -229,16 +229,16 @@ struct Pass {
         // clock is asked, and only if that stands still as well the loop sleeps.
         modeLoop.poll(mayBlock: false)
         let isIdle =
-            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.state.withLock { $0.wakeIsPending }
+            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
         guard isIdle, !source.loopIsIdle(until: instant) else { return }
         loop.armTimer(noLaterThan: .never, now: now)
         modeLoop.poll(mayBlock: true)
     }
 
     private func timersAreDue() -> Bool {
-        let nearest = loop.state.withLock { [mode] state -> LoopInstant? in
+        let nearest = loop.state.withLock { [mode, loop] state -> LoopInstant? in
             // Attention that was asked for until now has been given.
-            _ = state.takeWakeUp()
+            _ = state.takeRequest(loop.attention)
             return state.modes[mode].timers.nearest
         }
         return nearest.map { $0 <= loop.now } ?? false

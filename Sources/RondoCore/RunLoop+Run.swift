@@ -135,10 +135,9 @@ extension RunLoop {
         // The question and the beginning are one step: whoever takes the last item away wakes a loop that
         // runs, and is not heard by one that does not run yet.
         let hasBegun = state.withLock { state in
-            if state.isEmpty(mode) && !drainsMainQueue(in: state.modes[mode]) { return false }
-            // What was asked of a loop that was not running is forgotten (rule RL-50).
+            if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return false }
             if state.activations.isEmpty {
-                state.wakeIsPending = false
+                attention.beginRunning()
                 state.runs += 1
             }
             state.countTime(until: now)
@@ -160,11 +159,13 @@ extension RunLoop {
             state.countTime(until: now)
             let ended = state.activations.removeLast()
             // A wake-up that the ended activation took may have been meant for the one further out.
-            if ended.tookWakeUp && !state.activations.isEmpty { state.wakeIsPending = true }
-            return (
-                state.activations.last?.mode,
-                state.activations.isEmpty && !state.isWatched && !state.isEmbedded
-            )
+            let isOutermost = state.activations.isEmpty
+            if isOutermost {
+                attention.endRunning()
+            } else if ended.tookWakeUp {
+                attention.askAgain()
+            }
+            return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
         owner.knownNow = nil
         owner.era &+= 1

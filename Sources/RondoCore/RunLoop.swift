@@ -21,9 +21,13 @@ public final class RunLoop: NSObject, Sendable {
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
+    let attention: Attention
+    let intake: BlockIntake
     /// `LoopState.observedActivities`, written under the lock, so that where nobody observes a pass need not
     /// take it to know that.
     private let observed = Atomic<UInt>(0)
+    /// `spinDuration`.
+    let spinNanoseconds = Atomic<Int64>(0)
 
     // MARK: Immutable
 
@@ -31,6 +35,8 @@ public final class RunLoop: NSObject, Sendable {
 
     fileprivate init(isMain: Bool) {
         self.isMain = isMain
+        attention = Attention()
+        intake = BlockIntake(attention)
     }
 
     // MARK: - Obtaining a loop
@@ -76,7 +82,7 @@ public final class RunLoop: NSObject, Sendable {
     public var currentMode: Mode? { state.withLock { $0.runningMode } }
 
     /// Whether the loop sleeps just now, waiting for something to do (rule RL-51).
-    public var isWaiting: Bool { state.withLock { $0.isWaiting } }
+    public var isWaiting: Bool { attention.isWaiting }
 
     /// Modes and what is in them, in the spirit of `CFShow`.
     public override var debugDescription: String { describeInFull() }
@@ -89,13 +95,13 @@ public final class RunLoop: NSObject, Sendable {
     /// `run()` is a repetition of activations and does not end by it (rule RL-35); `run(in:for:…)` does.
     /// - Note: Any thread. The counterpart of `CFRunLoopStop`.
     public func stop() {
-        let wakeUp = state.withLock { state -> WakeUp? in
-            guard !state.activations.isEmpty else { return nil }
+        let isRunning = state.withLock { state in
+            guard !state.activations.isEmpty else { return false }
             state.activations[state.activations.count - 1].isStopped = true
-            return state.requestAttention()
+            return true
         }
         Trace.request(self, .stop)
-        wakeUp?.wake()
+        if isRunning { askForAttention()?.wake() }
     }
 
     /// Makes a sleeping loop look again; by itself it ends no run function (rules RL-49 and RL-50).
@@ -103,7 +109,14 @@ public final class RunLoop: NSObject, Sendable {
     /// - Note: Any thread. The counterpart of `CFRunLoopWakeUp`.
     public func wakeUp() {
         Trace.request(self, .wakeUp)
-        state.withLock { $0.requestAttention() }?.wake()
+        askForAttention()?.wake()
+    }
+
+    /// Asks for the attention of the loop's thread.
+    ///
+    /// - Returns: What the caller has to write, with no lock held; nil where the loop is awake.
+    func askForAttention() -> WakeUp? {
+        attention.ask() ? state.withLock { $0.wakeUp } : nil
     }
 
     // MARK: - Blocks
@@ -111,52 +124,65 @@ public final class RunLoop: NSObject, Sendable {
     /// Runs `block` on this loop's thread the next time the loop runs in the default mode, and wakes it.
     ///
     /// - Note: Any thread. Blocks run in the order in which they were performed (rules RL-60 to RL-64).
-    public func perform(_ block: sending @escaping () -> Void) {
-        enqueue(PerformedBlock(run: block), inModes: [.default], waking: true)
+    public func perform(_ block: consuming sending @escaping () -> Void) {
+        enqueue(PerformedBlock(run: block), inMode: .default, waking: true)
     }
 
     /// Runs `block` once on this loop's thread, the next time the loop runs in one of `modes`, and wakes it.
     ///
     /// - Parameter modes: `.common` stands for every common mode, those added later too. None: nothing
     ///   happens.
-    public func perform(inModes modes: [Mode], block: sending @escaping () -> Void) {
+    public func perform(inModes modes: [Mode], block: consuming sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: true)
     }
 
     /// As `perform(inModes:block:)`, without waking a sleeping loop: the block waits for its next pass.
     ///
     /// The counterpart of `CFRunLoopPerformBlock`, which is documented so (rule RL-61).
-    public func performWithoutWaking(inModes modes: [Mode], block: sending @escaping () -> Void) {
+    public func performWithoutWaking(inModes modes: [Mode], block: consuming sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: false)
     }
 
-    private func enqueue(_ block: PerformedBlock, inModes modes: [Mode], waking: Bool) {
-        let (wakeUp, isUnserved) = state.withLock { state -> (WakeUp?, Bool) in
-            guard state.isAlive, let first = modes.first else { return (nil, false) }
-            let sequence = state.nextSequence()
-            if modes.count == 1 {
-                if first.namesCommonModes {
-                    state.commonBlocks.append(block, sequence: sequence)
-                } else {
-                    let mode = state.index(of: first)
-                    state.modes[mode].blocks.append(block, sequence: sequence)
-                }
-            } else {
-                let names = Set(
-                    modes.map { $0 == .common ? BlockQueueName.common : .mode(state.index(of: $0)) })
-                let shared = BlockQueue.Shared(block, in: Array(names))
-                for name in names {
-                    switch name {
-                    case .common: state.commonBlocks.append(shared, sequence: sequence)
-                    case .mode(let mode): state.modes[mode].blocks.append(shared, sequence: sequence)
-                    }
+    private func enqueue(_ block: consuming PerformedBlock, inModes modes: [Mode], waking: Bool) {
+        guard let first = modes.first else { return Trace.request(self, .perform) }
+        guard modes.count > 1 else { return enqueue(block, inMode: first, waking: waking) }
+        let isAlive = state.withLock { [block] state in
+            guard state.isAlive else { return false }
+            // What was performed before it goes before it.
+            state.collectBlocks(from: intake)
+            let queues = modes.map { $0 == .common ? BlockQueueName.common : .mode(state.index(of: $0)) }
+            state.append(block, to: Set(queues))
+            return true
+        }
+        noteEnqueued(inMode: first, mustWake: isAlive && waking && attention.ask())
+    }
+
+    private func enqueue(_ block: consuming PerformedBlock, inMode mode: Mode, waking: Bool) {
+        var block = Optional(block)
+        var answer = intake.push(&block, mode: mode, waking: waking)
+        if case .isForOtherMode = answer {
+            answer = state.withLock { state in
+                let queue = mode.namesCommonModes ? BlockQueueName.common : .mode(state.index(of: mode))
+                return intake.push(&block, mode: mode, queue: queue, waking: waking) {
+                    state.append($0, to: $1)
                 }
             }
-            return (waking ? state.requestAttention() : nil, state.isUnserved)
         }
-        Trace.request(self, .perform, mode: modes.first)
-        wakeUp?.wake()
-        if isUnserved { warnUnlessRun() }
+        guard case .taken(let isFirstToAsk, let mustWake) = answer else {
+            return Trace.request(self, .perform, mode: mode)
+        }
+        if isFirstToAsk || !waking {
+            noteEnqueued(inMode: mode, mustWake: mustWake)
+        } else {
+            // Whoever was the first has seen to the rest.
+            Trace.request(self, .perform, mode: mode)
+        }
+    }
+
+    private func noteEnqueued(inMode mode: Mode, mustWake: Bool) {
+        Trace.request(self, .perform, mode: mode)
+        if mustWake { state.withLock { $0.wakeUp }?.wake() }
+        warnUnlessRun()
     }
 }
 
@@ -182,6 +208,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var knownNow: LoopInstant?
     /// What the timerfd is set to.
     @exclusivity(unchecked) var armed = LoopInstant.never
+    /// The last wait was no longer than `spinDuration`.
+    @exclusivity(unchecked) var hasWaitedShortly = false
     /// Counts activations that began or ended.
     @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
@@ -191,7 +219,7 @@ final class LoopOwner {
     @exclusivity(unchecked) var isDrainingMainQueue = false
     @exclusivity(unchecked) var isEnding = false
     /// Empty: room for the blocks that are performed next.
-    @exclusivity(unchecked) var spareBlocks: [BlockQueue.Entry] = []
+    @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
 }
 
 extension RunLoop {
@@ -225,10 +253,13 @@ extension RunLoop {
     private func tearDown() {
         owner.isEnding = true
         // What is released must not be released under the lock: a deinit may call back.
-        let (members, blocks) = state.withLock { state in
+        var blocks = PerformedBlocks()
+        let members = state.withLock { state in
             state.isAlive = false
             state.activations = []
-            state.isWaiting = false
+            attention.end()
+            intake.close()
+            state.collectBlocks(from: intake)
             let names = state.modes.map(\.name)
             let members = state.modes.enumerated().map { index, mode in
                 (
@@ -236,10 +267,9 @@ extension RunLoop {
                     observers: mode.observers
                 )
             }
-            let blocks =
-                state.modes.indices.flatMap { state.modes[$0].blocks.removeAll() }
-                + state.commonBlocks.removeAll()
-            return (members, blocks)
+            for index in state.modes.indices { state.modes[index].blocks.removeAll(into: &blocks) }
+            state.commonBlocks.removeAll(into: &blocks)
+            return members
         }
         for mode in members {
             for timer in mode.timers { remove(timer, forMode: mode.name) }
@@ -264,7 +294,8 @@ extension RunLoop {
         owner.wakeUp = nil
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
-        withExtendedLifetime((members, blocks, common, watched)) {}
+        while blocks.popFirst() != nil {}
+        withExtendedLifetime((members, common, watched)) {}
         UnservedWarning.forget(self)
     }
 

@@ -159,15 +159,14 @@ extension RunLoop {
 
     /// Ends the nested activations that would keep a block for `mode` from its turn. Any thread.
     fileprivate func stopNested(outside mode: Mode) {
-        let wakeUp = state.withLock { state -> WakeUp? in
+        state.withLock { state in
             var index = state.activations.count - 1
             while index > 0, state.modes[state.activations[index].mode].name != mode {
                 state.activations[index].isStopped = true
                 index -= 1
             }
-            return state.requestAttention()
         }
-        wakeUp?.wake()
+        askForAttention()?.wake()
     }
 
     /// Ends the running activation and all those further out: a nested run may have taken the block that

@@ -212,13 +212,13 @@ extension RunLoop {
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
                 guard isNew || wakesLoops else { return (false, []) }
                 state.memberships.forEach { membership in
-                    let asleep = membership.loop.state.withLock { loopState -> WakeUp? in
-                        if isNew, let index = loopState.existingIndex(of: membership.mode) {
+                    if isNew {
+                        membership.loop.state.withLock { loopState in
+                            guard let index = loopState.existingIndex(of: membership.mode) else { return }
                             loopState.modes[index].signalled.insert(self)
                         }
-                        return wakesLoops ? loopState.requestAttention() : nil
                     }
-                    guard let asleep else { return }
+                    guard wakesLoops, let asleep = membership.loop.askForAttention() else { return }
                     if wakeUp == nil { wakeUp = asleep } else { others.append(asleep) }
                 }
                 return (isNew, isTraced ? state.memberships.all : [])

@@ -286,13 +286,11 @@ public final class Timer: NSObject, Sendable {
     /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
     ///   any more, since another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
-        var isUnserved = false
         let added = state.withLock { state -> Bool in
             guard state.isValid, state.loop == nil || state.loop === loop else { return false }
             guard !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
-                isUnserved = loopState.isUnserved
                 return loopState.add(self, toMode: loopState.index(of: mode), deadline: state.deadline)
             }
             if added {
@@ -304,7 +302,7 @@ public final class Timer: NSObject, Sendable {
             return added
         }
         if added { loop.wakeIfForeign() }
-        if isUnserved { loop.warnUnlessRun() }
+        loop.warnUnlessRun()
     }
 
     /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing

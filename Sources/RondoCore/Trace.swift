@@ -31,7 +31,7 @@ public struct RunLoopEvent: Sendable {
         case entry
         /// An activation ends.
         case exit(RunLoop.RunResult)
-        /// The loop has slept, for so many nanoseconds.
+        /// The loop has waited, for so many nanoseconds; see `RunLoop.spinDuration`, without which it sleeps.
         case wait(nanoseconds: Int64)
         /// Something was called, with its label if it has one, and took so many nanoseconds.
         case callOut(CallOut, label: String?, nanoseconds: Int64)

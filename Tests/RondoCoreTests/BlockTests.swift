@@ -71,6 +71,70 @@ import Testing
         #expect(entries == ["1", "2", "4", "5", "6", "3", "7", "9", "8"])
     }
 
+    /// Blocks for one mode after the other, from several threads at once, go different ways to the loop.
+    @Test func `RL-62 each thread's blocks keep their order, whatever their modes`() throws {
+        let log = EventLog()
+        let thread = LoopThread { loop in
+            loop.add(Port(), forMode: .default)
+            return loop.runOn()
+        }
+        let loop = try thread.loop
+        let modes: [[RunLoop.Mode]] = [[.default], [.common], [.default, .work], [.default], [.default]]
+        let count = 2000
+        let performers = (0..<3).map { performer in
+            LoopThread { _ in
+                for number in 0..<count {
+                    loop.perform(inModes: modes[(number + performer) % modes.count]) {
+                        log.note("\(performer) \(number)")
+                    }
+                }
+            }
+        }
+        for performer in performers { try performer.value() }
+        loop.perform { loop.perform { loop.stop() } }
+        #expect(try thread.value() == .stopped)
+        for performer in 0..<3 {
+            let own = log.entries.filter { $0.hasPrefix("\(performer) ") }
+            #expect(own == (0..<count).map { "\(performer) \($0)" })
+        }
+    }
+
+    @Test func `RL-61 each block wakes the loop, also one whose mode does not run`() throws {
+        let log = EventLog()
+        let thread = LoopThread { loop in
+            loop.add(Port(), forMode: .work)
+            log.observe(.afterWaiting, of: loop, in: .work)
+            return loop.runOn(.work)
+        }
+        let loop = try thread.loop
+        for round in 1...20 {
+            try waitFor("the sleep") { loop.isWaiting ? () : nil }
+            loop.perform { log.note("in another mode") }
+            try waitFor("the wake-up") { log.count(of: "afterWaiting") == round ? () : nil }
+        }
+        loop.stop()
+        #expect(try thread.value() == .stopped)
+        #expect(log.count(of: "in another mode") == 0)
+    }
+
+    @Test func `a block is released as soon as it has run`() throws {
+        final class Token: Sendable {}
+        let alive = try onLoopThread { loop -> [Bool] in
+            nonisolated(unsafe) var alive: [Bool] = []
+            nonisolated(unsafe) weak var first: Token?
+            do {
+                let token = Token()
+                first = token
+                loop.perform(inModes: [.work]) { withExtendedLifetime(token) {} }
+            }
+            alive.append(first != nil)
+            loop.perform(inModes: [.work]) { alive.append(first != nil) }
+            loop.poll(.work)
+            return alive
+        }
+        #expect(alive == [true, false])
+    }
+
     @Test func `RL-63 a block queued by a block waits for the next block point`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

@@ -1,0 +1,72 @@
+internal import CEv
+internal import Synchronization
+
+// To put a thread to sleep and to wake it costs some microseconds on both sides and, most of all, the time until the
+// kernel has it run again. Where answers come faster than that, a loop that looks for them for a moment before it
+// sleeps gets them sooner, at the price of a processor that is busy meanwhile.
+
+extension RunLoop {
+    /// The longest `spinDuration`, in seconds: a millisecond.
+    public static let maximumSpinDuration: TimeInterval = 0.001
+
+    /// Seconds for which the loop, when it has nothing to do, looks for something again and again before it sleeps;
+    /// 0, as at first: it sleeps at once.
+    ///
+    /// What another thread asks of a loop that spins (a block, a signal, a wake-up) is seen without a system call
+    /// on either side, in less than a microsecond; what sleeps is woken in five to ten. That takes a core for
+    /// itself, so it is for loops that answer one another quickly, on machines with cores to spare. Some ten to a
+    /// hundred microseconds make sense; negative values count as 0, larger ones than `maximumSpinDuration` as that.
+    ///
+    /// A wait begins with a spin only if the wait before it was no longer than this, so that a loop that waits for
+    /// seconds does not spin at all. Descriptors and the main queue are looked at as well, by a system call each
+    /// time, and a timer that falls into the spin fires without the delay of waking up. Observers, `isWaiting` and
+    /// instruments see no difference: to spin is to wait.
+    /// - Note: Any thread may set it; it counts from the next wait on.
+    public var spinDuration: TimeInterval {
+        get { Double(spinNanoseconds.load(ordering: .relaxed)) / 1e9 }
+        set {
+            let nanoseconds = LoopClock.nanoseconds(min(newValue, Self.maximumSpinDuration))
+            spinNanoseconds.store(max(0, nanoseconds), ordering: .relaxed)
+        }
+    }
+}
+
+extension Pass {
+    /// How often the loop looks whether it was asked before it reads the clock, and asks the kernel for descriptors.
+    private static let looksBetweenReadings = 16
+
+    /// Whether a wait that begins now begins with a spin. Time that somebody holds does not pass while one spins.
+    var spins: Bool {
+        loop.spinNanoseconds.load(ordering: .relaxed) > 0 && loop.owner.hasWaitedShortly
+            && loop.owner.timeSource == nil
+    }
+
+    /// Waits until something has happened or `end` has come, or for no reason at all; see `look(maySleep:)`.
+    ///
+    /// - Parameter spins: What `Attention.beginWaiting(spins:)` was told.
+    func wait(until end: LoopInstant, now: LoopInstant, spins: Bool) {
+        let longest = loop.spinNanoseconds.load(ordering: .relaxed)
+        guard longest > 0 || spins else { return sleep(until: end, now: now) }
+        let began = LoopClock.machineNow
+        let isOver = spins && spin(until: end, butNotBeyond: began.advanced(byNanoseconds: longest))
+        if !isOver, !spins || loop.attention.fallAsleep() { sleep(until: end, now: now) }
+        loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
+    }
+
+    /// - Returns: Whether the wait is over; if not, the time for spinning is.
+    private func spin(until end: LoopInstant, butNotBeyond spinEnd: LoopInstant) -> Bool {
+        while true {
+            for _ in 0..<Self.looksBetweenReadings {
+                guard loop.attention.isSpinning else { return true }
+                rondo_pause()
+            }
+            if modeLoop.mayFindMore {
+                modeLoop.poll(mayBlock: false)
+                if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady { return true }
+            }
+            let now = LoopClock.machineNow
+            if now >= end { return true }
+            if now >= spinEnd { return false }
+        }
+    }
+}
