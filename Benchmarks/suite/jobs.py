@@ -75,6 +75,7 @@ def jobs(workload, peers, left_out):
     if workload == "W2":
         for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch), ("nio", nio)):
             add(peer, path, "perform"), add(peer, path, "pingpong")
+        add("rondo", rondo, "pingpong-spin")
         add("foundation", foundation, "perform", slow=True), add("foundation", foundation, "pingpong", slow=True)
     if workload == "W3":
         for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch), ("nio", nio)):

@@ -22,8 +22,11 @@ class Standing:
     """Of a row: Rondo's figure, the limit, and the best of the others with its name; None where there is none."""
 
     def __init__(self, row, figures):
-        entries = figures.peers(row.figure)
-        values = {peer: value * row.factor for peer, value in figures.medians(row.figure).items()}
+        entries = {**figures.peers(row.peers or row.figure), **figures.peers(row.figure)}
+        medians = {**figures.medians(row.peers or row.figure), **figures.medians(row.figure)}
+        if row.peers and "rondo" not in figures.medians(row.figure):
+            medians.pop("rondo", None)
+        values = {peer: value * row.factor for peer, value in medians.items()}
         self.rondo, self.limit = values.pop("rondo", None), values.pop(row.limit, None)
         # Who was spared most of the work is no rival.
         rivals = {peer: value for peer, value in values.items() if not entries[peer][0].count}

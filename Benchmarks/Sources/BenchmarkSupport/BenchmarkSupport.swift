@@ -121,11 +121,13 @@ public func reportRepeat(_ peer: String, late: inout [Int64], wall: Double, cpu:
     report("W1.repeat.cpu", peer, cpu * 1e9 / n, "cpu-ns/fire", wall: wall, cpu: cpu)
 }
 
-public func reportPingPong(_ peer: String, rtt: inout [Int64], wall: Double, cpu: Double) {
+public func reportPingPong(
+    _ workload: String = "W2.pingpong", _ peer: String, rtt: inout [Int64], wall: Double, cpu: Double
+) {
     rtt.sort()
-    report("W2.pingpong.p50", peer, percentile(&rtt, 0.5) / 1e3, "us", wall: wall, cpu: cpu)
-    report("W2.pingpong.p99", peer, percentile(&rtt, 0.99) / 1e3, "us", wall: wall, cpu: cpu)
-    report("W2.pingpong.cpu", peer, cpu * 1e6 / Double(rtt.count), "cpu-us/trip", wall: wall, cpu: cpu)
+    report("\(workload).p50", peer, percentile(&rtt, 0.5) / 1e3, "us", wall: wall, cpu: cpu)
+    report("\(workload).p99", peer, percentile(&rtt, 0.99) / 1e3, "us", wall: wall, cpu: cpu)
+    report("\(workload).cpu", peer, cpu * 1e6 / Double(rtt.count), "cpu-us/trip", wall: wall, cpu: cpu)
 }
 
 public func reportGet(_ peer: String, url: String, concurrency: Int, requests: Int, wall: Double, cpu: Double)

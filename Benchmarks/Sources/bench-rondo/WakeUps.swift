@@ -19,9 +19,11 @@ func perform(_ count: Int) {
     report("W2.perform.cpu", peer, cpu * 1e9 / Double(count), "cpu-ns/block", wall: wall, cpu: cpu)
 }
 
-func pingPong(_ count: Int) {
+/// - Parameter spinDuration: In seconds, of both loops.
+func pingPong(_ count: Int, spinDuration: TimeInterval = 0) {
     let (first, second) = (RunLoopThread(name: "a"), RunLoopThread(name: "b"))
     let (a, b) = (first.start(), second.start())
+    for loop in [a, b] { loop.spinDuration = spinDuration }
     nonisolated(unsafe) var trips: [Int64] = []
     nonisolated(unsafe) var sent: Int64 = 0
     trips.reserveCapacity(count)
@@ -37,5 +39,6 @@ func pingPong(_ count: Int) {
     first.join()
     second.stop()
     second.join()
-    reportPingPong(peer, rtt: &trips, wall: meter.wall, cpu: meter.cpu)
+    let workload = spinDuration > 0 ? "W2.pingpong.spin" : "W2.pingpong"
+    reportPingPong(workload, peer, rtt: &trips, wall: meter.wall, cpu: meter.cpu)
 }

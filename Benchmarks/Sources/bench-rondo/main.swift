@@ -12,6 +12,7 @@ Thread.detachNewThread {
     case "repeat": repeating(argument(2, 10_000), seconds: argument(3, 3))
     case "perform": perform(argument(2, 1_000_000))
     case "pingpong": pingPong(argument(2, 200_000))
+    case "pingpong-spin": pingPong(argument(2, 1_000_000), spinDuration: 50e-6)
     case "fds": descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000))
     case "echo": echo(port: UInt16(argument(2, 0)))
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
@@ -25,7 +26,7 @@ Thread.detachNewThread {
     case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|fds|echo|get|bulk|idle|idle-http|pass|"
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|echo|get|bulk|idle|idle-http|pass|"
                 + "curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
