@@ -44,9 +44,10 @@ extension RunLoop {
         _ = runActivation(mode, limit: .immediately, returnAfterSourceHandled: false)
         return state.withLock { state -> Date? in
             guard let index = state.existingIndex(of: mode) else { return nil }
-            let members = state.modes[index]
-            guard !members.sources.isEmpty || members.timers.count > 0 else { return nil }
-            guard let nearest = members.timers.nearest else { return .distantFuture }
+            guard !state.modes[index].sources.isEmpty || state.modes[index].timers.count > 0 else {
+                return nil
+            }
+            guard let nearest = state.modes[index].timers.nearest else { return .distantFuture }
             return LoopClock.date(of: nearest)
         }
     }

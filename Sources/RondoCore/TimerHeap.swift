@@ -9,8 +9,9 @@ internal import CEv
 ///
 /// - The heap knows dates, and where each timer stands in it nobody knows. Moving a node writes nothing else.
 /// - A date is taken back by a new *stamp* on its place. Its node, which bears the old one, is dead then and
-///   goes when it comes to the top, or when half of the heap is dead.
-/// - What is due leaves the heap in one go and is sorted; with equal dates only then.
+///   goes when somebody asks for the nearest date and it is the first, or when half of the heap is dead.
+/// - What is due leaves the heap in one go and is sorted in its place; with equal dates only then. (A buffer to sort
+///   in would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
 struct TimerHeap {
     /// A date of the timer that has this place; dead if the place bears another stamp by now.
     private struct Node {
@@ -35,15 +36,15 @@ struct TimerHeap {
     private static let none: Int32 = -1
     /// Dead nodes that are not worth the work of removing them.
     private static let toleratedDead = 64
-    /// How many nodes' room is kept for the next timers that are due together.
+    /// How many nodes' room is kept for the next timers that are due together, or half of what the heap has.
     private static let keptCapacity = 1024
 
     /// How many timers fire while one comes from memory.
     private static let lookAhead = 6
 
-    /// Four children a node. The first node is alive, so that the nearest date is the first one.
+    /// Four children a node.
     private var nodes: [Node] = []
-    /// What was found due and has not fired yet, from `nextDue` on, where the node is alive.
+    /// What was found due and has not fired yet, from `nextDue` on.
     private var dueNodes: [Node] = []
     private var nextDue = 0
     private var places: [Place] = []
@@ -99,7 +100,7 @@ struct TimerHeap {
         guard places[Int(place)].hasDate else { return }
         _ = newStamp(for: place)
         dateCount -= 1
-        removeDead()
+        if nodes.count > 2 * dateCount + Self.toleratedDead { removeAllDead() }
     }
 
     private mutating func newStamp(for place: Int32) -> UInt32 {
@@ -113,9 +114,11 @@ struct TimerHeap {
 
     private func timer(of node: Node) -> Timer? { places[Int(node.place)].timer?.takeUnretainedValue() }
 
-    // Inlined, as `nearest` is: every pass asks, and the heap would be copied first.
+    // Mutating, since dead nodes that are the first go; and inlined, as `nearest` is, since every pass asks.
     @inline(__always)
-    private var nearestNode: Node? {
+    private mutating func nearestNode() -> Node? {
+        skipDeadDue()
+        removeDeadOnTop()
         guard nextDue < dueNodes.count else { return nodes.first }
         let due = dueNodes[nextDue]
         // What was added since may have an earlier date.
@@ -124,9 +127,9 @@ struct TimerHeap {
     }
 
     @inline(__always)
-    var nearest: LoopInstant? { nearestNode?.deadline }
+    var nearest: LoopInstant? { mutating get { nearestNode()?.deadline } }
 
-    var nearestTimer: Timer? { nearestNode.flatMap(timer) }
+    var nearestTimer: Timer? { mutating get { nearestNode().flatMap(timer) } }
 
     // MARK: - What is due
 
@@ -134,6 +137,7 @@ struct TimerHeap {
     /// fired yet, where a timer's block runs the loop, is among them.
     mutating func collectDue(at now: LoopInstant) {
         removeDeadDue()
+        removeDeadOnTop()
         // One after the other from the top, unless they are many: then it is less work to go through all.
         var rest = max(16, nodes.count / 16)
         while let first = nodes.first, first.deadline <= now {
@@ -146,8 +150,11 @@ struct TimerHeap {
             removeFirst()
             removeDeadOnTop()
         }
-        if dueNodes.count > 1 {
-            dueNodes.sort { [places] in Self.comesBefore($0, $1, in: places) }
+        guard dueNodes.count > 1 else { return }
+        dueNodes.withUnsafeMutableBufferPointer { nodes in
+            places.withUnsafeBufferPointer { places in
+                InPlaceSort(order: FiringOrder(places: places)).sort(nodes)
+            }
         }
     }
 
@@ -168,15 +175,21 @@ struct TimerHeap {
         heapify()
     }
 
-    /// The order of firing.
-    private static func comesBefore(_ one: Node, _ other: Node, in places: [Place]) -> Bool {
-        one.deadline == other.deadline
-            ? places[Int(one.place)].order < places[Int(other.place)].order : one.deadline < other.deadline
+    private struct FiringOrder: SortOrder {
+        let places: UnsafeBufferPointer<Place>
+
+        @inline(__always)
+        func comesBefore(_ one: Node, _ other: Node) -> Bool {
+            one.deadline == other.deadline
+                ? places[Int(one.place)].order < places[Int(other.place)].order
+                : one.deadline < other.deadline
+        }
     }
 
     /// The first of those noted that has not fired, and to which nothing has happened since. It stays first
     /// until its date is cleared. (Mutating, so that the heap is not copied first.)
     mutating func firstDue() -> Timer? {
+        skipDeadDue()
         guard nextDue < dueNodes.count else { return nil }
         fetchNextDue()
         return timer(of: dueNodes[nextDue])
@@ -191,7 +204,8 @@ struct TimerHeap {
                 rondo_prefetch(start + Int(dueNodes[nextDue + 2 * Self.lookAhead].place))
             }
             guard let timer = places[Int(dueNodes[nextDue + Self.lookAhead].place)].timer else { return }
-            // It takes two lines of the cache.
+            // It takes two lines of the cache, and what its block holds was most often allocated just before it.
+            rondo_prefetch(timer.toOpaque() - 48)
             rondo_prefetch(timer.toOpaque())
             rondo_prefetch(timer.toOpaque() + 64)
         }
@@ -206,21 +220,21 @@ struct TimerHeap {
             if isAlive(nodes[index]) { found.append(nodes[index]) }
             unexplored += (4 * index + 1)...(4 * index + 4)
         }
-        return found.sorted { Self.comesBefore($0, $1, in: places) }.compactMap(timer)
+        let sorted = places.withUnsafeBufferPointer { places in
+            found.sorted { FiringOrder(places: places).comesBefore($0, $1) }
+        }
+        return sorted.compactMap(timer)
     }
 
     // MARK: - Dead nodes
 
-    private mutating func removeDead() {
-        if nextDue < dueNodes.count {
-            while nextDue < dueNodes.count, !isAlive(dueNodes[nextDue]) { nextDue += 1 }
-            if nextDue == dueNodes.count {
-                dueNodes.removeAll(keepingCapacity: dueNodes.capacity <= Self.keptCapacity)
-                nextDue = 0
-            }
-        }
-        removeDeadOnTop()
-        if nodes.count > 2 * dateCount + Self.toleratedDead { removeAllDead() }
+    private mutating func skipDeadDue() {
+        guard nextDue < dueNodes.count else { return }
+        while nextDue < dueNodes.count, !isAlive(dueNodes[nextDue]) { nextDue += 1 }
+        guard nextDue == dueNodes.count else { return }
+        let kept = max(Self.keptCapacity, nodes.capacity / 2)
+        dueNodes.removeAll(keepingCapacity: dueNodes.capacity <= kept)
+        nextDue = 0
     }
 
     private mutating func removeDeadOnTop() {
