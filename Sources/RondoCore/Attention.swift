@@ -15,20 +15,21 @@ final class Attention: Sendable {
         static let sleeps = Bits(rawValue: 2)
         /// The loop's thread waits and looks at this word meanwhile.
         static let spins = Bits(rawValue: 4)
-        /// Activations are under way.
-        static let runs = Bits(rawValue: 8)
         /// A foreign loop waits for this one, also while it is not running.
-        static let isEmbedded = Bits(rawValue: 16)
+        static let isEmbedded = Bits(rawValue: 8)
         /// Somebody will look whether the loop is run.
-        static let isWatched = Bits(rawValue: 32)
+        static let isWatched = Bits(rawValue: 16)
         /// The thread has ended.
-        static let hasEnded = Bits(rawValue: 64)
+        static let hasEnded = Bits(rawValue: 32)
 
         static let waits: Bits = [.sleeps, .spins]
-        static let isServed: Bits = [.runs, .isEmbedded, .isWatched, .hasEnded]
+        static let isServed: Bits = [.isEmbedded, .isWatched, .hasEnded]
     }
 
     private let word = Atomic<UInt32>(0)
+    /// Activations are under way. Not among the bits: to change one of those takes as long as a lock, and an empty
+    /// pass begins and ends one.
+    private let runs = Atomic(false)
 
     private var bits: Bits { Bits(rawValue: word.load(ordering: .acquiring)) }
 
@@ -49,26 +50,27 @@ final class Attention: Sendable {
 
     // MARK: Any thread
 
-    /// Asks for attention. A loop that is not running forgets it (rule RL-50).
+    /// Asks for attention. A loop that is not running forgets it when it runs (rule RL-50).
     ///
     /// - Returns: Whether the caller has to write `WakeUp`, which the first that asks a sleeping loop does.
     func ask() -> Bool {
-        // Where nothing changes it is written all the same, which orders what was left before it.
-        let found = update { $0.contains(.runs) ? $0.union(.asked).subtracting(.waits) : $0 }
-        return found.contains(found.contains(.runs) ? .sleeps : .isEmbedded)
+        let found = update { $0.union(.asked).subtracting(.waits) }
+        return found.contains(.sleeps) || found.contains(.isEmbedded) && !runs.load(ordering: .acquiring)
     }
 
     /// Whether the loop's thread waits just now.
     var isWaiting: Bool { !bits.isDisjoint(with: .waits) }
 
     /// Nobody runs the loop, and nobody will look whether somebody does; see `RunLoop.warnUnlessRun()`.
-    var isUnserved: Bool { bits.isDisjoint(with: .isServed) }
+    var isUnserved: Bool { bits.isDisjoint(with: .isServed) && !runs.load(ordering: .relaxed) }
 
     /// Whoever looks whether an unserved loop is run takes it on.
     ///
     /// - Returns: False where somebody does already, or it is served.
     func beginWatching() -> Bool {
-        update { $0.isDisjoint(with: .isServed) ? $0.union(.isWatched) : nil }.isDisjoint(with: .isServed)
+        guard !runs.load(ordering: .relaxed) else { return false }
+        return update { $0.isDisjoint(with: .isServed) ? $0.union(.isWatched) : nil }
+            .isDisjoint(with: .isServed)
     }
 
     func endWatching() { update { $0.subtracting(.isWatched) } }
@@ -82,6 +84,10 @@ final class Attention: Sendable {
         guard wasAsked else { return false }
         return update { $0.subtracting(.asked) }.contains(.asked)
     }
+
+    /// Whether somebody has asked, who need not have seen that the loop has ended to run: whoever asks from now on
+    /// does. (The word is written to order the two.)
+    var wasAskedWhileEnding: Bool { update { $0 }.contains(.asked) }
 
     /// What was asked for is asked for once more.
     func askAgain() { update { $0.union(.asked) } }
@@ -105,9 +111,16 @@ final class Attention: Sendable {
     func endWaiting() { update { $0.isDisjoint(with: .waits) ? nil : $0.subtracting(.waits) } }
 
     /// The outermost activation begins: what was asked of a loop that was not running is forgotten (rule RL-50).
-    func beginRunning() { update { $0.union(.runs).subtracting(.asked) } }
+    func beginRunning() {
+        forgetUnlessRunning()
+        runs.store(true, ordering: .releasing)
+    }
 
-    func endRunning() { update { $0.subtracting(.runs) } }
+    func forgetUnlessRunning() {
+        if !runs.load(ordering: .relaxed) { _ = takeRequest() }
+    }
+
+    func endRunning() { runs.store(false, ordering: .releasing) }
 
     var isEmbedded: Bool { bits.contains(.isEmbedded) }
 
@@ -116,5 +129,8 @@ final class Attention: Sendable {
     }
 
     /// The thread is over.
-    func end() { update { $0.subtracting([.runs, .waits]).union(.hasEnded) } }
+    func end() {
+        runs.store(false, ordering: .releasing)
+        update { $0.subtracting(.waits).union(.hasEnded) }
+    }
 }

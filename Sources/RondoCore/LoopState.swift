@@ -114,6 +114,10 @@ struct LoopState {
         !modes[mode].blocks.isEmpty || (modes[mode].isCommon && !commonBlocks.isEmpty)
     }
 
+    /// Whether blocks are queued or sources signalled in `mode`.
+    @inline(__always)
+    func hasWork(for mode: Int) -> Bool { hasQueuedBlocks(for: mode) || !modes[mode].signalled.isEmpty }
+
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
     mutating func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {

@@ -75,6 +75,8 @@ extension RunLoop {
         @discardableResult
         public func turn() -> RunResult {
             wakeUp.drain()
+            // A run that is refused would not forget it, and each turn would ask for another one.
+            loop.attention.forgetUnlessRunning()
             loop.owner.isTurning = true
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
             loop.owner.isTurning = false
@@ -89,7 +91,7 @@ extension RunLoop {
                 // awake.
                 state.collectBlocks(from: loop.intake)
                 let hasMore =
-                    loop.attention.wasAsked || state.hasQueuedBlocks(for: index)
+                    loop.attention.wasAskedWhileEnding || state.hasQueuedBlocks(for: index)
                     || !state.modes[index].signalled.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }

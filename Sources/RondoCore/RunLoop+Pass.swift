@@ -28,14 +28,16 @@ struct Pass {
     let limit: RunLoop.RunLimit
     let returnAfterSourceHandled: Bool
 
-    func run() -> RunLoop.RunResult {
+    /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
+    func run(hasWork: Bool) -> RunLoop.RunResult {
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         notify(.entry)
         var result: RunLoop.RunResult?
         // Only an observer can have stopped what has just begun.
         if loop.mayBeObserved(.entry), loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
-        while result == nil { result = runOnce(&drainedMainQueue) }
+        var hasWork = hasWork
+        while result == nil { result = runOnce(&drainedMainQueue, &hasWork) }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -43,13 +45,17 @@ struct Pass {
         return ended
     }
 
-    private func runOnce(_ drainedMainQueue: inout Bool) -> RunLoop.RunResult? {
+    /// - Parameter hasWork: Whether there was work for (c) or (d) when the last pass ended, and then when this one does.
+    private func runOnce(_ drainedMainQueue: inout Bool, _ hasWork: inout Bool) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         notify(.beforeTimers)
         notify(.beforeSources)
         var handled = false
-        if !loop.intake.isEmpty || hasQueuedBlocksOrSignals {
+        // Nothing of this thread's has been called in between but observers. (What other threads have signalled since
+        // is found at the end of the pass, as if it had come a moment later.)
+        if loop.mayBeObserved([.entry, .beforeTimers, .beforeSources]) { hasWork = ending.hasWork }
+        if !loop.intake.isEmpty || hasWork {
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
@@ -81,7 +87,7 @@ struct Pass {
                 }
             }
         }
-        let result = exitCheck(handled: handled)
+        let result = exitCheck(handled: handled, &hasWork)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
@@ -90,13 +96,14 @@ struct Pass {
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
-    private func exitCheck(handled: Bool) -> RunLoop.RunResult? {
+    private func exitCheck(handled: Bool, _ hasWork: inout Bool) -> RunLoop.RunResult? {
         var facts = loop.intake.isEmpty ? ending : nil
         if facts?.hasBlocks ?? true {
             performBlocks()
             facts = nil
         }
-        let (_, isStopped, isEmpty) = facts ?? ending
+        let (_, isStopped, isEmpty, hasWorkNow) = facts ?? ending
+        hasWork = hasWorkNow
         if handled && returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
@@ -106,18 +113,13 @@ struct Pass {
         return isStopped ? .stopped : isEmpty ? .finished : nil
     }
 
-    /// What decides whether the activation ends, asked in one step.
-    private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool) {
+    /// What decides whether the activation ends, and whether the next pass has anything to do, asked in one step.
+    private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool, hasWork: Bool) {
         loop.state.withLock { [mode, loop] state in
-            (
-                state.hasQueuedBlocks(for: mode), state.isStopped,
-                state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode])
-            )
+            // First, since it may put blocks into the queues.
+            let isEmpty = state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode])
+            return (state.hasQueuedBlocks(for: mode), state.isStopped, isEmpty, state.hasWork(for: mode))
         }
-    }
-
-    private var hasQueuedBlocksOrSignals: Bool {
-        loop.state.withLock { [mode] in $0.hasQueuedBlocks(for: mode) || !$0.modes[mode].signalled.isEmpty }
     }
 
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }

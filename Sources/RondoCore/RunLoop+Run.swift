@@ -107,7 +107,7 @@ extension RunLoop {
     @discardableResult
     func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
-            beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
+            let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
             // The limit has read it, and nobody knows when the next run comes.
             owner.knownNow = nil
@@ -116,7 +116,7 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled)
-        let result = pass.run()
+        let result = pass.run(hasWork: hasWork)
         endActivation(index, modeLoop)
         return result
     }
@@ -129,13 +129,13 @@ extension RunLoop {
         return index
     }
 
-    /// - Returns: False where there is nothing to serve in the mode.
-    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool {
+    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the mode.
+    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool? {
         let now = self.now
         // The question and the beginning are one step: whoever takes the last item away wakes a loop that
         // runs, and is not heard by one that does not run yet.
-        let hasBegun = state.withLock { state in
-            if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return false }
+        let hasWork = state.withLock { state -> Bool? in
+            if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return nil }
             if state.activations.isEmpty {
                 attention.beginRunning()
                 state.runs += 1
@@ -143,14 +143,14 @@ extension RunLoop {
             state.countTime(until: now)
             state.activations.append(
                 LoopState.Activation(mode: mode, returnsAfterSource: returnsAfterSource))
-            return true
+            return state.hasWork(for: mode)
         }
-        guard hasBegun else { return false }
+        guard let hasWork else { return nil }
         owner.era &+= 1
         modeLoop.era = owner.era
         // The first look pauses them.
         for source in owner.serving { state.withLock { $0.modes[mode].noteChange(of: source) } }
-        return true
+        return hasWork
     }
 
     private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {

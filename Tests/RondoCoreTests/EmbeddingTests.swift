@@ -26,6 +26,28 @@ import Testing
         #expect((3...5).contains(turns), "\(turns)")
     }
 
+    @Test func `a wake-up asks for one turn, also of a mode that is empty`() throws {
+        let (wasIdle, turnsIdle) = try onEmbeddedLoop { loop, embedding -> ([Bool], [Bool]) in
+            embedding.settle()
+            var (before, after): ([Bool], [Bool]) = ([], [])
+            let port = Port()
+            for isEmpty in [true, false] {
+                if !isEmpty { loop.add(port, forMode: .work) }
+                embedding.settle()
+                for _ in 1...3 {
+                    _ = try? onLoopThread { _ in loop.wakeUp() }
+                    before.append(embedding.isIdle)
+                    embedding.turn()
+                    after.append(embedding.isIdle)
+                }
+            }
+            port.invalidate()
+            return (before, after)
+        }
+        #expect(wasIdle == Array(repeating: false, count: 6))
+        #expect(turnsIdle == Array(repeating: true, count: 6))
+    }
+
     @Test func `driven from poll, every ready descriptor is served, one a turn`() throws {
         let log = EventLog()
         let isIdle = try onEmbeddedLoop { loop, embedding in
