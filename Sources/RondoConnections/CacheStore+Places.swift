@@ -31,12 +31,24 @@ extension CacheStore {
 
     /// A place apart for a URL, or for one of its variants.
     func apart(_ url: URL, variants: String = "", _ variant: String = "") -> URLRequest? {
-        guard let name = DigestHash.sha256.hexadecimal(of: "\(Self.name(url))\n\(variants)\n\(variant)"),
-            var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
-        else { return nil }
-        parts.percentEncodedPath = "/" + name
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
+        parts.percentEncodedPath = "/" + Self.hash(of: "\(Self.name(url))\n\(variants)\n\(variant)")
         (parts.query, parts.fragment, parts.user, parts.password) = (nil, nil, nil, nil)
         return parts.url.map { URLRequest(url: $0) }
+    }
+
+    /// FNV-1a of 128 bits, in hexadecimal digits.
+    ///
+    /// No hash of cryptography, and none is needed: what stands at a place is compared with what was looked
+    /// for before it is taken for that. Who makes two URLs meet makes them take each other's place, on a
+    /// server that is theirs. SHA-256 would set up libcrypto, 2 MB of memory, where nothing else needs it.
+    static func hash(of text: String) -> String {
+        var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
+        for byte in text.utf8 {
+            hash ^= UInt128(byte)
+            hash &*= 0x0000_0000_0100_0000_0000_0000_0000_013b
+        }
+        return String(hash, radix: 16)
     }
 
     /// What stands at `place`, if it is for `url`.
