@@ -50,20 +50,38 @@ final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
     private let queue = DispatchQueue(label: "rondo.cache")
-    /// A dispatch queue hands closures on behind the thread sanitizer's back.
-    private let waiting = Mutex<[@Sendable () -> Void]>([])
+    /// Handed on here, and not by the queue: that keeps 64 bytes for every closure that ever waited in it.
+    private let state = Mutex(State())
+
+    private struct State {
+        var waiting: [@Sendable () -> Void] = []
+        var isBusy = false
+    }
 
     /// Has `body` called after what was added before.
     func add(_ body: @escaping @Sendable () -> Void) {
-        waiting.withLock { $0.append(body) }
-        queue.async { [self] in
-            waiting.withLock { $0.first }?()
-            // What it holds, a load and objects of the program, is not released under the lock.
-            let done = waiting.withLock { $0.removeFirst() }
-            withExtendedLifetime(done) {}
+        let begins = state.withLock { state in
+            defer { state.isBusy = true }
+            state.waiting.append(body)
+            return !state.isBusy
+        }
+        if begins { queue.async { [self] in work() } }
+    }
+
+    private func work() {
+        while true {
+            var taken = state.withLock { state in
+                defer { state.waiting = [] }
+                state.isBusy = !state.waiting.isEmpty
+                return state.waiting
+            }
+            if taken.isEmpty { return }
+            taken.reverse()
+            // What each holds, a load and objects of the program, is released as soon as it was called.
+            while let body = taken.popLast() { body() }
         }
     }
 
     /// Something is being stored or waits for it.
-    var isBusy: Bool { waiting.withLock { !$0.isEmpty } }
+    var isBusy: Bool { state.withLock { $0.isBusy } }
 }
