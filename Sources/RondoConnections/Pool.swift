@@ -13,34 +13,45 @@ internal import Synchronization
 final class Pool: Sendable {
     static let shared = Pool()
 
-    /// A link on its way from one load to the next.
+    /// A connection on its way from one load to the next.
     ///
     /// `@unchecked Sendable`: the load that hands it in has let go of it, and it is handed out once.
-    struct IdleLink: @unchecked Sendable {
-        let link: HTTPLink
+    enum IdleLink: @unchecked Sendable {
+        /// Ready for use.
+        case link(HTTPLink)
+        /// There are many to its server: nothing is kept of this one but the connection itself.
+        case parked(ParkedSocket)
     }
+
+    /// Of the connections to one server as many stay as they are, those that were used last; the others are
+    /// parked, and take a microsecond or two to be made ready again.
+    static let maximumReady = 64
 
     /// How long a connection may stay that its server has closed, in seconds, more or less. Chromium looks every
     /// ten seconds, curl once a second at most while it begins transfers.
     static let secondsBetweenLooks = 5.0
 
     private let secondsBetweenLooks: Double
+    private let maximumReady: Int
     private let state = Mutex(PoolState<IdleLink>())
-    /// Looks at what is kept every now and then; nil while nothing is.
+    /// Looks at what is kept every now and then, and keeps the pool; nil while nothing is.
     private let watcher = Mutex<Timer?>(nil)
 
-    init(secondsBetweenLooks: Double = Pool.secondsBetweenLooks) {
+    init(
+        secondsBetweenLooks: Double = Pool.secondsBetweenLooks, maximumReady: Int = Pool.maximumReady
+    ) {
         self.secondsBetweenLooks = secondsBetweenLooks
+        self.maximumReady = maximumReady
     }
 
     /// A kept connection that shows no sign of being dead, or nil.
     func take(for key: PoolKey) -> HTTPLink? {
         while true {
             let (taken, dropped) = state.withLock { $0.take(for: key, now: LoopClock.machineNow) }
-            for idle in dropped { idle.link.channel.close() }
-            guard let link = taken?.link else { return nil }
-            if link.channel.isAliveWhenIdle { return link }
-            link.channel.close()
+            for idle in dropped { idle.close() }
+            guard let taken else { return nil }
+            if taken.isAlive { return taken.link(for: key) }
+            taken.close()
         }
     }
 
@@ -56,10 +67,14 @@ final class Pool: Sendable {
 
     /// Keeps a connection that is ready for its next exchange.
     func add(_ link: HTTPLink) {
-        let idle = IdleLink(link: link)
-        for idle in state.withLock({ $0.add(idle, for: link.key, now: LoopClock.machineNow) }) {
-            idle.link.channel.close()
+        // What is parked is released without the lock.
+        let (dropped, _) = state.withLock { state in
+            (
+                state.add(.link(link), for: link.key, now: LoopClock.machineNow),
+                state.change(behind: maximumReady, of: link.key) { $0.parked() }
+            )
         }
+        for idle in dropped { idle.close() }
         watch()
     }
 
@@ -81,7 +96,7 @@ final class Pool: Sendable {
 
     /// Closes what has been idle for too long or has died, and comes back for the rest.
     func sweep(now: LoopInstant) {
-        for idle in state.withLock({ $0.takeExpired(now: now) }) + takeDead() { idle.link.channel.close() }
+        for idle in state.withLock({ $0.takeExpired(now: now) }) + takeDead() { idle.close() }
         let seconds = state.withLock { state in
             state.forgetUnused()
             return state.secondsToExpiry(now: now)
@@ -91,14 +106,13 @@ final class Pool: Sendable {
     }
 
     private func takeDead() -> [IdleLink] {
-        let descriptors = state.withLock { state in state.all.compactMap(\.link.channel.descriptor) }
+        let descriptors = state.withLock { state in state.all.compactMap(\.descriptor) }
         // Without the lock: what is taken, or closed, by another thread meanwhile is not found below.
         let stirring = SocketChannel.stirring(among: descriptors)
         guard !stirring.isEmpty else { return [] }
         return state.withLock { state in
             state.remove { idle in
-                let channel = idle.link.channel
-                return channel.descriptor.map(stirring.contains) ?? true && !channel.isAliveWhenIdle
+                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
             }
         }
     }
@@ -114,12 +128,57 @@ final class Pool: Sendable {
     }
 
     func setLimits(_ limits: URLConnection.Limits) {
-        for idle in state.withLock({ $0.setLimits(limits) }) { idle.link.channel.close() }
+        for idle in state.withLock({ $0.setLimits(limits) }) { idle.close() }
     }
 
+    /// How many connections are kept.
+    var count: Int { state.withLock { $0.count } }
+
     func closeAll() {
-        for idle in state.withLock({ $0.removeAll() }) { idle.link.channel.close() }
+        for idle in state.withLock({ $0.removeAll() }) { idle.close() }
         watchAgain(in: nil)
+    }
+}
+
+extension Pool.IdleLink {
+    var descriptor: Int32? {
+        switch self {
+        case .link(let link): link.channel.descriptor
+        case .parked(let socket): socket.descriptor
+        }
+    }
+
+    /// It shows no sign of being dead.
+    var isAlive: Bool {
+        switch self {
+        case .link(let link): link.channel.isAliveWhenIdle
+        case .parked(let socket): socket.isQuiet
+        }
+    }
+
+    func close() {
+        switch self {
+        case .link(let link): link.channel.close()
+        case .parked(let socket): socket.close()
+        }
+    }
+
+    /// Nil: it is parked already, or cannot be.
+    func parked() -> Pool.IdleLink? {
+        guard case .link(let link) = self else { return nil }
+        return link.channel.park().map { .parked($0) }
+    }
+
+    /// Ready for use; it has been used before.
+    func link(for key: PoolKey) -> HTTPLink {
+        switch self {
+        case .link(let link): return link
+        case .parked(let socket):
+            let link = HTTPLink(
+                SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key)
+            link.isReused = true
+            return link
+        }
     }
 }
 

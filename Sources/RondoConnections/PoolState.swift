@@ -63,7 +63,7 @@ struct PoolState<Kept>: ~Copyable {
 
     private struct Entry {
         let since: LoopInstant
-        let kept: Kept
+        var kept: Kept
     }
 
     private(set) var limits: URLConnection.Limits
@@ -99,6 +99,21 @@ struct PoolState<Kept>: ~Copyable {
         }
         count -= 1
         return (taken.kept, dropped)
+    }
+
+    /// Lets something else stand for the connection that became idle `count` connections to `key` before the
+    /// last one.
+    ///
+    /// - Parameter change: Nil: it stays what it is.
+    /// - Returns: What it was, if it was changed.
+    mutating func change(behind count: Int, of key: PoolKey, _ change: (Kept) -> Kept?) -> Kept? {
+        guard self.count > count, let place = entries.index(forKey: key), entries.values[place].count > count
+        else { return nil }
+        let index = entries.values[place].count - 1 - count
+        let old = entries.values[place][index].kept
+        guard let new = change(old) else { return nil }
+        entries.values[place][index].kept = new
+        return old
     }
 
     /// - Returns: Those that are too many by the new limits, the oldest first.

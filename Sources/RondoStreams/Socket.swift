@@ -69,6 +69,12 @@ package final class Socket {
         descriptor = -1
     }
 
+    /// Gives the descriptor to the caller, open and as it is: it is no longer this object's.
+    func handOver() -> Int32 {
+        defer { descriptor = -1 }
+        return descriptor
+    }
+
     /// Small writes go out at once: whoever wants larger segments writes larger pieces.
     private func setNoDelay() {
         var on: Int32 = 1

@@ -66,6 +66,9 @@ package final class SocketChannel {
 
         private var rest: Rest? { if case .full(let rest) = box { rest } else { nil } }
 
+        /// Host and port are all that it says.
+        var isPlain: Bool { if case .empty = box { true } else { false } }
+
         private mutating func set(_ change: (inout Rest) -> Void) {
             var rest = rest ?? Rest()
             change(&rest)
@@ -277,7 +280,7 @@ package final class SocketChannel {
     }
     private var rare: Rare?
 
-    private init(_ configuration: Configuration, _ origin: Origin) {
+    init(_ configuration: Configuration, _ origin: Origin) {
         self.configuration = configuration
         phase = .created(origin)
     }

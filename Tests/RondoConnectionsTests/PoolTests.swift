@@ -169,4 +169,77 @@ import Testing
         #expect(pool.take(for: key) === link)
         link.channel.close()
     }
+
+    // MARK: - Parked
+
+    /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
+    private static func answer(to target: String, over link: HTTPLink) throws -> String {
+        let kept = KeptLink(link: link)
+        return try onLoopThread { loop in
+            let channel = kept.link.channel
+            var received: [UInt8] = []
+            channel.handler = { event in
+                guard case .readable = event else { return }
+                var buffer = [UInt8](repeating: 0, count: 4_096)
+                let read = try? buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
+                if case .bytes(let count) = read { received += buffer.prefix(count) }
+            }
+            channel.gate = { $0() }
+            channel.schedule(in: loop, forMode: .work)
+            channel.wantsRead = true
+            let request = Array("GET \(target) HTTP/1.1\r\nHost: server\r\n\r\n".utf8)
+            let written = try? request.withUnsafeBytes { try channel.write($0) }
+            #expect(written == request.count)
+            loop.run(.work) { String(decoding: received, as: UTF8.self).hasSuffix(target) }
+            channel.handler = nil
+            channel.close()
+            return String(decoding: received, as: UTF8.self).components(separatedBy: "\r\n").last ?? ""
+        }
+    }
+
+    @Test func `of many kept connections the last is ready, and the others serve the next request too`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
+        }
+        let links = try (0..<3).map { _ in try Self.usedLink(server) }
+        let pool = Pool(maximumReady: 1)
+        for link in links { pool.add(link) }
+        #expect(links.map(\.channel.isOpen) == [false, false, true])
+        let address = links[2].channel.remoteAddress
+        var texts: [String] = []
+        for number in (0..<3).reversed() {
+            let link = try #require(pool.take(for: Self.key(server)))
+            #expect(link.isReused && (link === links[number]) == (number == 2))
+            #expect(link.key == Self.key(server) && address != nil && link.channel.remoteAddress == address)
+            texts.append(try Self.answer(to: "/again", over: link))
+        }
+        #expect(texts == ["2/again", "1/again", "0/again"])
+        #expect(pool.take(for: Self.key(server)) == nil)
+    }
+
+    @Test(arguments: ["time", "server", "everything"])
+    func `a parked connection goes when its time is over, its server ends it, or all are closed`(why: String)
+        throws
+    {
+        let (ended, ends) = (Latch(), Latch())
+        let server = try Self.server(ended) { peer in
+            if why == "server", (try? ends.wait()) != nil { peer.finish() }
+        }
+        let pool = Pool(secondsBetweenLooks: why == "server" ? 0.01 : 5, maximumReady: 0)
+        let link = try Self.usedLink(server)
+        pool.add(link)
+        #expect(!link.channel.isOpen)
+        switch why {
+        case "time":
+            pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
+            #expect(pool.count == 1)
+            pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
+            #expect(pool.count == 0)
+        case "server": ends.open()
+        default: pool.closeAll()
+        }
+        try ended.wait()
+    }
 }
