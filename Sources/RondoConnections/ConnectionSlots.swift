@@ -142,7 +142,9 @@ final class ConnectionSlots: Sendable {
     }
 
     func leave(_ key: PoolKey) {
-        call(state.withLock { $0.leave(key.server) })
+        let (admitted, isLast) = state.withLock { ($0.leave(key.server), $0.isUnused) }
+        call(admitted)
+        if isLast { HeapTrimmer.shared.trimAfterBurst() }
     }
 
     func withdraw(_ ticket: Int) -> Bool { state.withLock { $0.withdraw(ticket) } }

@@ -68,13 +68,14 @@ final class Pool: Sendable {
     /// Keeps a connection that is ready for its next exchange.
     func add(_ link: HTTPLink) {
         // What is parked is released without the lock.
-        let (dropped, _) = state.withLock { state in
+        let (dropped, parked) = state.withLock { state in
             (
                 state.add(.link(link), for: link.key, now: LoopClock.machineNow),
                 state.change(behind: maximumReady, of: link.key) { $0.parked() }
             )
         }
         for idle in dropped { idle.close() }
+        if parked != nil { HeapTrimmer.shared.noteParked() }
         watch()
     }
 
@@ -101,6 +102,7 @@ final class Pool: Sendable {
             state.forgetUnused()
             return state.secondsToExpiry(now: now)
         }
+        HeapTrimmer.shared.trimAfterBurst()
         // A moment after it expires.
         watchAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
     }

@@ -1,0 +1,27 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// When memory is given back that a burst of loads has left.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HeapTrimmerTests {
+    /// What was arranged on the loader before has been done.
+    private static func settle() throws {
+        let latch = Latch()
+        RunLoop.loader.perform { latch.open() }
+        try latch.wait()
+    }
+
+    @Test func `the heap is trimmed once after a burst, and not after less`() throws {
+        let trimmer = HeapTrimmer(burst: 3)
+        var counts: [Int] = []
+        for parked in [0, 2, 1, 0, 5, 2] {
+            for _ in 0..<parked { trimmer.noteParked() }
+            trimmer.trimAfterBurst()
+            try Self.settle()
+            counts.append(trimmer.count)
+        }
+        #expect(counts == [0, 0, 1, 1, 2, 2])
+    }
+}
