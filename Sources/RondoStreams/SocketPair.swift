@@ -24,8 +24,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     /// What the connection is to, or has come from.
     enum Target {
         case host(String, port: Int)
+        // Indirect: larger than the others, and seldom.
         /// A Unix socket's.
-        case address(SocketAddress)
+        indirect case address(SocketAddress)
         /// A connected socket of the client's, who closes it unless told otherwise (rule ST-40).
         case descriptor(Int32)
         /// One that a listener has accepted.
@@ -43,10 +44,12 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         case failed(NSError)
     }
 
-    /// What comes behind everything that was or could be moved.
-    private final class Endings {
-        var input: Ending?
-        var output: NSError?
+    /// What most pairs have none of for most of their life.
+    private final class Rare {
+        // What comes behind everything that was or could be moved.
+        var inputEnding: Ending?
+        var outputFailure: NSError?
+        var waiting: Waiting?
     }
 
     /// Threads that wait inside a read or a write.
@@ -58,26 +61,25 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     // The small ones stand together, and what most pairs have none of is made when it is needed.
 
-    /// Not NSLock, which is 250 bytes.
-    let lock = Mutex(())
+    let target: Target
     /// The streams that the client has opened and not closed.
     private(set) var opened: Sides = []
     /// The output was open, and was closed while the input is still read.
     private var hasEndedOutput = false
     /// The last of them was closed, and with it the connection.
     private(set) var isOver = false
-    let target: Target
+    /// Not NSLock, which is 250 bytes. It fills what the small ones leave.
+    let lock = Mutex(())
     let input = StreamCore(.input)
     let output = StreamCore(.output)
     var settings = SocketSettings.standard
     /// Nil before one of the streams is opened, and after both were closed.
     var channel: SocketChannel?
-    var waiting: Waiting?
     /// Released when it is used up, not kept for later: most connections are idle most of the time.
     var ahead: ReadAhead?
     /// What was lent of it, until the input's next operation.
     var lent: ReadAhead?
-    private var endings: Endings?
+    private var rare: Rare?
     private let live = LiveObject(.connection)
 
     init(_ target: Target) { self.target = target }
@@ -92,21 +94,26 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     /// What comes behind `ahead`.
     var inputEnding: Ending? {
-        get { endings?.input }
-        set { if newValue != nil || endings != nil { madeEndings.input = newValue } }
+        get { rare?.inputEnding }
+        set { if newValue != nil || rare != nil { madeRare.inputEnding = newValue } }
     }
 
     /// Why nothing can be written any more.
     var outputFailure: NSError? {
-        get { endings?.output }
-        set { if newValue != nil || endings != nil { madeEndings.output = newValue } }
+        get { rare?.outputFailure }
+        set { if newValue != nil || rare != nil { madeRare.outputFailure = newValue } }
     }
 
-    private var madeEndings: Endings {
-        if let endings { return endings }
-        let endings = Endings()
-        self.endings = endings
-        return endings
+    var waiting: Waiting? {
+        get { rare?.waiting }
+        set { if newValue != nil || rare != nil { madeRare.waiting = newValue } }
+    }
+
+    private var madeRare: Rare {
+        if let rare { return rare }
+        let rare = Rare()
+        self.rare = rare
+        return rare
     }
 
     func core(_ side: StreamState.Direction) -> StreamCore { side == .input ? input : output }

@@ -25,18 +25,55 @@ struct StreamState: Sendable {
         }
     }
 
+    /// What is so or is not. In one byte, as every stream has them.
+    private struct Facts: OptionSet {
+        let rawValue: UInt8
+
+        /// Bytes, or space, are there as far as anybody knows.
+        static let isReady = Facts(rawValue: 1)
+        /// The client has reacted to the last event of its direction.
+        static let isArmed = Facts(rawValue: 2)
+        static let owesOpenCompleted = Facts(rawValue: 4)
+        static let owesEnd = Facts(rawValue: 8)
+        static let owesError = Facts(rawValue: 16)
+
+        mutating func set(_ fact: Facts, to isSo: Bool) {
+            if isSo { insert(fact) } else { remove(fact) }
+        }
+    }
+
+    // The largest first: what follows the small ones fills their gap.
+    private(set) var error: NSError?
     let direction: Direction
     private(set) var status = Foundation.Stream.Status.notOpen
-    private(set) var error: NSError?
-    /// Bytes, or space, are there as far as anybody knows.
-    private(set) var isReady = false
-    /// Whether the client has reacted to the last event of its direction.
-    private(set) var isArmed = true
-    private var owesOpenCompleted = false
-    private var owesEnd = false
-    private var owesError = false
+    private var facts: Facts = .isArmed
 
     init(_ direction: Direction) { self.direction = direction }
+
+    private(set) var isReady: Bool {
+        get { facts.contains(.isReady) }
+        set { facts.set(.isReady, to: newValue) }
+    }
+
+    private(set) var isArmed: Bool {
+        get { facts.contains(.isArmed) }
+        set { facts.set(.isArmed, to: newValue) }
+    }
+
+    private var owesOpenCompleted: Bool {
+        get { facts.contains(.owesOpenCompleted) }
+        set { facts.set(.owesOpenCompleted, to: newValue) }
+    }
+
+    private var owesEnd: Bool {
+        get { facts.contains(.owesEnd) }
+        set { facts.set(.owesEnd, to: newValue) }
+    }
+
+    private var owesError: Bool {
+        get { facts.contains(.owesError) }
+        set { facts.set(.owesError, to: newValue) }
+    }
 
     // MARK: Inputs
 
