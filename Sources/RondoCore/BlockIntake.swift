@@ -16,6 +16,14 @@ final class BlockIntake: Sendable {
         var blocks = PerformedBlocks()
         /// One of them has asked for the loop's attention, and nobody has looked since.
         var hasAsked = false
+
+        func isFor(_ mode: Int, isCommon: Bool) -> Bool {
+            switch queue {
+            case .mode(let index): index == mode
+            case .common: isCommon
+            case nil: false
+            }
+        }
     }
 
     enum Answer {
@@ -94,15 +102,17 @@ final class BlockIntake: Sendable {
     /// - Returns: False where they are for another mode.
     func exchange(for mode: Int, isCommon: Bool, _ blocks: inout PerformedBlocks) -> Bool {
         state.withLock { state in
-            switch state.queue {
-            case .mode(mode): break
-            case .common where isCommon: break
-            case .mode, .common, nil: return state.blocks.isEmpty
-            }
+            guard state.isFor(mode, isCommon: isCommon) else { return state.blocks.isEmpty }
             swap(&state.blocks, &blocks)
             noteEmptied(&state)
             return true
         }
+    }
+
+    /// Whether there are blocks for `mode`, which may be a common one.
+    func holdsBlocks(for mode: Int, isCommon: Bool) -> Bool {
+        guard !isEmpty else { return false }
+        return state.withLock { !$0.blocks.isEmpty && $0.isFor(mode, isCommon: isCommon) }
     }
 
     /// No block is taken any more.

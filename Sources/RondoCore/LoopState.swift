@@ -120,10 +120,9 @@ struct LoopState {
 
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
-    mutating func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
+    func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
         guard modes[mode].sources.isEmpty, modes[mode].timers.count == 0 else { return false }
-        collectBlocks(from: intake)
-        return !hasQueuedBlocks(for: mode)
+        return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
     /// Puts what has arrived into the queues, for whoever wants to know what waits for which mode.

@@ -116,9 +116,11 @@ struct Pass {
     /// What decides whether the activation ends, and whether the next pass has anything to do, asked in one step.
     private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool, hasWork: Bool) {
         loop.state.withLock { [mode, loop] state in
-            // First, since it may put blocks into the queues.
-            let isEmpty = state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode])
-            return (state.hasQueuedBlocks(for: mode), state.isStopped, isEmpty, state.hasWork(for: mode))
+            (
+                state.hasQueuedBlocks(for: mode), state.isStopped,
+                state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]),
+                state.hasWork(for: mode)
+            )
         }
     }
 
