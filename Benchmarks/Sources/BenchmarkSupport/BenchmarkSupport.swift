@@ -122,7 +122,7 @@ public func reportRepeat(_ peer: String, late: inout [Int64], wall: Double, cpu:
 }
 
 public func reportPingPong(
-    _ workload: String = "W2.pingpong", _ peer: String, rtt: inout [Int64], wall: Double, cpu: Double
+    _ peer: String, as workload: String = "W2.pingpong", rtt: inout [Int64], wall: Double, cpu: Double
 ) {
     rtt.sort()
     report("\(workload).p50", peer, percentile(&rtt, 0.5) / 1e3, "us", wall: wall, cpu: cpu)

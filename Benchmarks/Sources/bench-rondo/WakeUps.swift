@@ -40,5 +40,5 @@ func pingPong(_ count: Int, spinDuration: TimeInterval = 0) {
     second.stop()
     second.join()
     let workload = spinDuration > 0 ? "W2.pingpong.spin" : "W2.pingpong"
-    reportPingPong(workload, peer, rtt: &trips, wall: meter.wall, cpu: meter.cpu)
+    reportPingPong(peer, as: workload, rtt: &trips, wall: meter.wall, cpu: meter.cpu)
 }
