@@ -56,6 +56,8 @@ enum PythonServer {
         import hashlib, os, socket, ssl, sys
         mode, certificate, key, argument = sys.argv[1:]
         listener = socket.create_server(("127.0.0.1", 0))
+        # What it has not read is to stay with the client, and not to lie here or with a proxy, which would see the end.
+        if mode == "late": listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         print("PORT", listener.getsockname()[1], flush=True)
         conn, _ = listener.accept()
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
