@@ -14,7 +14,13 @@ final class HeapTrimmer: Sendable {
     /// Connections that a burst has to leave parked: after less there is next to nothing to be given back.
     static let burst = 1_000
 
+    /// Seconds between two trims: each takes the longer the larger the heap is.
+    static let leastInterval = 60.0
+
     private let burst: Int
+    private let leastInterval: Double
+    /// When the heap was trimmed last, in nanoseconds of the monotonic clock.
+    private let trimmedAt = Atomic(Int64.min)
     /// Since the heap was trimmed.
     private let parked = Atomic(0)
     private let trims = Atomic(0)
@@ -22,7 +28,10 @@ final class HeapTrimmer: Sendable {
     /// How often the heap was trimmed.
     var count: Int { trims.load(ordering: .relaxed) }
 
-    init(burst: Int = HeapTrimmer.burst) { self.burst = burst }
+    init(burst: Int = HeapTrimmer.burst, leastInterval: Double = HeapTrimmer.leastInterval) {
+        self.burst = burst
+        self.leastInterval = leastInterval
+    }
 
     /// One of many connections is parked. Any thread.
     func noteParked() { parked.wrappingAdd(1, ordering: .relaxed) }
@@ -31,8 +40,12 @@ final class HeapTrimmer: Sendable {
     /// Any thread.
     func trimAfterBurst() {
         // A look, for nearly always; then whoever takes the count out has the work.
-        guard parked.load(ordering: .relaxed) >= burst, parked.exchange(0, ordering: .relaxed) >= burst
+        guard parked.load(ordering: .relaxed) >= burst else { return }
+        let now = LoopClock.machineNow
+        let last = LoopInstant(nanoseconds: trimmedAt.load(ordering: .relaxed))
+        guard now.seconds(since: last) >= leastInterval, parked.exchange(0, ordering: .relaxed) >= burst
         else { return }
+        trimmedAt.store(now.nanoseconds, ordering: .relaxed)
         RunLoop.loader.perform { [self] in
             _ = Self.trim?(0)
             trims.wrappingAdd(1, ordering: .relaxed)

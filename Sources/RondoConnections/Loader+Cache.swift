@@ -235,7 +235,8 @@ extension Loader {
     ///
     /// - Returns: False if there is nothing to ask about, or the answer is known.
     func isAskedAboutCaching() -> Bool {
-        if let caching, caching.isStoring, spares(.willCacheResponse) {
+        // With a queue the question comes after what waits there, which may cancel the load.
+        if let caching, caching.isStoring, !hasQueuedCalls, spares(.willCacheResponse) {
             self.caching = nil
             store(caching.prepare())
             return false

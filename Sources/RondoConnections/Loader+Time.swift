@@ -45,7 +45,7 @@ extension Loader {
     func beginMeasuringIdleTime() {
         guard timeout > 0, timeout.isFinite else { return }
         if timeout > 2 * StreamCourier.moment, let seat, places.count == 1 {
-            seat.courier.tellsWhenAMomentHasPassed()
+            seat.tellWhenAMomentHasPassed()
         } else {
             idleTimer = makeIdleTimer()
         }

@@ -230,7 +230,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         openChallenge = nil
         stopTimers()
         closeBody()
-        let left = shared.withLock { $0.schedule.takeAll() }
+        let left = shared.withLock { $0.schedule.takeAll(of: self) }
         withExtendedLifetime(left) {}
         seat?.leave()
         seat = nil

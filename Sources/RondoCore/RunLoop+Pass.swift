@@ -31,12 +31,12 @@ struct Pass {
     /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
     func run(hasWork: Bool) -> RunLoop.RunResult {
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
-        notify(.entry)
+        let isObserved = notify(.entry)
         var result: RunLoop.RunResult?
         // Only an observer can have stopped what has just begun.
-        if loop.mayBeObserved(.entry), loop.state.withLock({ $0.isStopped }) { result = .stopped }
+        if isObserved, loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
-        var hasWork = hasWork
+        var hasWork = hasWork || isObserved
         while result == nil { result = runOnce(&drainedMainQueue, &hasWork) }
         notify(.exit)
         // The loop above ends only with a result.
@@ -49,12 +49,11 @@ struct Pass {
     private func runOnce(_ drainedMainQueue: inout Bool, _ hasWork: inout Bool) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
-        notify(.beforeTimers)
-        notify(.beforeSources)
+        // Nothing of this thread's is called in between but observers, who may have made work. (What other threads have
+        // signalled since is found at the end of the pass, as if it had come a moment later.)
+        if notify(.beforeTimers) { hasWork = true }
+        if notify(.beforeSources) { hasWork = true }
         var handled = false
-        // Nothing of this thread's has been called in between but observers. (What other threads have signalled since
-        // is found at the end of the pass, as if it had come a moment later.)
-        if loop.mayBeObserved([.entry, .beforeTimers, .beforeSources]) { hasWork = ending.hasWork }
         if !loop.intake.isEmpty || hasWork {
             performBlocks()
             handled = performSignalledSources()
@@ -128,13 +127,16 @@ struct Pass {
 
     // MARK: - Observers, blocks, signalled sources
 
-    private func notify(_ activity: RunLoop.Activity) {
-        guard loop.mayBeObserved(activity) else { return }
+    /// - Returns: Whether anybody was called, who may be gone since.
+    @discardableResult
+    private func notify(_ activity: RunLoop.Activity) -> Bool {
+        guard loop.mayBeObserved(activity) else { return false }
         let observers = loop.state.withLock { state -> [RunLoop.Observer] in
             guard !state.modes[mode].observedActivities.isDisjoint(with: activity) else { return [] }
             return state.modes[mode].observers.filter { $0.activities.contains(activity) }
         }
         for observer in observers { observer.notify(activity, in: mode, of: loop) }
+        return !observers.isEmpty
     }
 
     /// A block queued by one of these waits for the next block point (rule RL-63).

@@ -10,7 +10,8 @@ final class ChannelTurns: CourierClient {
 
     init(_ way: SocketChannel.Way) { self.way = way }
 
-    deinit { invalidate() }
+    // Nobody who waits for a turn goes.
+    deinit { schedule.withLock { $0.takeAll(of: nil) }.leave() }
 
     var places: [StreamCore.Place] { schedule.withLock { $0.places } }
 
@@ -29,7 +30,7 @@ final class ChannelTurns: CourierClient {
     }
 
     func leave(_ place: StreamCore.Place) {
-        schedule.withLock { $0.remove(place) }?.leave()
+        schedule.withLock { $0.remove(place, of: self) }?.leave()
     }
 
     /// Asks for a turn of the channel in one of its modes. Any thread.
@@ -45,7 +46,7 @@ final class ChannelTurns: CourierClient {
     func invalidate() {
         let left = schedule.withLock { schedule in
             schedule.isWanted = false
-            return schedule.takeAll()
+            return schedule.takeAll(of: self)
         }
         left.leave()
     }

@@ -52,7 +52,8 @@ final class StreamCore: CourierClient {
         guarded = Mutex(Guarded(state: StreamState(direction)))
     }
 
-    deinit { guarded.withLock { $0.schedule.takeAll() }.leave() }
+    // Nobody who waits for a turn goes.
+    deinit { guarded.withLock { $0.schedule.takeAll(of: nil) }.leave() }
 
     /// The stream whose delegate is told. To be called once, before anything else.
     func attach(_ stream: Foundation.Stream) {
@@ -125,7 +126,7 @@ final class StreamCore: CourierClient {
 
     /// False: it was not there.
     func remove(from place: Place) -> Bool {
-        guard let courier = guarded.withLock({ $0.schedule.remove(place) }) else { return false }
+        guard let courier = guarded.withLock({ $0.schedule.remove(place, of: self) }) else { return false }
         courier.leave()
         return true
     }
@@ -139,7 +140,7 @@ final class StreamCore: CourierClient {
             guard guarded.state.status != .closed else { return (false, .init(), .none) }
             // Without a queue there is nothing to take off: the loops stay.
             guard queue != nil || guarded.schedule.queue != nil else { return (true, .init(), .none) }
-            let left = guarded.schedule.takeAll()
+            let left = guarded.schedule.takeAll(of: self)
             guarded.schedule.queue = queue
             return (true, left, guarded.turnsToAskFor())
         }
@@ -153,7 +154,7 @@ final class StreamCore: CourierClient {
     /// - Returns: False: there was nothing to close.
     func close() -> Bool {
         let left = guarded.withLock { guarded -> StreamSchedule.Left? in
-            guarded.state.close() ? guarded.schedule.takeAll() : nil
+            guarded.state.close() ? guarded.schedule.takeAll(of: self) : nil
         }
         left?.leave()
         return left != nil
@@ -161,7 +162,7 @@ final class StreamCore: CourierClient {
 
     /// The stream is gone.
     func invalidate() {
-        guarded.withLock { $0.schedule.takeAll() }.leave()
+        guarded.withLock { $0.schedule.takeAll(of: self) }.leave()
     }
 
     // MARK: - Delivery

@@ -24,7 +24,7 @@ package protocol CourierClient: AnyObject, Sendable {
 package protocol SeatedCourierClient: CourierClient {
     /// The thread of the courier's loop has ended, and no turn comes any more. On that thread.
     func courierIsLost()
-    /// A moment has passed: see `StreamCourier.tellsWhenAMomentHasPassed()`. On the loop's thread, in its mode.
+    /// A moment has passed: see `StreamCourier.Seat.tellWhenAMomentHasPassed()`. On the loop's thread, in its mode.
     func momentHasPassed()
 }
 
@@ -59,18 +59,35 @@ package final class StreamCourier: Sendable {
     private struct Members: ~Copyable {
         /// Everybody who has joined.
         var count = 0
-        /// Those who have a seat, each at its number; nil: it is free.
-        var seats: [(any SeatedCourierClient)?] = []
+        /// Those who have a seat, each at its number.
+        var seats: [Occupied] = []
         var free: [Int] = []
         var momentTimer: Timer?
 
+        struct Occupied {
+            /// Nil: the seat is free.
+            var client: (any SeatedCourierClient)?
+            /// It is to be told when a moment has passed.
+            var waitsForMoment = false
+        }
+
         mutating func take(_ client: any SeatedCourierClient) -> Int {
             if let number = free.popLast() {
-                seats[number] = client
+                seats[number] = Occupied(client: client)
                 return number
             }
-            seats.append(client)
+            seats.append(Occupied(client: client))
             return seats.count - 1
+        }
+
+        mutating func takeThoseWhoWaitForAMoment() -> [any SeatedCourierClient] {
+            momentTimer = nil
+            var found: [any SeatedCourierClient] = []
+            for number in seats.indices where seats[number].waitsForMoment {
+                seats[number].waitsForMoment = false
+                if let client = seats[number].client { found.append(client) }
+            }
+            return found
         }
     }
 
@@ -139,11 +156,16 @@ package final class StreamCourier: Sendable {
         package func leave() {
             let client = courier.members.withLock { members in
                 members.free.append(number)
-                return members.seats[number].take()
+                defer { members.seats[number] = Members.Occupied() }
+                return members.seats[number].client
             }
             courier.leave()
             withExtendedLifetime(client) {}
         }
+
+        /// Has the client told, once, when a moment has passed, or somewhat sooner: nearly all loads are over by then,
+        /// and what only long ones need is not made for them.
+        package func tellWhenAMomentHasPassed() { courier.tellWhenAMomentHasPassed(number) }
     }
 
     /// Joins, for a client that wants to hear more than its turns.
@@ -170,20 +192,15 @@ package final class StreamCourier: Sendable {
     package var hasLostItsThread: Bool { !source.isScheduled }
 
     private func isLost() {
-        for client in seated() { client.courierIsLost() }
-    }
-
-    private func seated() -> [any SeatedCourierClient] {
-        members.withLock { $0.seats.compactMap { $0 } }
+        for client in members.withLock({ $0.seats.compactMap(\.client) }) { client.courierIsLost() }
     }
 
     /// How long a moment is, in seconds.
     package static let moment = 0.1
 
-    /// Has everybody who has a seat when a moment has passed told so, once: nearly all loads are over by then,
-    /// and what only long ones need is not made for them.
-    package func tellsWhenAMomentHasPassed() {
+    private func tellWhenAMomentHasPassed(_ number: Int) {
         let timer = members.withLock { members -> Timer? in
+            members.seats[number].waitsForMoment = true
             guard members.momentTimer == nil else { return nil }
             // Until it fires, or everybody has left.
             let timer = Timer(timeInterval: Self.moment, repeats: false) { [self] _ in momentHasPassed() }
@@ -194,8 +211,7 @@ package final class StreamCourier: Sendable {
     }
 
     private func momentHasPassed() {
-        members.withLock { $0.momentTimer = nil }
-        for client in seated() { client.momentHasPassed() }
+        for client in members.withLock({ $0.takeThoseWhoWaitForAMoment() }) { client.momentHasPassed() }
     }
 
     // MARK: - Turns
@@ -209,7 +225,13 @@ package final class StreamCourier: Sendable {
     /// No turn is wanted any more of what was asked for.
     func withdraw(_ client: any CourierClient) {
         waiting.withLock { waiting in
-            waiting.removeAll { $0 === client }
+            // It is near the front: those who ask in several modes ask in the same order.
+            guard let index = waiting.firstIndex(where: { $0 === client }) else { return }
+            if index == waiting.startIndex {
+                waiting = waiting.dropFirst()
+            } else {
+                waiting.remove(at: index)
+            }
             if waiting.isEmpty { source.withdrawSignal() }
         }
     }

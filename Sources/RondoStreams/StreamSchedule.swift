@@ -113,19 +113,31 @@ package struct StreamSchedule {
         if first == nil { first = Entry(courier: courier) } else { others.append(Entry(courier: courier)) }
     }
 
+    // What leaves a place wants no turn there any more: what was asked for is withdrawn. That has to be done by the
+    // lock under which turns are asked for.
+
     /// - Returns: The courier to be left; nil: there was no such place.
-    mutating func remove(_ place: StreamCore.Place) -> StreamCourier? {
+    mutating func remove(_ place: StreamCore.Place, of client: any CourierClient) -> StreamCourier? {
+        let removed: Entry
         if let entry = first, entry.isAt(place) {
             first = others.popLast()
-            version &+= 1
-            return entry.courier
+            removed = entry
+        } else if let index = others.firstIndex(where: { $0.isAt(place) }) {
+            removed = others.remove(at: index)
+        } else {
+            return nil
         }
-        guard let index = others.firstIndex(where: { $0.isAt(place) }) else { return nil }
         version &+= 1
-        return others.remove(at: index).courier
+        if removed.isWaiting { removed.courier.withdraw(client) }
+        return removed.courier
     }
 
-    package mutating func takeAll() -> Left {
+    /// - Parameter client: Nil: nobody who could have asked is left.
+    package mutating func takeAll(of client: (any CourierClient)?) -> Left {
+        if let client {
+            if let first, first.isWaiting { first.courier.withdraw(client) }
+            for entry in others where entry.isWaiting { entry.courier.withdraw(client) }
+        }
         defer {
             first = nil
             others = []

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func `the heap is trimmed once after a burst, and not after less`() throws {
-        let trimmer = HeapTrimmer(burst: 3)
+        let trimmer = HeapTrimmer(burst: 3, leastInterval: 0)
         var counts: [Int] = []
         for parked in [0, 2, 1, 0, 5, 2] {
             for _ in 0..<parked { trimmer.noteParked() }
@@ -23,5 +23,15 @@ import Testing
             counts.append(trimmer.count)
         }
         #expect(counts == [0, 0, 1, 1, 2, 2])
+    }
+
+    @Test func `a burst after the other is trimmed for later`() throws {
+        let trimmer = HeapTrimmer(burst: 3)
+        for _ in 0..<3 {
+            for _ in 0..<5 { trimmer.noteParked() }
+            trimmer.trimAfterBurst()
+        }
+        try Self.settle()
+        #expect(trimmer.count == 1)
     }
 }

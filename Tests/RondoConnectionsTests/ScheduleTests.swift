@@ -63,6 +63,25 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
+    @Test func `UC-72 RL-37 a load that is over ends no run`() throws {
+        let recorder = Recorder()
+        let results = try onLoopThread { loop -> [RunLoop.RunResult] in
+            // Something else that keeps the mode from being empty, and has nothing to say.
+            let idle = InputStream(data: Data([1]))
+            idle.schedule(in: loop, forMode: .default)
+            idle.open()
+            while loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .handledSource {}
+            let connection = URLConnection(
+                request: URLRequest(url: url("http://127.0.0.1:9/")), delegate: recorder)
+            connection?.cancel()
+            let result = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)
+            idle.close()
+            return [result, loop.run(in: .default, for: 0, returnAfterSourceHandled: true)]
+        }
+        #expect(results == [.timedOut, .finished])
+        #expect(recorder.calls == [])
+    }
+
     @Test func `UC-4 scheduled in several modes and by the common name, each callback comes once`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()

@@ -56,6 +56,23 @@ import Testing
         #expect(!isValid)
     }
 
+    @Test(arguments: [RunLoop.Activity.entry, .beforeTimers, .beforeSources])
+    func `RL-52 SRC-20 what an observer signals before it goes is served in the same pass`(
+        activity: RunLoop.Activity
+    ) throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let source = RunLoop.Source { log.note("source") }
+            loop.add(source, forMode: .work)
+            loop.add(
+                RunLoop.Observer(activities: activity, repeats: false) { _, _ in source.signal() },
+                forMode: .work)
+            loop.poll(.work)
+            return log.entries
+        }
+        #expect(entries == ["source"])
+    }
+
     @Test func `SRC-21 an observer belongs to one loop, and to any number of its modes`() throws {
         let log = EventLog()
         let observer = RunLoop.Observer(activities: .entry) { _, _ in log.note("entry") }

@@ -135,15 +135,19 @@ import Testing
             ])
     }
 
-    @Test func `RL-48 a stop by an entry observer ends the activation before its first pass`() throws {
+    @Test(arguments: [true, false])
+    func `RL-48 a stop by an entry observer ends the activation before its first pass`(repeats: Bool) throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
-            log.observe(of: loop, in: .work)
+            // One that does not repeat leaves nobody who observes.
+            if repeats { log.observe(of: loop, in: .work) }
             loop.addSignalled("source", to: log, mode: .work)
-            loop.add(RunLoop.Observer(activities: .entry) { _, _ in loop.stop() }, forMode: .work)
+            loop.add(
+                RunLoop.Observer(activities: .entry, repeats: repeats) { _, _ in loop.stop() }, forMode: .work
+            )
             log.note("\(loop.runOn(.work))")
             return log.entries
         }
-        #expect(entries == ["entry", "exit", "stopped"])
+        #expect(entries == (repeats ? ["entry", "exit", "stopped"] : ["stopped"]))
     }
 }
