@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoStreams
-internal import Synchronization
 
 /// A method that a delegate may leave out, where it matters whether it has (rule UC-74).
 enum OptionalMethod {

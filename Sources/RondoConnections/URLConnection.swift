@@ -224,7 +224,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
     var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    var delegateQueue: OperationQueue? { state.withLock { $0.queue } }
 
     /// Whom to tell, and by which queue; nil once the connection is cancelled or over.
     var audience: (delegate: DelegateObject, queue: OperationQueue?)? {
