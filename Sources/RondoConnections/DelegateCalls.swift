@@ -35,7 +35,7 @@ final class DelegateObject: @unchecked Sendable {
         }
         let kind = DelegateClass.of(type(of: object))
         self.kind = kind
-        data = object as? any URLConnectionDataDelegate
+        data = kind.dataDelegate(object)
         download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil
         base = data ?? download ?? (object as? any URLConnectionDelegate)
         other = base == nil ? Other(object) : nil

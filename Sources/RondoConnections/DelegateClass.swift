@@ -17,7 +17,11 @@ final class DelegateClass: Sendable {
     private let defaults = Atomic<UInt8>(0)
     private let bodyStreamMethodIsKnown = Atomic(false)
 
+    /// Of a class that conforms to `URLConnectionDataDelegate`.
+    private let cast: Cast?
+
     private init(_ type: Any.Type) {
+        cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
     }
 
@@ -33,6 +37,25 @@ final class DelegateClass: Sendable {
     var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
 
     func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
+
+    // MARK: Casts
+
+    private typealias Cast = @Sendable (Any) -> any URLConnectionDataDelegate
+
+    /// Casts objects of `Delegate` itself by what is known here at compile time.
+    private static func cast<Delegate: URLConnectionDataDelegate>(to _: Delegate.Type) -> Cast {
+        { object in
+            func pass<Object>(_ object: Object) -> any URLConnectionDataDelegate {
+                // Safe: `Object` is the class that `Delegate` is, so that both are one reference to it.
+                withUnsafePointer(to: object) { UnsafeRawPointer($0).load(as: Delegate.self) }
+            }
+            return _openExistential(object, do: pass)
+        }
+    }
+
+    /// `object`, which is of this class, if it conforms. To ask the runtime for each object takes longer than all
+    /// else about making a connection.
+    func dataDelegate(_ object: Any) -> (any URLConnectionDataDelegate)? { cast?(object) }
 
     // MARK: The classes of this process
 
