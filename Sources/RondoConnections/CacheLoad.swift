@@ -12,26 +12,26 @@ final class CacheLoad {
     let request: LoadRequest
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
     @Boxed var entry: CacheEntry?
-    var kept: CachedURLResponse?
-    var isRevalidating = false
+    @exclusivity(unchecked) var kept: CachedURLResponse?
+    @exclusivity(unchecked) var isRevalidating = false
     /// As they were sent.
-    var fields = HeaderFields()
-    var sentAt = Date()
+    @exclusivity(unchecked) var fields = HeaderFields()
+    var sentAt = Date.distantPast
     /// The response that is being stored, and its content so far.
-    var response: URLResponse?
+    @exclusivity(unchecked) var response: URLResponse?
     /// Its head, and when it came; nil where a protocol of the program loads it.
     @Boxed private var head: (ResponseHead, receivedAt: Date)?
-    private var content = Data()
-    private var maximumSize = 0
+    @exclusivity(unchecked) private var content = Data()
+    @exclusivity(unchecked) private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
     private(set) var isOfProtocol = false
     var storagePolicy = URLCache.StoragePolicy.allowed
     /// What the delegate was asked about.
-    var proposal: CachedURLResponse?
+    @exclusivity(unchecked) var proposal: CachedURLResponse?
 
     /// Nil where the cache has nothing to do with the request.
     init?(_ request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
-        guard CacheRules.concerns(method: request.method, fields: Self.fields(of: request.value))
+        guard CacheRules.concerns(method: request.method, fields: Self.fields(of: request))
         else {
             return nil
         }
@@ -48,9 +48,8 @@ final class CacheLoad {
         isOfProtocol = true
     }
 
-    private static func fields(of request: URLRequest) -> HeaderFields {
-        guard let fields = request.allHTTPHeaderFields else { return HeaderFields() }
-        return HeaderFields(fields.map { ($0.key, $0.value) })
+    private static func fields(of request: LoadRequest) -> HeaderFields {
+        request.fields.isEmpty ? HeaderFields() : HeaderFields(request.fields.map { ($0.key, $0.value) })
     }
 
     // MARK: Storing

@@ -22,9 +22,6 @@ struct CacheStore {
         let url: String
         /// What Vary tells apart.
         var variant = ""
-
-        /// Of all variants.
-        var base: Key { Key(cache: cache, url: url) }
     }
 
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
@@ -37,7 +34,7 @@ struct CacheStore {
     private struct Written {
         let at: LoopInstant
         /// Of what tells one content from another.
-        let hash: Int
+        let hash: UInt64
         let size: Int
     }
 
@@ -73,6 +70,10 @@ struct CacheStore {
 
     func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: Self.name(url)) }
 
+    private func key(_ request: LoadRequest, _ url: URL) -> Key {
+        Key(cache: ObjectIdentifier(cache), url: request.address?.name ?? Self.name(url))
+    }
+
     /// The whole URL without its fragment, which no server sees.
     static func name(_ url: URL) -> String {
         let text = url.absoluteString
@@ -94,7 +95,7 @@ struct CacheStore {
         for request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields
     ) -> (CacheEntry, CachedURLResponse)? {
         guard let url = request.url else { return nil }
-        let key = key(url)
+        let key = key(request, url)
         if mayOverlook {
             let missed = Self.memory.withLock { memory -> LoopInstant? in
                 if memory.misses.isEmpty { return nil }
@@ -201,7 +202,9 @@ struct CacheStore {
         isChanged: Bool, cached: () -> CachedURLResponse, entry: () -> CacheEntry
     ) -> CacheDecision {
         guard let url = request.url else { return .nothing }
-        if isWritten(data, head.fields, fields, url, isChanged: isChanged) { return .isWritten }
+        if isWritten(data, head.fields, fields, key(request, url), isChanged: isChanged) {
+            return .isWritten
+        }
         return .write(CacheWrite(store: self, cached: cached(), entry: entry(), url: url))
     }
 
@@ -209,7 +212,7 @@ struct CacheStore {
     func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: LoadRequest) -> CacheDecision
     {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        _ = isWritten(cached.data, entry.fields, HeaderFields(), url, isChanged: true)
+        _ = isWritten(cached.data, entry.fields, HeaderFields(), key(request, url), isChanged: true)
         return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))
     }
 
@@ -233,22 +236,25 @@ struct CacheStore {
 
     /// Whether the same was written a moment ago. If not, it is noted that it is now.
     private func isWritten(
-        _ data: Data, _ fields: HeaderFields, _ request: HeaderFields, _ url: URL, isChanged: Bool
+        _ data: Data, _ fields: HeaderFields, _ request: HeaderFields, _ base: Key, isChanged: Bool
     ) -> Bool {
-        var key = key(url)
+        var key = base
         if fields.has("Vary") {
             key.variant = Self.variantName(CacheEntry.selecting(fields, request))
         }
-        var hasher = Hasher()
-        for name in ["ETag", "Last-Modified", "Cache-Control"] as [StaticString] {
-            fields.hashValues(of: name, into: &hasher)
-        }
+        var hash = fields.hashValues(of: "ETag", from: 0xcbf2_9ce4_8422_2325)
+        hash = fields.hashValues(of: "Last-Modified", from: hash)
+        hash = fields.hashValues(of: "Cache-Control", from: hash)
         // Where no tag says whether it is another one.
-        if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
-        let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
+        if !fields.has("ETag") {
+            var hasher = Hasher()
+            data.withUnsafeBytes { hasher.combine(bytes: $0) }
+            hash ^= UInt64(bitPattern: Int64(hasher.finalize()))
+        }
+        let written = Written(at: LoopClock.machineNow, hash: hash, size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
             memory.meet(cache)
-            if !memory.misses.isEmpty { memory.misses[key.base] = nil }
+            if !memory.misses.isEmpty { memory.misses[base] = nil }
             if !isChanged, let last = memory.written[key],
                 written.at.seconds(since: last.at) < Self.rewriteInterval, last.size == written.size,
                 last.hash == written.hash

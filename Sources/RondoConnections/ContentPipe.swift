@@ -25,17 +25,25 @@ final class ContentPipe {
     private var sawEnd = false
 
     /// Nil where the body is the content: nothing is encoded, and there are no parts.
-    init?(_ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits)
-        throws(ContentDecodingError)
-    {
+    static func of(
+        _ head: ResponseHead, method: String, limits: @autoclosure () -> ContentLimits
+    ) throws(ContentDecodingError) -> ContentPipe? {
         // A part of an encoded whole cannot be decoded by itself.
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
-        codings = hasContent ? ContentCoding.codings(in: head.fields) ?? [] : []
+        let isEncoded = hasContent && head.fields.has("Content-Encoding")
+        let codings = isEncoded ? ContentCoding.codings(in: head.fields) ?? [] : []
         let boundary = head.fields.first("Content-Type", beginning: UInt8(ascii: "m"))
             .flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
         if codings.isEmpty, boundary == nil { return nil }
-        self.limits = limits()
-        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: self.limits)
+        return try ContentPipe(codings, boundary: boundary, limits: limits())
+    }
+
+    private init(
+        _ codings: [ContentCoding], boundary: String?, limits: ContentLimits
+    ) throws(ContentDecodingError) {
+        self.codings = codings
+        self.limits = limits
+        decoder = codings.isEmpty ? nil : try ContentDecoder(codings, limits: limits)
         parts = boundary.map { MultipartReader(boundary: $0) }
     }
 

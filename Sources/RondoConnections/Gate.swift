@@ -6,8 +6,9 @@ internal import Synchronization
 /// A connection may be scheduled in several loops, and a callback may run its loop again: whoever comes
 /// while another call is inside does not wait (a delegate may be running there, for as long as it likes)
 /// but leaves word, and whoever is inside looks again before it leaves.
-final class Gate: Sendable {
-    private struct State {
+struct Gate: ~Copyable, Sendable {
+    // Not private: the compiler cannot lay out a gate in another file then.
+    struct State {
         var isTaken = false
         var wasMissed = false
     }

@@ -37,6 +37,8 @@ final class HTTPExchange {
     private let onEvent: (Event) -> Void
     /// Somebody wants heads as text, which takes longer than all else about a small one.
     private let tellsHeads: Bool
+    /// Somebody wants to know when what happened: a look at the clock each time.
+    private let isTimed: Bool
     @exclusivity(unchecked) private var phase: Phase
 
     /// What is to be sent; nil before the start.
@@ -51,7 +53,7 @@ final class HTTPExchange {
     @exclusivity(unchecked) private var sawEnd = false
     @exclusivity(unchecked) private var receiveFailure: ChannelError?
     /// The end came without TLS's close_notify: somebody in between could have made it.
-    private var endIsForgeable = false
+    @exclusivity(unchecked) private var endIsForgeable = false
     @exclusivity(unchecked) private(set) var bodyReceived: Int64 = 0
     /// For the metrics.
     @exclusivity(unchecked) private(set) var times = ExchangeTimes()
@@ -62,10 +64,11 @@ final class HTTPExchange {
     @exclusivity(unchecked) private(set) var isPaused = false
 
     init(
-        _ request: consuming OutgoingRequest, over link: HTTPLink, tellsHeads: Bool,
+        _ request: consuming OutgoingRequest, over link: HTTPLink, tellsHeads: Bool, isTimed: Bool,
         onEvent: @escaping (Event) -> Void
     ) {
         self.tellsHeads = tellsHeads
+        self.isTimed = isTimed
         self.request = request
         self.link = link
         self.onEvent = onEvent
@@ -179,7 +182,7 @@ final class HTTPExchange {
 
     private func didOpen() {
         phase = .open
-        times.requestStart = LoopClock.now
+        if isTimed { times.requestStart = LoopClock.now }
         onEvent(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
@@ -213,7 +216,7 @@ final class HTTPExchange {
             // The server may have answered before it closed: what it said is worth more than our error.
             sendFailure = error
         case .sent, nil:
-            if times.requestEnd == nil { times.requestEnd = LoopClock.now }
+            if isTimed, times.requestEnd == nil { times.requestEnd = LoopClock.now }
         }
         link.channel.wantsWrite = false
     }
@@ -243,7 +246,7 @@ final class HTTPExchange {
                 case .bytes(let count):
                     filled += count
                     times.bytesReceived += Int64(count)
-                    if times.responseStart == nil { times.responseStart = LoopClock.now }
+                    if isTimed, times.responseStart == nil { times.responseStart = LoopClock.now }
                     if !link.channel.hasBufferedBytes && count < room.count { break fill }
                 case .wouldBlock:
                     break fill
@@ -317,7 +320,7 @@ final class HTTPExchange {
                 return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
             case .end, .paused, .closed, .switchedProtocol:
                 let isWhole = if case .end = event { true } else { false }
-                times.responseEnd = LoopClock.now
+                if isTimed { times.responseEnd = LoopClock.now }
                 abandon()
                 return onEvent(
                     isWhole ? .end : .failed(.http(.peer(.closedBeforeResponse))))

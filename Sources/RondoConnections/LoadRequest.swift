@@ -11,12 +11,15 @@ final class LoadRequest: Sendable, Equatable {
     let method: String
     /// Nil unless it is http or https.
     let address: WebAddress?
+    /// The fields of its own; empty where it has none.
+    let fields: [String: String]
 
     init(_ request: URLRequest) {
         value = request
         url = request.url
         method = request.httpMethod ?? "GET"
         address = url.flatMap(WebAddress.init)
+        fields = request.allHTTPHeaderFields ?? [:]
     }
 
     static func == (left: LoadRequest, right: LoadRequest) -> Bool {

@@ -211,19 +211,18 @@ extension Loader {
     // MARK: - With a request and after a response
 
     /// The fields that say who asks.
-    func authenticationFields(
-        method: String, target: String, toProxy sent: String?, bodyHash: (DigestHash) -> String?
-    ) -> [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
+    func setAuthentication(
+        method: String, target: String, toProxy sent: String?, in fields: inout HeaderFields,
+        bodyHash: (DigestHash) -> String?
+    ) {
         if !serverAuthentication.isIdle,
             let value = serverAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
         {
-            fields.append(("Authorization", value))
+            fields.set(name: "Authorization", value: value)
         }
         if let sent, let value = proxyAuthorization(method: method, target: sent, bodyHash: bodyHash) {
-            fields.append(("Proxy-Authorization", value))
+            fields.set(name: "Proxy-Authorization", value: value)
         }
-        return fields
     }
 
     /// A response that is no challenge has come.

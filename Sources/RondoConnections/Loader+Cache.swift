@@ -31,6 +31,8 @@ extension Loader {
             (caching.entry, caching.kept) = (entry, kept)
         }
         self.caching = caching
+        // Of these two there is nothing to decide.
+        if policy == .reload || policy == .reloadEndToEnd { return false }
         return decide(caching)
     }
 
@@ -91,8 +93,8 @@ extension Loader {
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         let omitted = connection?.settings.values.omittedFields ?? []
         do throws(LoadFailure) {
-            let outgoing = try OutgoingRequest(request, omittedFields: omitted) { _, _ in
-                self.cookieFields(of: request)
+            let outgoing = try OutgoingRequest(request, omittedFields: omitted) { _, _, fields in
+                self.setCookies(of: request, in: &fields)
             }
             return outgoing.head.fields
         } catch {
@@ -101,13 +103,16 @@ extension Loader {
         }
     }
 
-    /// The fields by which the server is asked about an entry, or caches on the way are told to ask.
-    func cacheFields(of request: LoadRequest) -> [(name: String, value: String)] {
-        guard let caching else { return [] }
-        let conditions = caching.isRevalidating ? caching.entry?.conditions ?? [] : []
-        return conditions
-            + CacheRules.endToEndFields(caching.policy)
-            .filter { request.value.value(forHTTPHeaderField: $0.name) == nil }
+    /// Sets the fields by which the server is asked about an entry, or caches on the way are told to ask.
+    func setCacheFields(of request: LoadRequest, in fields: inout HeaderFields) {
+        guard let caching else { return }
+        if caching.isRevalidating {
+            for (name, value) in caching.entry?.conditions ?? [] { fields.set(name: name, value: value) }
+        }
+        for (name, value) in CacheRules.endToEndFields(caching.policy)
+        where request.value.value(forHTTPHeaderField: name) == nil {
+            fields.set(name: name, value: value)
+        }
     }
 
     /// The request is on its way with these fields.
@@ -236,7 +241,7 @@ extension Loader {
     /// - Returns: False if there is nothing to ask about, or the answer is known.
     func isAskedAboutCaching() -> Bool {
         // With a queue the question comes after what waits there, which may cancel the load.
-        if let caching, caching.isStoring, !hasQueuedCalls, spares(.willCacheResponse) {
+        if let caching, caching.isStoring, calls == nil, spares(.willCacheResponse) {
             self.caching = nil
             store(caching.prepare())
             return false

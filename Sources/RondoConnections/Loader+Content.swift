@@ -13,7 +13,7 @@ extension Loader {
     func openPipe(for head: ResponseHead) -> Bool {
         pipeHead = nil
         do throws(ContentDecodingError) {
-            pipe = try ContentPipe(
+            pipe = try ContentPipe.of(
                 head, method: state.lastSent.method,
                 limits: (connection?.settings.values.contentLimits ?? URLConnection.ContentLimits()).values)
             if pipe?.hasParts ?? false { pipeHead = head }
@@ -50,7 +50,7 @@ extension Loader {
 
     /// Hands on what the pipe holds, as far as it is taken.
     func drainPipe() {
-        while let pipe, state.deliversBody, calls.mayRead, !shared.withLock({ $0.isHeldBack }) {
+        while let pipe, state.deliversBody, mayRead, !shared.withLock({ $0.isHeldBack }) {
             do throws(LoadFailure) {
                 switch try pipe.next() {
                 case .data(let data):
@@ -72,9 +72,6 @@ extension Loader {
         // What comes now would only be stored.
         if pipe != nil { exchange?.pause() }
     }
-
-    /// Whether the pipe has been emptied, as far as it goes, and wants more.
-    var pipeWantsMore: Bool { pipe == nil || calls.mayRead }
 
     /// A part of a multipart has its own response (rule UC-22): the whole's fields, with those of the part in
     /// the place of what speaks of content.

@@ -10,8 +10,7 @@ extension Loader {
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         guard let connection, let (delegate, queue) = connection.audience else { return false }
-        if queue != nil || hasQueuedCalls {
-            hasQueuedCalls = true
+        if let calls = queue == nil ? calls : madeCalls {
             let adding = calls.add(call, to: queue) { [self] call in makeQueued(call, to: connection) }
             if case .queued(let mayRead) = adding {
                 if !mayRead { exchange?.pause() }
@@ -33,6 +32,9 @@ extension Loader {
         delegateClass?.hasDefault(of: method) ?? false && !RunLoop.isTraced
     }
 
+    /// Whether the delegate has taken enough of what was read to read on.
+    var mayRead: Bool { calls?.mayRead ?? true }
+
     /// On the delegate queue.
     private func makeQueued(_ call: DelegateCall, to connection: URLConnection) {
         guard let delegate = connection.delegate else { return }
@@ -43,7 +45,7 @@ extension Loader {
         } else if call.isQuestion {
             shared.withLock { $0.answer = answer }
             wakeUp()
-        } else if calls.mayRead {
+        } else if shared.withLock({ $0.calls })?.mayRead ?? true {
             // The loop goes on where it waited for the delegate.
             wakeUp()
         }

@@ -28,12 +28,14 @@ extension Loader {
             outgoing = try OutgoingRequest(
                 request, stream: body, omittedFields: settings.values.omittedFields,
                 isForProxy: isForProxy
-            ) { [self] target, sent in
-                authenticationFields(
-                    method: request.method, target: target, toProxy: isForProxy ? sent : nil
+            ) { [self] target, sent, fields in
+                setAuthentication(
+                    method: request.method, target: target, toProxy: isForProxy ? sent : nil, in: &fields
                 ) { hash in
                     body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.value.httpBody ?? Data())
-                } + ownFields(of: request)
+                }
+                setCookies(of: request, in: &fields)
+                setCacheFields(of: request, in: &fields)
             }
         } catch {
             return perform(state.failed(error))
@@ -67,7 +69,7 @@ extension Loader {
         }
         for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
         let exchange = HTTPExchange(
-            outgoing, over: link, tellsHeads: settings.values.onDiagnostic != nil
+            outgoing, over: link, tellsHeads: settings.values.onDiagnostic != nil, isTimed: collectsMetrics
         ) { [self] event in received(event) }
         self.exchange = exchange
         shared.withLock { [interest = link.channel.interest] in $0.channel = interest }

@@ -6,14 +6,10 @@ internal import RondoStreams
 // Fields that are ours and not the request's: cookies, and what servers ask to be remembered of them.
 
 extension Loader {
-    /// The fields of this exchange that the request does not have.
-    func ownFields(of request: LoadRequest) -> [(name: String, value: String)] {
-        cookieFields(of: request) + cacheFields(of: request)
-    }
-
-    func cookieFields(of request: LoadRequest) -> [(name: String, value: String)] {
-        guard let cookies = jar?.fieldValue(for: request.value) else { return [] }
-        return [("Cookie", cookies)]
+    /// Sets the cookies for `request`.
+    func setCookies(of request: LoadRequest, in fields: inout HeaderFields) {
+        guard let cookies = jar?.fieldValue(for: request.value) else { return }
+        fields.set(name: "Cookie", value: cookies)
     }
 
     /// Every response is looked at, those that send the request elsewhere too.

@@ -5,7 +5,7 @@ internal import RondoStreams
 extension Loader {
     /// The exchange is over: what it took is kept for the end.
     func noteTransfer(_ exchange: HTTPExchange) {
-        guard let url = state.lastSent.url, transfers.count < Self.maximumTransfers, collectsMetrics else {
+        guard collectsMetrics, transfers.count < Self.maximumTransfers, let url = state.lastSent.url else {
             return
         }
         let times = exchange.times

@@ -23,7 +23,7 @@ extension Loader {
 
     /// What the protocol has said, as far as the delegate takes it.
     func takeMessages(isHeldBack: Bool) {
-        var mayTake: Bool { !state.isAsking && !isHeldBack && calls.mayRead && openProtocolChallenge == nil }
+        var mayTake: Bool { !state.isAsking && !isHeldBack && mayRead && openProtocolChallenge == nil }
         while mayTake, let bridge, let message = bridge.next() {
             take(message)
             progressedAt = now
@@ -86,7 +86,7 @@ extension Loader {
 
     /// A piece of it in a turn: others of the loop want theirs.
     func readLocal(isHeldBack: Bool) {
-        guard let local, state.deliversBody, !isHeldBack, calls.mayRead else { return }
+        guard let local, state.deliversBody, !isHeldBack, mayRead else { return }
         do throws(LoadFailure) {
             guard let data = try local.next() else { return perform(state.bodyEnded()) }
             receivedBody(data)

@@ -8,16 +8,19 @@ internal import Synchronization
 
 extension Loader {
     var now: Moment {
-        Moment(running: nanosecondsRun, clock: LoopClock.now)
+        let clock = LoopClock.now
+        return Moment(running: nanosecondsRun(until: clock), clock: clock)
     }
 
-    private var nanosecondsRun: Int64 {
+    private func nanosecondsRun(until now: LoopInstant) -> Int64 {
         if places.count == 1, let place = places.first, place.mode != .common {
-            return place.loop.nanosecondsRun(in: place.mode)
+            return place.loop.nanosecondsRun(in: place.mode, until: now)
         }
         guard places.count > 1 else {
             return places.reduce(0) { sum, place in
-                place.loop.modes(named: place.mode).reduce(sum) { $0 + place.loop.nanosecondsRun(in: $1) }
+                place.loop.modes(named: place.mode).reduce(sum) {
+                    $0 + place.loop.nanosecondsRun(in: $1, until: now)
+                }
             }
         }
         // A mode may be among the places twice, by its own name and by the common one.
@@ -25,7 +28,7 @@ extension Loader {
             places.flatMap { place in
                 place.loop.modes(named: place.mode).map { Place(loop: place.loop, mode: $0) }
             })
-        return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode) }
+        return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }
     }
 
     /// Seconds until the load has been idle for too long.

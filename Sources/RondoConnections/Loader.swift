@@ -14,7 +14,7 @@ internal import Synchronization
 /// modes from start to end, so that none of them is empty while the load waits for whatever it waits for (rule
 /// UC-72); the channel's own sources are there as well while there is a channel.
 ///
-/// `@unchecked Sendable`: `places` and `timeout` never change; `calls`, `gate` and `shared` have locks of
+/// `@unchecked Sendable`: `places` and `timeout` never change; `gate` and `shared` have locks of
 /// their own; the rest is touched inside the gate only.
 final class Loader: SeatedCourierClient, @unchecked Sendable {
     struct Place: Hashable {
@@ -38,6 +38,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     }
 
     struct Shared: ~Copyable {
+        /// Calls that wait for the delegate queue; nil: there never was one.
+        var calls: QueuedCalls?
         /// The delegate's answer, from the delegate queue.
         var answer: DelegateCall.Answer?
         var alarms: Alarms = []
@@ -66,14 +68,13 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     let places: [Place]
     let gate = Gate()
-    let calls = QueuedCalls()
     let shared = Mutex(Shared())
 
     // MARK: Inside the gate
 
     /// From start to end; nearly always there is one.
     @exclusivity(unchecked) private(set) var seat: StreamCourier.Seat?
-    private var otherSeats: [StreamCourier.Seat] = []
+    @exclusivity(unchecked) private var otherSeats: [StreamCourier.Seat] = []
     /// Kept alive by the load from start to end (rule UC-15).
     @exclusivity(unchecked) var connection: URLConnection?
     @exclusivity(unchecked) var state: LoadState
@@ -83,38 +84,38 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var waitingForSlot: WaitingForSlot?
     /// In place of an exchange: a protocol of the program, or a file.
     @exclusivity(unchecked) var bridge: ProtocolBridge?
-    var openProtocolChallenge: URLAuthenticationChallenge?
+    @exclusivity(unchecked) var openProtocolChallenge: URLAuthenticationChallenge?
     @exclusivity(unchecked) var local: LocalContent?
-    /// Calls have gone by a delegate queue.
-    @exclusivity(unchecked) var hasQueuedCalls = false
+    /// Those that have gone by a delegate queue and not come there; nil: none ever went.
+    @exclusivity(unchecked) private(set) var calls: QueuedCalls?
     /// The delegate's answer, once it was asked (rule UC-43).
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
-    private var hasAskedForStorage = false
+    @exclusivity(unchecked) private var hasAskedForStorage = false
 
     // The request's body.
     @exclusivity(unchecked) var body: BodyStream?
     /// What is sent once the delegate has given a new body stream.
-    var waitingToSend: (request: LoadRequest, mayReuse: Bool)?
+    @exclusivity(unchecked) var waitingToSend: (request: LoadRequest, mayReuse: Bool)?
     /// What is sent once the whole body was read and hashed.
-    var hashing: (request: LoadRequest, mayReuse: Bool)?
+    @exclusivity(unchecked) var hashing: (request: LoadRequest, mayReuse: Bool)?
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
-    var retries = 0
+    @exclusivity(unchecked) var retries = 0
 
     // Who asks.
-    var serverAuthentication = Authentication()
-    var proxyAuthentication = Authentication()
+    @exclusivity(unchecked) var serverAuthentication = Authentication()
+    @exclusivity(unchecked) var proxyAuthentication = Authentication()
     /// The challenge that waits for its answer, and the response that it came with.
     @exclusivity(unchecked) var openChallenge: OpenChallenge?
     @Boxed var failureHead: ResponseHead?
-    var challengeCount = 0
+    @exclusivity(unchecked) var challengeCount = 0
     /// The proxy that the request under way goes by, and whether it has refused what its URL says.
     @Boxed var proxy: StreamProxy?
-    var hasProxyCredentialFailed = false
+    @exclusivity(unchecked) var hasProxyCredentialFailed = false
     /// The request is handed to that proxy, which answers it, and not through it.
     @exclusivity(unchecked) var isAskingProxy = false
     /// Where `serverAuthentication` is for.
-    private var authenticatedURL: URL?
+    @exclusivity(unchecked) private var authenticatedURL: URL?
 
     /// The response's body has to be what its head says.
     @Boxed var bodyProof: BodyProof?
@@ -124,18 +125,18 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     /// Nil: there is no delegate.
     let delegateClass: DelegateClass?
     @exclusivity(unchecked) var file: DownloadFile?
-    var fileLength: Int64 = 0
-    var expectedFileLength: Int64 = 0
+    @exclusivity(unchecked) var fileLength: Int64 = 0
+    @exclusivity(unchecked) var expectedFileLength: Int64 = 0
     /// Of the response whose body it is.
-    var fileResponse: URLResponse?
+    @exclusivity(unchecked) var fileResponse: URLResponse?
     /// The rest of it is being asked for.
     @Boxed var resuming: Resuming?
-    var resumptions = 0
-    var resumedAt: Int64 = 0
+    @exclusivity(unchecked) var resumptions = 0
+    @exclusivity(unchecked) var resumedAt: Int64 = 0
 
     // For the metrics.
     @exclusivity(unchecked) var transfers: [URLConnection.Transfer] = []
-    var startedAt = LoopInstant(nanoseconds: 0)
+    @exclusivity(unchecked) var startedAt = LoopInstant(nanoseconds: 0)
 
     /// What the body goes through on its way to the delegate; nil where it goes straight on.
     @exclusivity(unchecked) var pipe: ContentPipe?
@@ -176,13 +177,17 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             // Another thread may have cancelled it already.
             guard let connection, !connection.isCancelled else { return tearDown() }
             progressedAt = now
+            var isLost = false
             for place in places {
                 let seat = StreamCourier.join(
                     place.loop, place.mode, label: connection.nameInRunLoops, as: self)
                 if self.seat == nil { self.seat = seat } else { otherSeats.append(seat) }
-                shared.withLock { $0.schedule.insert(seat.courier) }
+                isLost = shared.withLock { shared in
+                    shared.schedule.insert(seat.courier)
+                    return shared.schedule.isLost
+                }
             }
-            if hasNowhereToGo { return tearDown() }
+            if isLost { return tearDown() }
             beginMeasuringIdleTime()
             wakeUp()
         }
@@ -200,7 +205,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     /// No more callbacks (rule UC-17). Any thread.
     func cancel() {
-        calls.removeAll()
+        shared.withLock { $0.calls }?.removeAll()
         // If somebody is inside, it is that thread that clears up: it catches up before it leaves.
         enter { tearDown() }
     }
@@ -250,6 +255,15 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         turns.ask(for: self)
     }
 
+    /// The calls that wait for a delegate queue, from now on.
+    var madeCalls: QueuedCalls {
+        if let calls { return calls }
+        let calls = QueuedCalls()
+        self.calls = calls
+        shared.withLock { $0.calls = calls }
+        return calls
+    }
+
     // MARK: - The gate
 
     func enter(_ body: () -> Void) {
@@ -297,7 +311,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         if local != nil { readLocal(isHeldBack: isHeldBack) }
         if pipe != nil { drainPipe() }
         if isWaitingForStore { finish() }
-        if calls.mayRead, state.deliversBody, !isHeldBack { exchange?.resume() }
+        if state.deliversBody, !isHeldBack, mayRead { exchange?.resume() }
         noteProgress()
     }
 
@@ -331,7 +345,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             exchange?.pause()
             deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
         case .send(let request):
-            connection?.setCurrentRequest(request.value)
+            // The first one is the connection's already.
+            if request !== state.lastSent { connection?.setCurrentRequest(request.value) }
             disposeOfExchange()
             pipe = nil
             state.noteSending()
@@ -346,16 +361,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
                 return perform(state.failed(.unusableResponse(reply)))
             }
             if case .http(let head, _) = reply {
-                guard openPipe(for: head) else { return }
+                guard openPipe(for: head), opensFileIfWanted(for: response) else { return }
+                beginStoring(response, head)
+            } else {
+                guard opensFileIfWanted(for: response) else { return }
             }
-            if writesFile {
-                guard
-                    openFile(
-                        expecting: pipe?.changesLength ?? false ? -1 : response.expectedContentLength)
-                else { return }
-                fileResponse = response
-            }
-            if case .http(let head, _) = reply { beginStoring(response, head) }
             deliver(.response(response))
             if state.deliversBody { exchange?.resume() }
         case .finish:
@@ -364,6 +374,15 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             file = nil
             end(.fail(URLErrors.anyError(failure, url: state.url)))
         }
+    }
+
+    /// - Returns: False if there has to be a file and is none, and the load has failed.
+    private func opensFileIfWanted(for response: URLResponse) -> Bool {
+        guard writesFile else { return true }
+        let length = pipe?.changesLength ?? false ? -1 : response.expectedContentLength
+        guard openFile(expecting: length) else { return false }
+        fileResponse = response
+        return true
     }
 
     /// Nil where Foundation makes none.

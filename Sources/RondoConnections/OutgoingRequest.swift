@@ -23,13 +23,13 @@ struct OutgoingRequest: ~Copyable {
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
     ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
-    ///   - added: Fields of this exchange, not of the request, for path and query, and for the target as it is
-    ///     sent: they stand in place of those of their name.
+    ///   - add: Sets the fields of this exchange that are not the request's, for path and query, and for the target
+    ///     as it is sent.
     init(
         _ given: LoadRequest, stream: BodyStream? = nil,
         omittedFields: [String] = [],
         isForProxy: Bool = false,
-        adding added: (_ target: String, _ sent: String) -> [(name: String, value: String)] = { _, _ in [] }
+        adding add: (_ target: String, _ sent: String, inout HeaderFields) -> Void = { _, _, _ in }
     ) throws(LoadFailure) {
         let omitted = omittedFields.map { $0.lowercased() }
         guard let address = given.address else { throw .unsupportedURL }
@@ -39,15 +39,17 @@ struct OutgoingRequest: ~Copyable {
         var fields = HeaderFields(expecting: 8)
         fields.append(name: "Host", value: address.authority)
         // In one order, whatever that of the dictionary is.
-        let own = (request.allHTTPHeaderFields ?? [:]).sorted { $0.key.lowercased() < $1.key.lowercased() }
-        for (name, value) in own where !Self.isFraming(name) {
-            if name.lowercased() == "host" {
-                fields.set(name: "Host", value: value)
-            } else {
-                fields.append(name: name, value: value)
+        if !given.fields.isEmpty {
+            let own = given.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
+            for (name, value) in own where !Self.isFraming(name) {
+                if name.lowercased() == "host" {
+                    fields.set(name: "Host", value: value)
+                } else {
+                    fields.append(name: name, value: value)
+                }
             }
         }
-        for (name, value) in added(address.target, sent) { fields.set(name: name, value: value) }
+        add(address.target, sent, &fields)
         if fields.count == 1, omitted.isEmpty {
             fields.append(Self.defaultFields)
         } else {

@@ -17,7 +17,7 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     /// Owned: allocated here, freed in `deinit`, which waits for every `Data` that shows a part of it.
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
-    private(set) var isShared = false
+    @exclusivity(unchecked) private(set) var isShared = false
 
     deinit { memory.deallocate() }
 

@@ -33,7 +33,8 @@ enum CanonicalRequest {
 
     /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
     static func isSent(asIs request: LoadRequest) -> Bool {
-        ProtocolRegistry.accepting(request.value) == nil && request.url.map(isCanonical) ?? false
+        guard let url = request.url, request.address?.isPlain ?? false else { return false }
+        return ProtocolRegistry.accepting(request.value) == nil && TransportSecurity.upgraded(url) == nil
     }
 
     private static func isCanonical(_ url: URL) -> Bool {

@@ -22,7 +22,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     private struct State: ~Copyable {
         var phase = Phase.created
-        var isCancelled = false
         var places: [Loader.Place] = []
         var queue: OperationQueue?
         /// Nil once it is let go.
@@ -55,6 +54,10 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// The request as it was when the connection was made.
     public let originalRequest: URLRequest
     private let state: Mutex<State>
+    /// Changes with the lock held, and is asked without it: a load asks at every step.
+    private let cancelled = Atomic(false)
+    /// The same, of the label.
+    private let isLabelled = Atomic(false)
 
     // MARK: - Making
 
@@ -90,7 +93,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = Loader.Place(loop: runLoop, mode: mode)
         let complaint = state.withLock { state -> String? in
-            guard state.phase == .created, !state.isCancelled else {
+            guard state.phase == .created, !isCancelled else {
                 return state.complain(
                     "schedule(in:forMode:) after start() has no effect: schedule, then start.")
             }
@@ -151,7 +154,12 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// connection puts into its run loops as well. Any thread.
     open var label: String? {
         get { state.withLock { $0.label } }
-        set { state.withLock { $0.label = newValue } }
+        set {
+            state.withLock { state in
+                state.label = newValue
+                isLabelled.store(newValue != nil, ordering: .releasing)
+            }
+        }
     }
 
     // MARK: - Running
@@ -164,7 +172,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     private func begin(on current: RunLoop, ignoringQueue: Bool) {
         let loader = state.withLock { state -> Loader? in
-            guard state.phase == .created, !state.isCancelled else { return nil }
+            guard state.phase == .created, !isCancelled else { return nil }
             if state.places.isEmpty {
                 let loop = state.queue == nil || ignoringQueue ? current : RunLoop.loader
                 state.places = [Loader.Place(loop: loop, mode: .default)]
@@ -184,8 +192,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// finish.
     open func cancel() {
         let (loader, released) = state.withLock { state -> (Loader?, DelegateObject?) in
-            guard !state.isCancelled, state.phase != .ended else { return (nil, nil) }
-            state.isCancelled = true
+            guard !isCancelled, state.phase != .ended else { return (nil, nil) }
+            cancelled.store(true, ordering: .releasing)
             return (state.loader, state.letGo())
         }
         loader?.cancel()
@@ -205,7 +213,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     var standing: Standing {
         state.withLock { state in
-            if state.isCancelled { return .over }
+            if isCancelled { return .over }
             switch state.phase {
             case .created: return .notStarted
             case .started: return .running(state.places)
@@ -217,24 +225,25 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// What its sources and traces bear: its label, or while somebody listens host and path; no more of the
     /// URL, which may hold secrets.
     var nameInRunLoops: String? {
-        label ?? (RunLoop.isTraced ? originalRequest.url.map { ($0.host ?? "") + $0.path } : nil)
+        if isLabelled.load(ordering: .acquiring) { return label }
+        return RunLoop.isTraced ? originalRequest.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
     /// The loop that traces show the delegate's calls with.
     var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
 
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
     /// Whom to tell, and by which queue; nil once the connection is cancelled or over.
     var audience: (delegate: DelegateObject, queue: OperationQueue?)? {
         state.withLock { state in
-            guard !state.isCancelled, let delegate = state.delegate else { return nil }
+            guard !isCancelled, let delegate = state.delegate else { return nil }
             return (delegate, state.queue)
         }
     }
 
     /// Whom to tell; nil once the connection is cancelled or over.
-    var delegate: DelegateObject? { state.withLock { $0.isCancelled ? nil : $0.delegate } }
+    var delegate: DelegateObject? { state.withLock { isCancelled ? nil : $0.delegate } }
 
     /// While true nothing more is read from the server. Any thread.
     func holdBack(_ holds: Bool) {

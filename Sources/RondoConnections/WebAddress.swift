@@ -16,8 +16,15 @@ struct WebAddress: Sendable {
         let port: Int
         let authority: String
         let target: String
+        let isPlain: Bool
+        let name: String
 
-        init(isSecure: Bool, host: String, port: Int, authority: String, target: String) {
+        init(
+            isSecure: Bool, host: String, port: Int, authority: String, target: String, isPlain: Bool,
+            name: String
+        ) {
+            self.isPlain = isPlain
+            self.name = name
             self.isSecure = isSecure
             self.host = host
             self.port = port
@@ -37,6 +44,10 @@ struct WebAddress: Sendable {
     var authority: String { values.authority }
     /// Path and query (origin-form, RFC 9112 §3.2.1).
     var target: String { values.target }
+    /// The URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
+    var isPlain: Bool { values.isPlain }
+    /// The whole URL without its fragment, which no server sees.
+    var name: String { values.name }
 
     /// Nil unless it is http or https with a host.
     init?(_ url: URL) {
@@ -52,7 +63,8 @@ struct WebAddress: Sendable {
         values = Values(
             isSecure: scheme == "https", host: host, port: parts.port ?? (scheme == "https" ? 443 : 80),
             authority: parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost,
-            target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path)
+            target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path, isPlain: false,
+            name: CacheStore.name(url))
     }
 
     private init(_ values: Values) { self.values = values }
@@ -71,7 +83,7 @@ struct WebAddress: Sendable {
         var end = 0
     }
 
-    /// Whether the URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
+    /// As `isPlain` of its address.
     static func isPlain(_ url: URL) -> Bool {
         plain(url.absoluteString) != nil
     }
@@ -105,7 +117,7 @@ struct WebAddress: Sendable {
                 Values(
                     isSecure: parts.isSecure, host: text(parts.host), port: parts.port,
                     authority: text(parts.host.lowerBound..<parts.authorityEnd),
-                    target: text(parts.authorityEnd..<parts.end)))
+                    target: text(parts.authorityEnd..<parts.end), isPlain: true, name: text(0..<parts.end)))
         } ?? nil
     }
 

@@ -64,12 +64,14 @@ extension RunLoop {
     /// How long the loop has run in `mode` altogether, now included, in nanoseconds.
     ///
     /// An idle time that may only count while a mode runs (rule UC-58) is a difference of two such values.
-    package func nanosecondsRun(in mode: Mode) -> Int64 {
+    ///
+    /// - Parameter now: The moment of the call.
+    package func nanosecondsRun(in mode: Mode, until now: LoopInstant = LoopClock.now) -> Int64 {
         state.withLock { state in
             guard let index = state.existingIndex(of: mode) else { return 0 }
             let counted = state.modes[index].ranNanoseconds
             guard state.activations.last?.mode == index else { return counted }
-            return counted + (LoopClock.now.nanoseconds - state.countedUntil.nanoseconds)
+            return counted + max(0, now.nanoseconds - state.countedUntil.nanoseconds)
         }
     }
 

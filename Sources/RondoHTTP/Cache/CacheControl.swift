@@ -26,11 +26,13 @@ package struct CacheControl: Sendable, Equatable {
 
     /// Pragma counts only where there is no Cache-Control at all (§5.4), and only in requests.
     package init(_ fields: HeaderFields, isRequest: Bool) {
-        let values = fields.values(for: "Cache-Control")
-        for value in values {
-            for directive in Self.directives(in: value) { take(directive) }
+        if fields.has("Cache-Control") {
+            for value in fields.values(for: "Cache-Control") {
+                for directive in Self.directives(in: value) { take(directive) }
+            }
+        } else if isRequest, fields.contains("Pragma", token: "no-cache") {
+            noCache = true
         }
-        if isRequest, values.isEmpty, fields.contains("Pragma", token: "no-cache") { noCache = true }
     }
 
     private mutating func take(_ directive: (name: String, value: String?)) {

@@ -37,7 +37,7 @@ package enum CacheRules {
     /// Whether requests of this kind are answered from a cache and their answers kept: GET without a range
     /// and without conditions of the program's own, which wants the server's word then.
     package static func concerns(method: String, fields: HeaderFields) -> Bool {
-        method == "GET" && !ownConditions.contains(where: fields.contains)
+        method == "GET" && (fields.isEmpty || !ownConditions.contains(where: fields.contains))
     }
 
     private static let ownConditions = [

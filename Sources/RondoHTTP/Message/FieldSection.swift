@@ -60,6 +60,7 @@ struct FieldSectionParser {
     private let maximumCount: Int
     private var position = 0
     private var entries: [HeaderFields.Entry] = []
+    private var marks: UInt64 = 0
     /// Line ends inside values, which become spaces.
     private var folds: [Range<Int>] = []
 
@@ -80,6 +81,7 @@ struct FieldSectionParser {
             if entries.count == maximumCount { throw .peer(.exceeded(.fieldCount(maximumCount))) }
             let name = try takeName()
             let value = try takeValue(of: name)
+            marks |= HeaderFields.mark(name.count, section[name.lowerBound])
             entries.append(
                 HeaderFields.Entry(
                     nameStart: UInt32(name.lowerBound), nameCount: UInt32(name.count),
@@ -90,7 +92,7 @@ struct FieldSectionParser {
         for fold in folds {
             for index in fold { bytes[index] = Grammar.space }
         }
-        return HeaderFields(bytes: bytes, entries: entries)
+        return HeaderFields(bytes: bytes, entries: entries, marks: marks)
     }
 
     private func isAtEmptyLine() throws(HTTP1Error) -> Bool {
@@ -108,7 +110,9 @@ struct FieldSectionParser {
     /// Takes a name and its colon.
     private mutating func takeName() throws(HTTP1Error) -> Range<Int> {
         let start = position
-        while Grammar.isToken(section[position]) { position += 1 }
+        var end = start
+        while Grammar.isToken(section[end]) { end += 1 }
+        position = end
         guard section[position] == Grammar.colon, position > start else {
             let line = section[start...].prefix { $0 != Grammar.carriageReturn && $0 != Grammar.lineFeed }
             throw .peer(.invalidFieldLine(excerpt: Grammar.excerpt(line)))
@@ -133,16 +137,24 @@ struct FieldSectionParser {
     /// Goes on to the first byte that may not stand in a value, which every line has: its end.
     private mutating func skipFieldValue() {
         // Eight bytes at a time, as numbers of which each byte is looked at by itself (Hacker's Delight, 6-1): its
-        // high bit comes to be set where it is below SP, or is DEL. HTAB stops here too, and may stand in a value.
+        // high bit comes to be set where it is below SP, or is DEL, and the lowest such bit is never set for
+        // nothing. HTAB stops here too, and may stand in a value.
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-        while position + 8 <= section.count {
-            let bytes = section.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+        var index = position
+        while index + 8 <= section.count {
+            let bytes = UInt64(littleEndian: section.loadUnaligned(fromByteOffset: index, as: UInt64.self))
             let fromDelete = bytes ^ (ones &* 0x7F)
-            let stops = (bytes &- ones &* 0x20) & ~bytes | (fromDelete &- ones) & ~fromDelete
-            if stops & highs != 0 { break }
-            position += 8
+            let stops = ((bytes &- ones &* 0x20) & ~bytes | (fromDelete &- ones) & ~fromDelete) & highs
+            if stops == 0 {
+                index += 8
+                continue
+            }
+            index += stops.trailingZeroBitCount / 8
+            if section[index] != Grammar.tab { break }
+            index += 1
         }
-        while Grammar.isFieldValue(section[position]) { position += 1 }
+        while Grammar.isFieldValue(section[index]) { index += 1 }
+        position = index
     }
 
     private mutating func takeLineEnd(of name: Range<Int>) throws(HTTP1Error) {

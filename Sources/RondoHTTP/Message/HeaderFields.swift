@@ -25,6 +25,9 @@ package struct HeaderFields: Sendable {
     /// `bytes` is what a message has between its first line and the empty one: each field followed by a colon and
     /// a space, its value, CR and LF, in order. So it is as long as fields are appended only.
     private(set) var isSerialized = true
+    /// A bit for each name that is here, and perhaps for some that are not: most of those that are asked for are
+    /// not, and this says so at once.
+    private var marks: UInt64 = 0
 
     package init() {}
 
@@ -40,11 +43,28 @@ package struct HeaderFields: Sendable {
         for (name, value) in pairs { append(name: name, value: value) }
     }
 
-    /// What the reader found: `bytes` is the section as received.
-    init(bytes: [UInt8], entries: [Entry]) {
+    /// What the reader found: `bytes` is the section as received, `marks` has those of all names.
+    init(bytes: [UInt8], entries: [Entry], marks: UInt64) {
         self.bytes = bytes
         self.entries = entries
+        self.marks = marks
         isSerialized = false
+    }
+
+    /// The mark of a name of so many bytes, which are told apart by their number and the first of them.
+    @inline(__always)
+    static func mark(_ count: Int, _ first: UInt8) -> UInt64 {
+        1 &<< UInt64(truncatingIfNeeded: count &* 7 &+ Int(Grammar.lowercased(first)))
+    }
+
+    @inline(__always)
+    private static func mark(_ name: StaticString) -> UInt64 {
+        name.utf8CodeUnitCount == 0 ? 0 : mark(name.utf8CodeUnitCount, name.utf8Start.pointee)
+    }
+
+    @inline(__always)
+    private static func mark(_ name: String) -> UInt64 {
+        name.utf8.first.map { mark(name.utf8.count, $0) } ?? 0
     }
 
     /// The number of fields; each repetition counts.
@@ -55,6 +75,7 @@ package struct HeaderFields: Sendable {
 
     package mutating func append(name: String, value: String) {
         let nameStart = bytes.count
+        marks |= Self.mark(name)
         bytes.append(text: name)
         let nameEnd = bytes.count
         bytes.append(Grammar.colon)
@@ -71,6 +92,7 @@ package struct HeaderFields: Sendable {
     /// Appends all of `other`.
     package mutating func append(_ other: HeaderFields) {
         let shift = UInt32(bytes.count)
+        marks |= other.marks
         bytes.append(contentsOf: other.bytes)
         for var entry in other.entries {
             entry.nameStart += shift
@@ -83,7 +105,7 @@ package struct HeaderFields: Sendable {
     /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
     /// none. The field keeps its place and the spelling of its name.
     package mutating func set(name: String, value: String) {
-        guard let first = entries.firstIndex(where: { isNamed($0, name) }) else {
+        guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             return append(name: name, value: value)
         }
         isSerialized = false
@@ -112,7 +134,9 @@ package struct HeaderFields: Sendable {
     /// every field defined as a list. For those that are not (`Location`, `Set-Cookie`, `Date` and the others
     /// of `isSingular`), it is the first.
     package subscript(name: String) -> String? {
-        guard let first = entries.firstIndex(where: { isNamed($0, name) }) else { return nil }
+        guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
+            return nil
+        }
         var joined = value(entries[first])
         for entry in entries[(first + 1)...] where isNamed(entry, name) {
             if Self.isSingular(name) { break }
@@ -123,12 +147,12 @@ package struct HeaderFields: Sendable {
 
     /// The value of the first field called `name`.
     package func first(_ name: String) -> String? {
-        entries.first { isNamed($0, name) }.map(value)
+        mayHave(name) ? entries.first { isNamed($0, name) }.map(value) : nil
     }
 
     /// The same, if its first byte is a small letter or its capital.
     package func first(_ name: StaticString, beginning letter: UInt8) -> String? {
-        guard let entry = entries.first(where: { isNamed($0, name) }), entry.valueCount > 0,
+        guard mayHave(name), let entry = entries.first(where: { isNamed($0, name) }), entry.valueCount > 0,
             Grammar.lowercased(bytes[entry.value.lowerBound]) == letter
         else { return nil }
         return value(entry)
@@ -136,29 +160,39 @@ package struct HeaderFields: Sendable {
 
     /// The values of every field called `name`, in order, none split at its commas.
     package func values(for name: String) -> [String] {
-        entries.compactMap { isNamed($0, name) ? value($0) : nil }
+        mayHave(name) ? entries.compactMap { isNamed($0, name) ? value($0) : nil } : []
     }
 
     package func contains(_ name: String) -> Bool {
-        entries.contains { isNamed($0, name) }
+        mayHave(name) && entries.contains { isNamed($0, name) }
     }
 
     /// The same, for a name that is known beforehand: the quickest way to ask.
     package func has(_ name: StaticString) -> Bool {
-        entries.contains { isNamed($0, name) }
+        mayHave(name) && entries.contains { isNamed($0, name) }
     }
 
-    /// Hashes the values of the fields called `name`: how many there are, and the bytes of each.
-    package func hashValues(of name: StaticString, into hasher: inout Hasher) {
-        var count = 0
-        bytes.withUnsafeBytes { bytes in
+    @inline(__always)
+    private func mayHave(_ name: StaticString) -> Bool { marks & Self.mark(name) != 0 }
+
+    @inline(__always)
+    private func mayHave(_ name: String) -> Bool { marks & Self.mark(name) != 0 }
+
+    /// A hash (FNV-1a) of the values of the fields called `name`, in order, that goes on from `hash`.
+    package func hashValues(of name: StaticString, from hash: UInt64) -> UInt64 {
+        let prime: UInt64 = 0x100_0000_01b3
+        guard mayHave(name) else { return (hash ^ 0x200) &* prime }
+        return bytes.withUnsafeBufferPointer { bytes in
+            var hash = hash
             for entry in entries where isNamed(entry, name) {
-                count += 1
-                hasher.combine(entry.valueCount)
-                hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: bytes[entry.value]))
+                for byte in UnsafeBufferPointer(rebasing: bytes[entry.value]) {
+                    hash = (hash ^ UInt64(byte)) &* prime
+                }
+                // Where a value ends, and where the values do; no byte is this.
+                hash = (hash ^ 0x100) &* prime
             }
+            return (hash ^ 0x200) &* prime
         }
-        hasher.combine(count)
     }
 
     /// Whether a field called `name`, read as a comma-separated list, has the element `token`, whatever the
@@ -176,6 +210,7 @@ package struct HeaderFields: Sendable {
         of name: StaticString,
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
+        guard mayHave(name) else { return }
         for entry in entries where isNamed(entry, name) {
             try bytes.withUnsafeBufferPointer { (all) throws(Failure) in
                 try Grammar.forEachElement(of: UnsafeBufferPointer(rebasing: all[entry.value]), body)
@@ -217,6 +252,7 @@ package struct HeaderFields: Sendable {
 
     /// How many fields are called `name`.
     func count(of name: StaticString) -> Int {
+        guard mayHave(name) else { return 0 }
         var count = 0
         for entry in entries where isNamed(entry, name) { count += 1 }
         return count
