@@ -102,6 +102,28 @@ package enum LoopClock {
             .addingTimeInterval(seconds)
     }
 
+    /// Whether the calling thread's loop has no clock of its own.
+    package static var isMachines: Bool {
+        !hasTimeSources.load(ordering: .relaxed) || RunLoop.currentTimeSource == nil
+    }
+
+    /// The date of a moment of the machine's clock, as the two clocks stand now: the reverse of
+    /// `machineDate(inSeconds:)`, and as near.
+    package static func machineDate(of instant: LoopInstant) -> Date {
+        var (before, wall) = (Int64(0), Int64(0))
+        var gap = Int64.max
+        // The thread may lose the processor between the two clocks.
+        for _ in 0..<10 where gap > 500 {
+            let first = nanoseconds(on: CLOCK_MONOTONIC)
+            let middle = nanoseconds(on: CLOCK_REALTIME)
+            let last = nanoseconds(on: CLOCK_MONOTONIC)
+            if last - first < gap { (before, wall, gap) = (first + (last - first) / 2, middle, last - first) }
+        }
+        let then = LoopInstant(nanoseconds: wall).advanced(byNanoseconds: instant.nanoseconds - before)
+            .nanoseconds
+        return Date(timeIntervalSince1970: Double(then / 1_000_000_000) + Double(then % 1_000_000_000) * 1e-9)
+    }
+
     private static let knownWallOffset = Atomic(Int64.min)
 
     /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by

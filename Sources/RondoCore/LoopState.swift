@@ -33,6 +33,11 @@ struct LoopState {
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
+    /// Members without a date, since they are being called. `Unmanaged`: a timer that leaves its last mode leaves this
+    /// too, and in a mode the loop holds it.
+    var firingTimers: [Unmanaged<Timer>] = []
+    /// See `TimerSlots.order`.
+    var lastTimerOrder: UInt32 = 0
 
     struct Activation {
         let mode: Int
@@ -68,7 +73,7 @@ struct LoopState {
             return index
         }
         let index = modes.count
-        modes.append(ModeState(name: mode))
+        modes.append(ModeState(name: mode, index: index))
         indices[mode] = index
         return index
     }
@@ -236,7 +241,7 @@ struct ModeState {
     /// Descriptor sources that the mode's `ev_loop` has a watcher for.
     private var watched: Set<RunLoop.Source> = []
 
-    var timers = TimerHeap()
+    let timers: TimerHeap
 
     private(set) var observers: [RunLoop.Observer] = []
     private(set) var observedActivities: RunLoop.Activity = []
@@ -246,8 +251,9 @@ struct ModeState {
     /// How long the loop has run in this mode, up to `LoopState.countedUntil`.
     var ranNanoseconds: Int64 = 0
 
-    init(name: RunLoop.Mode) {
+    init(name: RunLoop.Mode, index: Int) {
         self.name = name
+        timers = TimerHeap(mode: index)
     }
 
     // MARK: Descriptor sources

@@ -207,7 +207,7 @@ extension RunLoop {
             var waiting: [ModeState.Waiting] = []
             if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
                 state.collectBlocks(from: intake)
-                waiting = state.modes.compactMap(\.waiting)
+                waiting = state.modes.indices.compactMap { state.waiting(inMode: $0) }
                 if !state.commonBlocks.isEmpty {
                     waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
                 }
@@ -283,11 +283,16 @@ extension ModeState {
         }
     }
 
+}
+
+extension LoopState {
     /// Nil if nothing waits here: observers are called by a run and wait for none.
-    fileprivate var waiting: Waiting? {
-        guard !sources.isEmpty || timers.count > 0 || !blocks.isEmpty else { return nil }
-        return Waiting(
-            name: name, sources: Array(sources), timers: timers.timers, hasBlocks: !blocks.isEmpty)
+    fileprivate func waiting(inMode index: Int) -> ModeState.Waiting? {
+        let mode = modes[index]
+        guard !mode.sources.isEmpty || mode.timers.count > 0 || !mode.blocks.isEmpty else { return nil }
+        return ModeState.Waiting(
+            name: mode.name, sources: Array(mode.sources), timers: timers(inMode: index),
+            hasBlocks: !mode.blocks.isEmpty)
     }
 }
 
@@ -302,10 +307,11 @@ extension RunLoop {
             state.collectBlocks(from: intake)
             return (
                 state.activations.map { state.modes[$0.mode].name.shortName }, attention.isWaiting,
-                state.modes.map { mode in
+                state.modes.enumerated().map { index, mode in
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
-                        timers: mode.timers.timers, observers: mode.observers, hasBlocks: !mode.blocks.isEmpty
+                        timers: state.timers(inMode: index), observers: mode.observers,
+                        hasBlocks: !mode.blocks.isEmpty
                     )
                 }
             )

@@ -13,65 +13,162 @@ public final class Timer: NSObject, Sendable {
         let call: @Sendable (Timer) -> Void
     }
 
-    /// A program may have a million timers, so what few of them have stands elsewhere.
+    /// A program may have a million timers, so what few of them have stands elsewhere. (The order of its fields leaves
+    /// no gaps.)
     struct State {
-        var isValid = true
-        /// Registered in its loop under the common name, whatever modes it has been taken out of since.
-        var isCommon = false
-        /// The loop that held it last has lost its thread.
-        var threadHasEnded = false
-        /// Its block is being called.
-        var isCalled = false
-        /// A date was set between the pass that found it due and the call.
-        var isOvertaken = false
         /// The date that fires next, or is firing now.
         var deadline: LoopInstant
-        /// The date that the anchor stands for, so that a date reads back as it was handed in. The anchor is
-        /// `deadline`, if there is none among the rarities.
-        var anchorDate: Date
-        var loop: RunLoop?
-        var block: Block?
-        var rarities: Rarities?
+        /// `loop`: not retained, since every timer of a loop, a million of them, would count it in and out. A loop
+        /// that ends takes out its timers first, under the lock of each, and sets this to nil there: under that lock
+        /// it is alive.
+        private var unretainedLoop: Unmanaged<RunLoop>?
+        private var content: Content?
+        private var marks: Marks = .isValid
+
+        private enum Content {
+            case block(Block)
+            /// With the block.
+            case rarities(Rarities)
+        }
+
+        private struct Marks: OptionSet {
+            let rawValue: UInt8
+
+            static let isValid = Marks(rawValue: 1)
+            static let isCommon = Marks(rawValue: 2)
+            static let threadHasEnded = Marks(rawValue: 4)
+            static let isCalled = Marks(rawValue: 8)
+            static let isOvertaken = Marks(rawValue: 16)
+
+            subscript(mark: Marks) -> Bool {
+                get { contains(mark) }
+                set { if newValue { formUnion(mark) } else { subtract(mark) } }
+            }
+        }
+
+        init(deadline: LoopInstant, block: Block) {
+            self.deadline = deadline
+            content = .block(block)
+        }
+
+        var isValid: Bool { marks[.isValid] }
+
+        /// Registered in its loop under the common name, whatever modes it has been taken out of since.
+        var isCommon: Bool {
+            get { marks[.isCommon] }
+            set { marks[.isCommon] = newValue }
+        }
+
+        /// The loop that held it last has lost its thread.
+        var threadHasEnded: Bool {
+            get { marks[.threadHasEnded] }
+            set { marks[.threadHasEnded] = newValue }
+        }
+
+        /// Its block is being called.
+        var isCalled: Bool {
+            get { marks[.isCalled] }
+            set { marks[.isCalled] = newValue }
+        }
+
+        /// A date was set between the pass that found it due and the call.
+        var isOvertaken: Bool {
+            get { marks[.isOvertaken] }
+            set { marks[.isOvertaken] = newValue }
+        }
+
+        /// The loop that holds it.
+        var loop: RunLoop? {
+            get { unretainedLoop?.takeUnretainedValue() }
+            set { unretainedLoop = newValue.map { .passUnretained($0) } }
+        }
+
+        @inline(__always)
+        func isHeld(by loop: RunLoop) -> Bool {
+            unretainedLoop?.toOpaque() == Unmanaged.passUnretained(loop).toOpaque()
+        }
+
+        /// Whether `loop` may hold it: it is valid, and no other does (rule TM-13).
+        @inline(__always)
+        func mayEnter(_ loop: RunLoop) -> Bool { isValid && (unretainedLoop == nil || isHeld(by: loop)) }
+
+        var block: Block? {
+            switch content {
+            case .block(let block): block
+            case .rarities(let rarities): rarities.block
+            case nil: nil
+            }
+        }
+
+        var rarities: Rarities? { if case .rarities(let rarities) = content { rarities } else { nil } }
 
         /// To write to what few timers have.
         mutating func makeRarities() -> Rarities {
             if let rarities { return rarities }
-            let made = Rarities()
-            rarities = made
+            let made = Rarities(block: block)
+            content = .rarities(made)
             return made
         }
 
-        /// `fireDate` of a deadline, by the anchor.
-        func date(of deadline: LoopInstant) -> Date {
-            let anchor = rarities?.anchor ?? self.deadline
-            if deadline == anchor { return anchorDate }
-            let distance = deadline.seconds(since: anchor)
+        /// - Returns: What is to be released without the lock.
+        mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?) {
+            marks = marks.subtracting([.isValid, .isCommon])
+            unretainedLoop = nil
+            switch content {
+            case .block(let block):
+                content = nil
+                return (block, nil)
+            case .rarities(let rarities):
+                return (rarities.block.take(), rarities.attachment.take())
+            case nil:
+                return (nil, nil)
+            }
+        }
+
+        /// `fireDate` of a deadline, by the anchor. What was made with an interval gets one when it is first asked.
+        mutating func date(of moment: LoopInstant) -> Date {
+            let rarities = makeRarities()
+            let anchor =
+                rarities.anchor ?? Anchor(moment: deadline, date: LoopClock.machineDate(of: deadline))
+            rarities.anchor = anchor
+            if moment == anchor.moment { return anchor.date }
+            let distance = moment.seconds(since: anchor.moment)
             // From the distant past there is no way to count.
-            return distance.isFinite ? anchorDate.addingTimeInterval(distance) : LoopClock.date(of: deadline)
+            return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: moment)
         }
     }
 
-    /// What few timers have.
+    /// A moment and its date, so that a date reads back as it was handed in.
+    struct Anchor {
+        let moment: LoopInstant
+        let date: Date
+    }
+
+    /// What few timers have: those that repeat, or whose date was given.
     ///
     /// `@unchecked Sendable`: touched under the lock of its timer only.
     final class Rarities: @unchecked Sendable {
+        @exclusivity(unchecked) var block: Block?
+        /// `timeInterval`, which never changes.
+        @exclusivity(unchecked) var interval: TimeInterval = 0
+        @exclusivity(unchecked) var anchor: Anchor?
         /// When it last fired, if that is not `State.deadline`: a beat of the grid, or the moment at which it
         /// was fired by hand.
-        var lastBeat: LoopInstant?
-        /// What `State.anchorDate` stands for, once the timer has repeated.
-        var anchor: LoopInstant?
-        var tolerance: TimeInterval = 0
+        @exclusivity(unchecked) var lastBeat: LoopInstant?
+        @exclusivity(unchecked) var tolerance: TimeInterval = 0
         /// The date set by the block itself while the timer fires.
-        var moved: LoopInstant?
-        var label: String?
-        var attachment: (any AnyObject & Sendable)?
+        @exclusivity(unchecked) var moved: LoopInstant?
+        @exclusivity(unchecked) var label: String?
+        @exclusivity(unchecked) var attachment: (any AnyObject & Sendable)?
+
+        init(block: Block?) {
+            self.block = block
+        }
     }
 
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
-    public let timeInterval: TimeInterval
     let state: Mutex<State>
     private let live = LiveObject(.timer)
     /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
@@ -89,9 +186,11 @@ public final class Timer: NSObject, Sendable {
     ) {
         let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
         let first = LoopClock.now.advanced(bySeconds: seconds)
+        // Nobody may ever ask for the date, and the clock is read for it then. Not where it could not be told any more.
+        let isTold = LoopClock.isMachines && abs(seconds) < Self.longestUntold
         self.init(
-            first: first, date: LoopClock.date(inSeconds: seconds), interval: interval, repeats: repeats,
-            block: block)
+            first: first, date: isTold ? nil : LoopClock.date(inSeconds: seconds), interval: interval,
+            repeats: repeats, block: block)
     }
 
     /// A timer whose first date is `date`; one in the past fires in the first pass of a suitable mode.
@@ -104,16 +203,20 @@ public final class Timer: NSObject, Sendable {
     }
 
     private init(
-        first: LoopInstant, date: Date, interval: TimeInterval, repeats: Bool,
+        first: LoopInstant, date: Date?, interval: TimeInterval, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
     ) {
-        let interval = repeats ? (interval > 0 ? interval : Self.minimumInterval) : 0
-        timeInterval = interval
-        state = Mutex(State(deadline: first, anchorDate: date, block: Block(call: block)))
+        var made = State(deadline: first, block: Block(call: block))
+        if let date { made.makeRarities().anchor = Anchor(moment: first, date: date) }
+        if repeats { made.makeRarities().interval = interval > 0 ? interval : Self.minimumInterval }
+        state = Mutex(made)
     }
 
-    /// Nanoseconds between two beats; 0 for a timer that fires once.
-    private var beat: Int64 { timeInterval > 0 ? max(1, LoopClock.nanoseconds(timeInterval)) : 0 }
+    /// Seconds; a moment further away may be past what the clock can count.
+    private static let longestUntold: TimeInterval = 1e9
+
+    /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
+    public var timeInterval: TimeInterval { state.withLock { $0.rarities?.interval ?? 0 } }
 
     /// A new timer, added to the calling thread's loop in the default mode (rule TM-10).
     @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
@@ -157,14 +260,12 @@ public final class Timer: NSObject, Sendable {
                     guard instant > state.deadline else { return nil }
                     let rarities = state.makeRarities()
                     rarities.moved = instant
-                    rarities.anchor = instant
                     rarities.lastBeat = state.deadline
                 } else {
                     state.isOvertaken = isFiring
                     state.deadline = instant
-                    state.rarities?.anchor = instant
                 }
-                state.anchorDate = newValue
+                state.makeRarities().anchor = Anchor(moment: instant, date: newValue)
                 return state.loop
             }
             loop?.wakeIfForeign()
@@ -179,8 +280,9 @@ public final class Timer: NSObject, Sendable {
         get { state.withLock { $0.rarities?.tolerance ?? 0 } }
         set {
             let value = max(0, newValue.isNaN ? 0 : newValue)
-            state.withLock {
-                $0.makeRarities().tolerance = timeInterval > 0 ? min(value, timeInterval / 2) : value
+            state.withLock { state in
+                let rarities = state.makeRarities()
+                rarities.tolerance = rarities.interval > 0 ? min(value, rarities.interval / 2) : value
             }
         }
     }
@@ -207,14 +309,15 @@ public final class Timer: NSObject, Sendable {
     /// A repeating schedule stays as it is; a timer that fires once is invalidated after it.
     public func fire() {
         let now = LoopClock.now
-        let block = state.withLock { state -> Block? in
-            guard state.isValid else { return nil }
-            state.makeRarities().lastBeat = now
-            return state.block
+        let (block, repeats) = state.withLock { state -> (Block?, Bool) in
+            guard state.isValid else { return (nil, false) }
+            let rarities = state.makeRarities()
+            rarities.lastBeat = now
+            return (rarities.block, rarities.interval > 0)
         }
         guard let block else { return }
         block.call(self)
-        if timeInterval == 0 { invalidate() }
+        if !repeats { invalidate() }
     }
 
     /// Stops the timer for ever: it leaves its modes, and its block is released (rule TM-15).
@@ -224,11 +327,8 @@ public final class Timer: NSObject, Sendable {
     public func invalidate() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
-            let loop = state.loop.take()
-            if let loop { withdraw(from: loop, isCommon: state.isCommon) }
-            state.isValid = false
-            state.isCommon = false
-            return (loop, state.block.take(), state.rarities?.attachment.take())
+            if let loop = state.loop { withdraw(from: loop, isCommon: state.isCommon) }
+            return state.invalidate()
         }
         withExtendedLifetime(released) {}
     }
@@ -236,7 +336,7 @@ public final class Timer: NSObject, Sendable {
     private func withdraw(from loop: RunLoop, isCommon: Bool) {
         loop.state.withLock { loopState in
             if isCommon { loopState.commonTimers.remove(self) }
-            while let slot = slots.first { loopState.remove(self, fromMode: slot.mode) }
+            while let mode = slots.first { loopState.remove(self, fromMode: mode) }
         }
     }
 
@@ -247,7 +347,7 @@ public final class Timer: NSObject, Sendable {
     /// - Returns: The modes that it has to enter.
     func register(in loop: RunLoop) -> [RunLoop.Mode] {
         state.withLock { state in
-            guard state.isValid, state.loop == nil || state.loop === loop else { return [] }
+            guard state.mayEnter(loop) else { return [] }
             let modes = loop.state.withLock { loopState -> [RunLoop.Mode] in
                 guard loopState.isAlive else { return [] }
                 loopState.commonTimers.insert(self)
@@ -264,7 +364,7 @@ public final class Timer: NSObject, Sendable {
     /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
     func unregister(from loop: RunLoop) -> [RunLoop.Mode] {
         state.withLock { state in
-            guard state.loop === loop, state.isCommon else { return [] }
+            guard state.isHeld(by: loop), state.isCommon else { return [] }
             state.isCommon = false
             return loop.state.withLock { loopState in
                 loopState.commonTimers.remove(self)
@@ -276,9 +376,9 @@ public final class Timer: NSObject, Sendable {
 
     func isMember(of loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         state.withLock { state in
-            guard state.loop === loop else { return false }
+            guard state.isHeld(by: loop) else { return false }
             return loop.state.withLock { loopState in
-                loopState.existingIndex(of: mode).flatMap { slots.place(in: $0) } != nil
+                loopState.existingIndex(of: mode).map { slots.contains($0) } ?? false
             }
         }
     }
@@ -287,8 +387,7 @@ public final class Timer: NSObject, Sendable {
     ///   any more, since another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let added = state.withLock { state -> Bool in
-            guard state.isValid, state.loop == nil || state.loop === loop else { return false }
-            guard !isCommon || state.isCommon else { return false }
+            guard state.mayEnter(loop), !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
                 return loopState.add(self, toMode: loopState.index(of: mode), deadline: state.deadline)
@@ -309,7 +408,7 @@ public final class Timer: NSObject, Sendable {
     ///   if it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
-            guard state.loop === loop, !isCommon || !state.isCommon else { return }
+            guard state.isHeld(by: loop), !isCommon || !state.isCommon else { return }
             let isOutOfAll = loop.state.withLock { loopState -> Bool in
                 guard let index = loopState.existingIndex(of: mode),
                     loopState.remove(self, fromMode: index)
@@ -327,30 +426,28 @@ public final class Timer: NSObject, Sendable {
 
     /// Calls the timer, which `loop` has taken as due in `mode`, and puts it back on its grid.
     func fire(in mode: Int, of loop: RunLoop) {
-        let block = state.withLock { state -> Block? in
+        let (block, repeats) = state.withLock { state -> (Block?, Bool) in
             // Another thread may have changed it since it was taken.
-            guard state.isValid, state.loop === loop, !state.isOvertaken else { return nil }
+            guard state.isValid, state.isHeld(by: loop), !state.isOvertaken else { return (nil, false) }
             state.isCalled = true
-            state.rarities?.lastBeat = state.deadline
-            return state.block
+            guard let rarities = state.rarities else { return (state.block, false) }
+            rarities.lastBeat = state.deadline
+            return (rarities.block, rarities.interval > 0)
         }
         if let block {
             Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
-            guard timeInterval > 0 else { return invalidate() }
+            guard repeats else { return invalidate() }
         }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
-            if block != nil { state.advance(past: now, beat: beat) }
+            if block != nil { state.advance(past: now) }
             (state.isCalled, state.isOvertaken) = (false, false)
             // The block may have moved it to another loop.
             guard let holder = state.loop else {
                 slots.isFiring = false
                 return nil
             }
-            holder.state.withLock { loopState in
-                slots.isFiring = false
-                loopState.setDate(state.deadline, of: self)
-            }
+            holder.state.withLock { $0.putBack(self, state.deadline) }
             return holder
         }
         if let holder, holder !== loop { holder.wakeUp() }
@@ -359,51 +456,17 @@ public final class Timer: NSObject, Sendable {
 
 extension Timer.State {
     /// After a firing: to the date that the block has set, or to the next one of the grid.
-    fileprivate mutating func advance(past now: LoopInstant, beat: Int64) {
+    fileprivate mutating func advance(past now: LoopInstant) {
         let rarities = makeRarities()
         rarities.lastBeat = deadline
         if let moved = rarities.moved {
             deadline = moved
             rarities.moved = nil
         } else {
-            rarities.anchor = rarities.anchor ?? deadline
+            let beat = max(1, LoopClock.nanoseconds(rarities.interval))
             var schedule = TimerSchedule(first: deadline, interval: beat)
             schedule.advance(past: now)
             deadline = schedule.deadline
         }
-    }
-}
-
-extension LoopState {
-    /// - Returns: False where the mode holds it already.
-    mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant) -> Bool {
-        guard timer.slots.place(in: mode) == nil else { return false }
-        // In whatever mode it stands, it has been added once.
-        let order = timer.slots.first.map { modes[$0.mode].timers.order(of: $0.place) } ?? nextSequence()
-        let place = modes[mode].timers.admit(timer, order: order)
-        timer.slots.add(TimerSlots.Slot(mode: mode, place: place))
-        if !timer.slots.isFiring { modes[mode].timers.setDate(deadline, of: place) }
-        return true
-    }
-
-    /// - Returns: False where the mode does not hold it.
-    @discardableResult
-    mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
-        guard let place = timer.slots.place(in: mode) else { return false }
-        timer.slots.remove(mode: mode)
-        modes[mode].timers.dismiss(place)
-        return true
-    }
-
-    mutating func setDate(_ deadline: LoopInstant, of timer: Timer) {
-        timer.slots.forEach { modes[$0.mode].timers.setDate(deadline, of: $0.place) }
-    }
-
-    /// The next timer of those that were found due in `mode`. It has no date while it fires.
-    mutating func takeDueTimer(in mode: Int) -> Timer? {
-        guard let timer = modes[mode].timers.firstDue() else { return nil }
-        timer.slots.forEach { modes[$0.mode].timers.clearDate(of: $0.place) }
-        timer.slots.isFiring = true
-        return timer
     }
 }

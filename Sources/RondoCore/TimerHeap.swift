@@ -1,383 +1,253 @@
 internal import CEv
 
-/// The timers of one mode: a table of places, one a timer, and a heap of their dates, nearest first.
+/// The dates of the timers of one mode, nearest first.
 ///
-/// A timer in several modes has a place in each and one schedule; equal dates fire in the order in which the
-/// timers were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop.
+/// A timer in several modes has a date in each, which is the same; equal dates fire in the order in which the timers
+/// were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop, which also holds the timers.
 ///
 /// A million timers do not fit into the processor's caches, so what is done often stays away from most:
 ///
-/// - The heap knows dates, and where each timer stands in it nobody knows. Moving a node writes nothing else.
-/// - A date is taken back by a new *stamp* on its place. Its node, which bears the old one, is dead then and
-///   goes when somebody asks for the nearest date and it is the first, or when half of the heap is dead.
+/// - A date is taken back by its *index*, which stands in the timer. To write an index with every node that moves
+///   would cost more than moving it, and a program whose timers all fire never asks for one. So they are written for
+///   all when the first date is taken back, and kept from then on, until so many timers are due that the heap is made
+///   anew: that goes through all nodes in any case.
 /// - What is due leaves the heap in one go and is sorted in its place; with equal dates only then. (A buffer to sort
 ///   in would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
-struct TimerHeap {
-    /// A date of the timer that has this place; dead if the place bears another stamp by now.
-    private struct Node {
-        let deadline: LoopInstant
-        let place: Int32
-        let stamp: UInt32
-    }
-
-    private struct Place {
-        /// `Unmanaged`, because moving it must not count references. Retained when it is admitted, released
-        /// when it is dismissed; a loop that ends dismisses all of its timers. Nil where the place is free.
-        var timer: Unmanaged<Timer>?
-        var order: UInt64
-        /// Odd while it has a date.
-        var stamp: UInt32
-        /// Of a free place, the next free one.
-        var nextFree: Int32
-
-        var hasDate: Bool { stamp & 1 == 1 }
-    }
-
-    private static let none: Int32 = -1
-    /// Dead nodes that are not worth the work of removing them.
-    private static let toleratedDead = 64
-    /// How many nodes' room is kept for the next timers that are due together, or half of what the heap has.
-    private static let keptCapacity = 1024
-
+///
+/// A class, since what it owns cannot be copied.
+final class TimerHeap {
     /// How many timers fire while one comes from memory.
     private static let lookAhead = 6
 
+    private let mode: Int
+    // `@exclusivity(unchecked)`: under the lock, and none of them is handed out while it changes.
     /// Four children a node.
-    private var nodes: [Node] = []
+    @exclusivity(unchecked) private var nodes = TimerNodes()
     /// What was found due and has not fired yet, from `nextDue` on.
-    private var dueNodes: [Node] = []
-    private var nextDue = 0
-    private var places: [Place] = []
-    private var firstFree = none
-    /// Places with a date.
-    private var dateCount = 0
+    @exclusivity(unchecked) private var due = TimerNodes()
+    @exclusivity(unchecked) private var nextDue = 0
+    /// Whether timers know where their dates stand: in `nodes`, or in `due` if the index is negative.
+    @exclusivity(unchecked) private var keepsIndices = false
     /// Timers in the mode, those that are firing just now included.
-    private(set) var count = 0
+    @exclusivity(unchecked) var count = 0
 
-    /// The timers in the mode, in no particular order.
-    var timers: [Timer] { places.compactMap { $0.timer?.takeUnretainedValue() } }
-
-    // MARK: - Membership
-
-    /// - Returns: The place of `timer`, which has no date yet.
-    mutating func admit(_ timer: Timer, order: UInt64) -> Int32 {
-        count += 1
-        guard firstFree != Self.none else {
-            places.append(
-                Place(timer: .passRetained(timer), order: order, stamp: 0, nextFree: Self.none))
-            return Int32(places.count - 1)
-        }
-        let place = firstFree
-        firstFree = places[Int(place)].nextFree
-        places[Int(place)].timer = .passRetained(timer)
-        places[Int(place)].order = order
-        return place
+    /// - Parameter mode: Its index in its loop.
+    init(mode: Int) {
+        self.mode = mode
     }
 
-    /// Whoever takes a timer out holds it, so that nothing is freed under the lock.
-    mutating func dismiss(_ place: Int32) {
-        clearDate(of: place)
-        places[Int(place)].timer.take()?.release()
-        places[Int(place)].nextFree = firstFree
-        firstFree = place
-        count -= 1
+    /// The timers that have a date, in no particular order.
+    var timers: [Timer] {
+        (nodes.all.map(\.timer) + due.all[nextDue...].map(\.timer)).compactMap { $0?.takeUnretainedValue() }
     }
-
-    func order(of place: Int32) -> UInt64 { places[Int(place)].order }
 
     // MARK: - Dates
 
-    mutating func setDate(_ deadline: LoopInstant, of place: Int32) {
-        let hadDate = places[Int(place)].hasDate
-        if hadDate { clearDate(of: place) }
-        let node = Node(deadline: deadline, place: place, stamp: newStamp(for: place))
-        dateCount += 1
+    /// - Parameter timer: A member of the mode that has no date.
+    func insert(_ timer: Timer, _ deadline: LoopInstant) {
+        let node = TimerNode(deadline: deadline, timer: .passUnretained(timer))
         nodes.append(node)
-        nodes.withUnsafeMutableBufferPointer { Self.siftUp(node, from: $0.count - 1, in: $0) }
+        siftUp(node, from: nodes.count - 1)
     }
 
-    mutating func clearDate(of place: Int32) {
-        guard places[Int(place)].hasDate else { return }
-        _ = newStamp(for: place)
-        dateCount -= 1
-        if nodes.count > 2 * dateCount + Self.toleratedDead { removeAllDead() }
+    /// - Parameter timer: One that has a date.
+    func remove(_ timer: Timer) {
+        if !keepsIndices { noteIndices() }
+        let index = Int(timer.slots.index(in: mode))
+        guard index >= 0 else {
+            due.start[~index].timer = nil
+            return skipRemovedDue()
+        }
+        let last = nodes.removeLast()
+        guard index < nodes.count else { return }
+        if index > 0, last.deadline < nodes.start[(index - 1) / 4].deadline {
+            siftUp(last, from: index)
+        } else {
+            siftDown(last, from: index)
+        }
     }
 
-    private mutating func newStamp(for place: Int32) -> UInt32 {
-        // Before a stamp comes for the second time, nothing bears it any more.
-        if places[Int(place)].stamp == .max { removeAllDead() }
-        places[Int(place)].stamp &+= 1
-        return places[Int(place)].stamp
-    }
-
-    private func isAlive(_ node: Node) -> Bool { places[Int(node.place)].stamp == node.stamp }
-
-    private func timer(of node: Node) -> Timer? { places[Int(node.place)].timer?.takeUnretainedValue() }
-
-    // Mutating, since dead nodes that are the first go; and inlined, as `nearest` is, since every pass asks.
     @inline(__always)
-    private mutating func nearestNode() -> Node? {
-        skipDeadDue()
-        removeDeadOnTop()
-        guard nextDue < dueNodes.count else { return nodes.first }
-        let due = dueNodes[nextDue]
+    private var nearestNode: TimerNode? {
+        let first = nodes.isEmpty ? nil : nodes.start[0]
+        guard nextDue < due.count else { return first }
         // What was added since may have an earlier date.
-        guard let first = nodes.first, first.deadline < due.deadline else { return due }
-        return first
+        if let first, first.deadline < due.start[nextDue].deadline { return first }
+        return due.start[nextDue]
     }
 
     @inline(__always)
-    var nearest: LoopInstant? { mutating get { nearestNode()?.deadline } }
+    var nearest: LoopInstant? { nearestNode?.deadline }
 
-    var nearestTimer: Timer? { mutating get { nearestNode().flatMap(timer) } }
+    var nearestTimer: Timer? { nearestNode?.timer?.takeUnretainedValue() }
 
     // MARK: - What is due
 
-    /// Notes which timers are due at `now`; `firstDue` tells them one by one. What an outer batch has not
+    /// Notes which timers are due at `now`; `takeFirstDue` tells them one by one. What an outer batch has not
     /// fired yet, where a timer's block runs the loop, is among them.
-    mutating func collectDue(at now: LoopInstant) {
-        removeDeadDue()
-        removeDeadOnTop()
+    func collectDue(at now: LoopInstant) {
+        due.compact(from: nextDue)
+        nextDue = 0
         // One after the other from the top, unless they are many: then it is less work to go through all.
         var rest = max(16, nodes.count / 16)
-        while let first = nodes.first, first.deadline <= now {
+        while !nodes.isEmpty, nodes.start[0].deadline <= now {
             guard rest > 0 else {
                 collectAllDue(at: now)
                 break
             }
             rest -= 1
-            dueNodes.append(first)
-            removeFirst()
-            removeDeadOnTop()
+            due.append(nodes.start[0])
+            let last = nodes.removeLast()
+            if !nodes.isEmpty { siftDown(last, from: 0) }
         }
-        guard dueNodes.count > 1 else { return }
-        dueNodes.withUnsafeMutableBufferPointer { nodes in
-            places.withUnsafeBufferPointer { places in
-                InPlaceSort(order: FiringOrder(places: places)).sort(nodes)
+        if due.count > 1 { Self.sort(due.all) }
+        if keepsIndices { noteIndicesOfDue() }
+    }
+
+    private func collectAllDue(at now: LoopInstant) {
+        keepsIndices = false
+        var (kept, end) = (0, nodes.count)
+        while kept < end {
+            if nodes.start[kept].deadline > now {
+                kept += 1
+            } else {
+                end -= 1
+                nodes.all.swapAt(kept, end)
             }
+        }
+        nodes.move(from: kept, toEndOf: &due)
+        for index in stride(from: (nodes.count + 2) / 4 - 1, through: 0, by: -1) {
+            siftDown(nodes.start[index], from: index)
         }
     }
 
-    private mutating func collectAllDue(at now: LoopInstant) {
-        removeAllDead()
-        var kept = 0
-        nodes.withUnsafeMutableBufferPointer { nodes in
-            for node in nodes {
-                if node.deadline <= now {
-                    dueNodes.append(node)
-                } else {
-                    nodes[kept] = node
-                    kept += 1
-                }
-            }
-        }
-        nodes.removeLast(nodes.count - kept)
-        heapify()
-    }
-
-    private struct FiringOrder: SortOrder {
-        let places: UnsafeBufferPointer<Place>
-
+    private struct DateOrder: SortOrder {
         @inline(__always)
-        func comesBefore(_ one: Node, _ other: Node) -> Bool {
-            one.deadline == other.deadline
-                ? places[Int(one.place)].order < places[Int(other.place)].order
-                : one.deadline < other.deadline
+        func comesBefore(_ one: TimerNode, _ other: TimerNode) -> Bool { one.deadline < other.deadline }
+    }
+
+    /// By date, equal dates in order of addition: that order stands in the timers, and is fetched from each only once.
+    private static func sort(_ nodes: UnsafeMutableBufferPointer<TimerNode>) {
+        let sort = InPlaceSort(order: DateOrder())
+        sort.sort(nodes)
+        var first = 0
+        while first < nodes.count {
+            let deadline = nodes[first].deadline
+            var end = first + 1
+            while end < nodes.count, nodes[end].deadline == deadline { end += 1 }
+            if end - first > 1 {
+                // The order stands in for the date meanwhile.
+                for index in first..<end { nodes[index].deadline.nanoseconds = order(of: nodes[index]) }
+                sort.sort(UnsafeMutableBufferPointer(rebasing: nodes[first..<end]))
+                for index in first..<end { nodes[index].deadline = deadline }
+            }
+            first = end
         }
     }
 
-    /// The first of those noted that has not fired, and to which nothing has happened since. It stays first
-    /// until its date is cleared. (Mutating, so that the heap is not copied first.)
-    mutating func firstDue() -> Timer? {
-        skipDeadDue()
-        guard nextDue < dueNodes.count else { return nil }
+    @inline(__always)
+    private static func order(of node: TimerNode) -> Int64 {
+        node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.slots.order) } } ?? 0
+    }
+
+    /// The first of those noted that still has its date, which it loses here, in this mode.
+    func takeFirstDue() -> TimerNode? {
+        guard nextDue < due.count else { return nil }
+        let node = due.start[nextDue]
         fetchNextDue()
-        return timer(of: dueNodes[nextDue])
+        nextDue += 1
+        skipRemovedDue()
+        return node
+    }
+
+    private func skipRemovedDue() {
+        while nextDue < due.count, due.start[nextDue].timer == nil { nextDue += 1 }
+        guard nextDue == due.count else { return }
+        // Room is kept for the next that are due together.
+        due.removeAll(keeping: nodes.count / 2)
+        nextDue = 0
     }
 
     /// Has those that come soon brought from memory, where they lie about, while the first one fires.
+    @inline(__always)
     private func fetchNextDue() {
-        guard nextDue + Self.lookAhead < dueNodes.count else { return }
-        places.withUnsafeBufferPointer { places in
-            guard let start = places.baseAddress else { return }
-            if nextDue + 2 * Self.lookAhead < dueNodes.count {
-                rondo_prefetch(start + Int(dueNodes[nextDue + 2 * Self.lookAhead].place))
-            }
-            guard let timer = places[Int(dueNodes[nextDue + Self.lookAhead].place)].timer else { return }
-            // It takes two lines of the cache, and what its block holds was most often allocated just before it.
-            rondo_prefetch(timer.toOpaque() - 48)
-            rondo_prefetch(timer.toOpaque())
-            rondo_prefetch(timer.toOpaque() + 64)
+        guard nextDue + Self.lookAhead < due.count, let timer = due.start[nextDue + Self.lookAhead].timer
+        else {
+            return
         }
+        // It takes two lines of the cache, and what its block holds was most often allocated just before it.
+        rondo_prefetch(timer.toOpaque() - 48)
+        rondo_prefetch(timer.toOpaque() + 16)
+        rondo_prefetch(timer.toOpaque() + 64)
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
     func dueTimers(at now: LoopInstant) -> [Timer] {
-        var found = dueNodes[nextDue...].filter { isAlive($0) }
+        var found = due.all[nextDue...].filter { $0.timer != nil }
         var unexplored = [0]
         while let index = unexplored.popLast() {
-            guard index < nodes.count, nodes[index].deadline <= now else { continue }
-            if isAlive(nodes[index]) { found.append(nodes[index]) }
+            guard index < nodes.count, nodes.start[index].deadline <= now else { continue }
+            found.append(nodes.start[index])
             unexplored += (4 * index + 1)...(4 * index + 4)
         }
-        let sorted = places.withUnsafeBufferPointer { places in
-            found.sorted { FiringOrder(places: places).comesBefore($0, $1) }
-        }
-        return sorted.compactMap(timer)
+        found.withUnsafeMutableBufferPointer { Self.sort($0) }
+        return found.compactMap { $0.timer?.takeUnretainedValue() }
     }
 
-    // MARK: - Dead nodes
+    // MARK: - Indices
 
-    private mutating func skipDeadDue() {
-        guard nextDue < dueNodes.count else { return }
-        while nextDue < dueNodes.count, !isAlive(dueNodes[nextDue]) { nextDue += 1 }
-        guard nextDue == dueNodes.count else { return }
-        let kept = max(Self.keptCapacity, nodes.capacity / 2)
-        dueNodes.removeAll(keepingCapacity: dueNodes.capacity <= kept)
-        nextDue = 0
+    private func noteIndices() {
+        for index in 0..<nodes.count { note(Int32(truncatingIfNeeded: index), of: nodes.start[index]) }
+        noteIndicesOfDue()
+        keepsIndices = true
     }
 
-    private mutating func removeDeadOnTop() {
-        while let first = nodes.first, !isAlive(first) { removeFirst() }
+    private func noteIndicesOfDue() {
+        for index in nextDue..<due.count { note(~Int32(truncatingIfNeeded: index), of: due.start[index]) }
     }
 
-    /// Those that have fired go too. A dead node must not be compared with others: its place may be another timer's.
-    private mutating func removeDeadDue() {
-        guard !dueNodes.isEmpty else { return }
-        dueNodes.removeFirst(nextDue)
-        nextDue = 0
-        dueNodes.removeAll { [places] in places[Int($0.place)].stamp != $0.stamp }
-    }
-
-    private mutating func removeAllDead() {
-        removeDeadDue()
-        var kept = 0
-        nodes.withUnsafeMutableBufferPointer { nodes in
-            places.withUnsafeBufferPointer { places in
-                for node in nodes {
-                    // No branch: which nodes are dead the processor cannot guess.
-                    nodes[kept] = node
-                    kept += places[Int(node.place)].stamp == node.stamp ? 1 : 0
-                }
-            }
-        }
-        nodes.removeLast(nodes.count - kept)
-        heapify()
+    @inline(__always)
+    private func note(_ index: Int32, of node: TimerNode) {
+        guard let timer = node.timer else { return }
+        timer._withUnsafeGuaranteedRef { $0.slots.setIndex(index, in: mode) }
     }
 
     // MARK: - The heap
 
-    private mutating func removeFirst() {
-        let last = nodes.removeLast()
-        nodes.withUnsafeMutableBufferPointer { if !$0.isEmpty { Self.siftDown(last, from: 0, in: $0) } }
+    @inline(__always)
+    private func put(_ node: TimerNode, at index: Int) {
+        nodes.start[index] = node
+        if keepsIndices { note(Int32(truncatingIfNeeded: index), of: node) }
     }
 
-    private mutating func heapify() {
-        nodes.withUnsafeMutableBufferPointer { nodes in
-            for index in stride(from: (nodes.count + 2) / 4 - 1, through: 0, by: -1) {
-                Self.siftDown(nodes[index], from: index, in: nodes)
-            }
-        }
-    }
-
-    private static func siftUp(_ node: Node, from start: Int, in nodes: UnsafeMutableBufferPointer<Node>) {
+    private func siftUp(_ node: TimerNode, from start: Int) {
         var index = start
         while index > 0 {
             let parent = (index - 1) / 4
-            guard node.deadline < nodes[parent].deadline else { break }
-            nodes[index] = nodes[parent]
+            guard node.deadline < nodes.start[parent].deadline else { break }
+            put(nodes.start[parent], at: index)
             index = parent
         }
-        nodes[index] = node
+        put(node, at: index)
     }
 
-    private static func siftDown(_ node: Node, from start: Int, in nodes: UnsafeMutableBufferPointer<Node>) {
+    private func siftDown(_ node: TimerNode, from start: Int) {
+        let (heap, count) = (nodes.start, nodes.count)
         var index = start
         while true {
             let firstChild = 4 * index + 1
-            guard firstChild < nodes.count else { break }
+            guard firstChild < count else { break }
             var best = firstChild
             var child = firstChild + 1
-            let end = min(firstChild + 4, nodes.count)
+            let end = min(firstChild + 4, count)
             while child < end {
-                if nodes[child].deadline < nodes[best].deadline { best = child }
+                if heap[child].deadline < heap[best].deadline { best = child }
                 child += 1
             }
-            guard nodes[best].deadline < node.deadline else { break }
-            nodes[index] = nodes[best]
+            guard heap[best].deadline < node.deadline else { break }
+            put(heap[best], at: index)
             index = best
         }
-        nodes[index] = node
-    }
-}
-
-/// The modes that hold a timer, and its place in each.
-///
-/// Nearly every timer is in one mode, so that one needs no array.
-struct TimerSlots {
-    struct Slot {
-        let mode: Int
-        let place: Int32
-    }
-
-    /// The first mode and, in the highest bit, `isFiring`: a million timers have that in no byte of its own.
-    private var bits = noMode
-    private var firstPlace: Int32 = 0
-    /// Nil for nearly every timer: an empty array is counted like any other object.
-    private var others: [Slot]?
-
-    private static let firingBit: UInt32 = 1 << 31
-    private static let noMode = firingBit - 1
-
-    private var firstMode: UInt32 {
-        get { bits & ~Self.firingBit }
-        set { bits = bits & Self.firingBit | newValue }
-    }
-
-    /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
-    var isFiring: Bool {
-        get { bits & Self.firingBit != 0 }
-        set { bits = newValue ? bits | Self.firingBit : bits & ~Self.firingBit }
-    }
-
-    var isEmpty: Bool { firstMode == Self.noMode }
-
-    /// One of them; nil if there is none.
-    var first: Slot? { isEmpty ? nil : Slot(mode: Int(firstMode), place: firstPlace) }
-
-    func forEach(_ body: (Slot) -> Void) {
-        if let first { body(first) }
-        if let others { for slot in others { body(slot) } }
-    }
-
-    var modes: [Int] {
-        var modes: [Int] = []
-        forEach { modes.append($0.mode) }
-        return modes
-    }
-
-    func place(in mode: Int) -> Int32? {
-        if firstMode == mode { return firstPlace }
-        return others?.first { $0.mode == mode }?.place
-    }
-
-    mutating func add(_ slot: Slot) {
-        if isEmpty {
-            firstMode = UInt32(slot.mode)
-            firstPlace = slot.place
-        } else {
-            others = (others ?? []) + [slot]
-        }
-    }
-
-    mutating func remove(mode: Int) {
-        if firstMode == mode {
-            let next = others?.popLast()
-            firstMode = next.map { UInt32($0.mode) } ?? Self.noMode
-            firstPlace = next?.place ?? 0
-        } else {
-            others?.removeAll { $0.mode == mode }
-        }
-        if others?.isEmpty ?? false { others = nil }
+        put(node, at: index)
     }
 }

@@ -7,70 +7,127 @@ import Testing
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
     /// Takes out what is due, as a pass does.
-    private func takeDue(from heap: inout TimerHeap, at now: Int64, _ places: [ObjectIdentifier: Int32])
-        -> [ObjectIdentifier]
-    {
+    private func takeDue(from heap: TimerHeap, at now: Int64) -> [ObjectIdentifier] {
         heap.collectDue(at: LoopInstant(nanoseconds: now))
         var taken: [ObjectIdentifier] = []
-        while let timer = heap.firstDue(), let place = places[ObjectIdentifier(timer)] {
-            heap.clearDate(of: place)
+        while let node = heap.takeFirstDue(), let timer = node.timer?.takeUnretainedValue() {
             taken.append(ObjectIdentifier(timer))
         }
         return taken
     }
 
-    /// A few, which are taken from the top one by one, and so many that the whole heap is gone through.
-    @Test(arguments: [20, 300])
+    /// A few, which are taken from the top one by one; so many that the whole heap is gone through; and so many that
+    /// what is due leaves in pieces.
+    @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
-        var heap = TimerHeap()
+        let heap = TimerHeap(mode: 3)
         var generator = SplitMix(state: 7)
-        var places: [ObjectIdentifier: Int32] = [:]
-        var expected: [(date: Int64, order: UInt64, timer: Timer)] = []
-        for order in 0..<UInt64(count) {
+        var expected: [(date: Int64, timer: Timer)] = []
+        var added: UInt32 = 0
+        func add() {
             let timer = timer()
             let date = Int64(generator.next() % 20)
-            let place = heap.admit(timer, order: order)
-            heap.setDate(LoopInstant(nanoseconds: date), of: place)
-            places[ObjectIdentifier(timer)] = place
-            expected.append((date, order, timer))
+            added += 1
+            timer.slots.order = added
+            timer.slots.add(3)
+            heap.insert(timer, LoopInstant(nanoseconds: date))
+            expected.append((date, timer))
         }
-        // Some leave from the middle, some get another date, and most of what comes instead has their places.
-        for step in 0..<2 * count {
+        for _ in 0..<count { add() }
+        // Some leave from the middle, some get another date, and others come.
+        for step in 0..<2 * min(count, 300) {
             let chosen = Int(generator.next() % UInt64(expected.count))
             let entry = expected.remove(at: chosen)
-            let place = places[ObjectIdentifier(entry.timer)] ?? -1
-            let date = Int64(generator.next() % 20)
+            heap.remove(entry.timer)
             if step % 2 == 0 {
-                heap.setDate(LoopInstant(nanoseconds: date), of: place)
-                expected.append((date, entry.order, entry.timer))
-            } else {
-                heap.dismiss(place)
-                places[ObjectIdentifier(entry.timer)] = nil
-                guard step % 3 == 0 else { continue }
-                let timer = timer()
-                let order = UInt64(count + step)
-                let place = heap.admit(timer, order: order)
-                heap.setDate(LoopInstant(nanoseconds: date), of: place)
-                places[ObjectIdentifier(timer)] = place
-                expected.append((date, order, timer))
+                let date = Int64(generator.next() % 20)
+                heap.insert(entry.timer, LoopInstant(nanoseconds: date))
+                expected.append((date, entry.timer))
+            } else if step % 3 == 0 {
+                add()
             }
             if expected.isEmpty { break }
         }
-        #expect(heap.count == expected.count)
-        expected.sort { ($0.date, $0.order) < ($1.date, $1.order) }
+        expected.sort { ($0.date, $0.timer.slots.order) < ($1.date, $1.timer.slots.order) }
+        #expect(heap.timers.count == expected.count)
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
-        #expect(
-            heap.nearestTimer.map { places[ObjectIdentifier($0)] != nil } == (expected.isEmpty ? nil : true))
+        #expect((heap.nearestTimer == nil) == expected.isEmpty)
         let due = expected.filter { $0.date <= 12 }.map { ObjectIdentifier($0.timer) }
         #expect(heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0) } == due)
-        #expect(takeDue(from: &heap, at: 12, places) == due)
+        #expect(takeDue(from: heap, at: 12) == due)
         let rest = expected.filter { $0.date > 12 }
         #expect(heap.nearest?.nanoseconds == rest.first?.date)
-        #expect(takeDue(from: &heap, at: 19, places) == rest.map { ObjectIdentifier($0.timer) })
-        // The heap holds its timers until they are dismissed.
-        #expect(heap.nearest == nil && heap.count == expected.count)
-        for place in places.values { heap.dismiss(place) }
-        #expect(heap.count == 0)
+        #expect(takeDue(from: heap, at: 19) == rest.map { ObjectIdentifier($0.timer) })
+        #expect(heap.nearest == nil && heap.timers.isEmpty)
+    }
+
+    @Test func `TM-15 a date is taken back wherever it stands, in the heap or among those that are due`() {
+        let heap = TimerHeap(mode: 0)
+        var generator = SplitMix(state: 11)
+        var timers: [(date: Int64, timer: Timer)] = []
+        for order in 0..<500 {
+            let entry = (date: Int64(generator.next() % 1000), timer: timer())
+            entry.timer.slots.order = UInt32(order)
+            entry.timer.slots.add(0)
+            heap.insert(entry.timer, LoopInstant(nanoseconds: entry.date))
+            timers.append(entry)
+        }
+        func takeBack(_ isTaken: (Int) -> Bool) {
+            for index in timers.indices where isTaken(index) { heap.remove(timers[index].timer) }
+            timers = timers.enumerated().filter { !isTaken($0.offset) }.map(\.element)
+        }
+        // Before anything was due, in the midst of what is due, and after a heap was made anew.
+        takeBack { $0 % 7 == 0 }
+        heap.collectDue(at: LoopInstant(nanoseconds: 500))
+        takeBack { $0 % 3 == 0 }
+        heap.collectDue(at: LoopInstant(nanoseconds: 510))
+        takeBack { $0 % 5 == 0 }
+        timers.sort { ($0.date, $0.timer.slots.order) < ($1.date, $1.timer.slots.order) }
+        #expect(heap.timers.count == timers.count)
+        #expect(
+            takeDue(from: heap, at: 510)
+                == timers.filter { $0.date <= 510 }.map { ObjectIdentifier($0.timer) })
+        #expect(
+            takeDue(from: heap, at: 999) == timers.filter { $0.date > 510 }.map { ObjectIdentifier($0.timer) }
+        )
+    }
+
+    @Test func `TM-23 the order of addition holds where its numbers begin anew`() throws {
+        let (calls, order) = try onLoopThread { loop in
+            let log = EventLog()
+            loop.state.withLock { $0.lastTimerOrder = .max - 2 }
+            let date = Date(timeIntervalSinceNow: -1)
+            for number in 1...5 {
+                let timer = Timer(fire: date, interval: 0, repeats: false) { _ in log.note("\(number)") }
+                // The second is in several modes.
+                for mode in number == 2 ? [RunLoop.Mode.work, .default] : [.work] {
+                    loop.add(timer, forMode: mode)
+                }
+            }
+            let order = loop.state.withLock { $0.lastTimerOrder }
+            loop.poll(.work)
+            return (log.entries, order)
+        }
+        #expect(calls == ["1", "2", "3", "4", "5"])
+        #expect(order == 5)
+    }
+
+    @Test func `TM-12 a timer knows its place in each of its modes, and its order in all`() {
+        let timer = timer()
+        timer.slots.order = 42
+        for mode in [7, 0, 5] { timer.slots.add(mode) }
+        for (index, mode) in [7, 0, 5].enumerated() { timer.slots.setIndex(Int32(index) - 1, in: mode) }
+        timer.slots.isFiring = true
+        #expect(timer.slots.modes == [7, 0, 5] && timer.slots.order == 42)
+        #expect([7, 0, 5].map { timer.slots.index(in: $0) } == [-1, 0, 1])
+        timer.slots.remove(7)
+        timer.slots.remove(9)
+        #expect(timer.slots.modes == [0, 5] && !timer.slots.contains(7) && timer.slots.isFiring)
+        timer.slots.remove(0)
+        #expect(timer.slots.first == 5 && timer.slots.order == 42 && timer.slots.index(in: 5) == 1)
+        #expect(timer.slots.isFiring && timer.slots.contains(5) && !timer.slots.contains(0))
+        timer.slots.remove(5)
+        #expect(timer.slots.isEmpty && timer.slots.first == nil && timer.slots.isFiring)
     }
 
     /// What another thread does in between is done here by this one.
@@ -100,30 +157,29 @@ import Testing
     }
 
     @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
-        var heap = TimerHeap()
+        let heap = TimerHeap(mode: 0)
         let timers = (0..<4).map { _ in timer() }
-        let places = timers.indices.map { heap.admit(timers[$0], order: UInt64($0)) }
-        func date(_ index: Int, _ nanoseconds: Int64) {
-            heap.setDate(LoopInstant(nanoseconds: nanoseconds), of: places[index])
+        for (order, timer) in timers.enumerated() {
+            timer.slots.order = UInt32(order)
+            timer.slots.add(0)
         }
+        func date(_ index: Int, _ nanoseconds: Int64) {
+            heap.insert(timers[index], LoopInstant(nanoseconds: nanoseconds))
+        }
+        func takeFirst() -> Timer? { heap.takeFirstDue()?.timer?.takeUnretainedValue() }
         date(0, 1)
         date(1, 5)
         date(2, 5)
         heap.collectDue(at: LoopInstant(nanoseconds: 5))
-        #expect(heap.firstDue() === timers[0])
-        heap.clearDate(of: places[0])
+        #expect(takeFirst() === timers[0])
         // In the block of the first: one comes before those that wait, and one of them gets a later date.
         date(3, 2)
         #expect(heap.nearestTimer === timers[3])
+        heap.remove(timers[1])
         date(1, 6)
-        #expect(heap.firstDue() === timers[2])
         heap.collectDue(at: LoopInstant(nanoseconds: 6))
-        for index in [3, 2, 1] {
-            #expect(heap.firstDue() === timers[index])
-            heap.clearDate(of: places[index])
-        }
-        #expect(heap.firstDue() == nil && heap.nearest == nil)
-        for place in places { heap.dismiss(place) }
+        for index in [3, 2, 1] { #expect(takeFirst() === timers[index]) }
+        #expect(takeFirst() == nil && heap.nearest == nil)
     }
 }
 

@@ -1,0 +1,101 @@
+internal import CEv
+
+/// A date in a heap, and the timer that it is of: nil where it has been taken back.
+///
+/// `Unmanaged`, because moving it must not count references: whoever has a date is a member of the mode, and the
+/// loop holds its members.
+struct TimerNode {
+    var deadline: LoopInstant
+    var timer: Unmanaged<Timer>?
+}
+
+/// An array of nodes that never stands in memory twice.
+///
+/// One of the standard library's is copied to a larger place as it grows, and both places are full then: with a
+/// million timers that is half of what they need otherwise. This one grows by `realloc`, which moves large pieces
+/// by their page tables, and gives back what it needs no more.
+struct TimerNodes: ~Copyable {
+    /// What is more is given back, unless a fourth of it is in use.
+    private static let keptCapacity = 1024
+    /// How many nodes are moved from one array to another before what they leave is given back.
+    private static let nodesAtOnce = 65_536
+
+    /// Owned: from `realloc`, and freed in `deinit`. Initialized up to `count`; a node is trivial.
+    private(set) var start: UnsafeMutablePointer<TimerNode>
+    private(set) var count = 0
+    private var capacity: Int
+
+    init() {
+        capacity = 16
+        start = Self.reallocate(nil, 16)
+    }
+
+    deinit {
+        free(start)
+    }
+
+    private static func reallocate(_ memory: UnsafeMutableRawPointer?, _ capacity: Int)
+        -> UnsafeMutablePointer<TimerNode>
+    {
+        guard let memory = realloc(memory, capacity * MemoryLayout<TimerNode>.stride) else {
+            fatalError("There is no memory for \(capacity) timers.")
+        }
+        return memory.assumingMemoryBound(to: TimerNode.self)
+    }
+
+    private mutating func setCapacity(_ wanted: Int) {
+        capacity = max(wanted, 16)
+        start = Self.reallocate(start, capacity)
+    }
+
+    var isEmpty: Bool { count == 0 }
+
+    var all: UnsafeMutableBufferPointer<TimerNode> { UnsafeMutableBufferPointer(start: start, count: count) }
+
+    @inline(__always)
+    mutating func append(_ node: TimerNode) {
+        if count == capacity { setCapacity(2 * capacity) }
+        (start + count).initialize(to: node)
+        count += 1
+    }
+
+    @inline(__always)
+    mutating func removeLast() -> TimerNode {
+        count -= 1
+        let last = start[count]
+        if capacity > Self.keptCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
+        return last
+    }
+
+    /// - Parameter kept: The capacity that is left at most.
+    mutating func removeAll(keeping kept: Int) {
+        count = 0
+        let kept = max(kept, Self.keptCapacity)
+        if capacity > kept { setCapacity(kept) }
+    }
+
+    /// Those from `first` on go to the end of `other`, in their order, and piece by piece, so that there is hardly
+    /// ever memory for any of them twice.
+    mutating func move(from first: Int, toEndOf other: inout TimerNodes) {
+        let moved = count - first
+        if other.count + moved > other.capacity { other.setCapacity(other.count + moved) }
+        while count > first {
+            let piece = min(count - first, Self.nodesAtOnce)
+            (other.start + other.count + count - first - piece).initialize(
+                from: start + count - piece, count: piece)
+            count -= piece
+            if piece == Self.nodesAtOnce { setCapacity(count) }
+        }
+        other.count += moved
+    }
+
+    /// Closes the gaps: what was before `first` goes, and whatever has been taken back.
+    mutating func compact(from first: Int) {
+        var kept = 0
+        for index in first..<count where start[index].timer != nil {
+            start[kept] = start[index]
+            kept += 1
+        }
+        count = kept
+    }
+}
