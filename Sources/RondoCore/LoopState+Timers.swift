@@ -1,4 +1,9 @@
 extension LoopState {
+    @inline(__always)
+    private func withTimers<Result>(of mode: Int, _ body: (TimerHeap) -> Result) -> Result {
+        modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
+    }
+
     /// - Returns: False where the mode holds it already.
     mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant) -> Bool {
         guard !timer.slots.contains(mode) else { return false }
@@ -10,8 +15,10 @@ extension LoopState {
             if timer.slots.isFiring { firingTimers.append(.passUnretained(timer)) }
         }
         timer.slots.add(mode)
-        modes[mode].timers.count += 1
-        if !timer.slots.isFiring { modes[mode].timers.insert(timer, deadline) }
+        withTimers(of: mode) { timers in
+            timers.count += 1
+            if !timer.slots.isFiring { timers.insert(timer, deadline) }
+        }
         return true
     }
 
@@ -21,8 +28,10 @@ extension LoopState {
     @discardableResult
     mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
         guard timer.slots.contains(mode) else { return false }
-        modes[mode].timers.count -= 1
-        if !timer.slots.isFiring { modes[mode].timers.remove(timer) }
+        withTimers(of: mode) { timers in
+            timers.count -= 1
+            if !timer.slots.isFiring { timers.remove(timer) }
+        }
         timer.slots.remove(mode)
         if timer.slots.isEmpty {
             if timer.slots.isFiring { isFiringNoMore(timer) }
@@ -34,15 +43,19 @@ extension LoopState {
     /// Moves a timer that is not firing.
     func setDate(_ deadline: LoopInstant, of timer: Timer) {
         timer.slots.forEach { mode in
-            modes[mode].timers.remove(timer)
-            modes[mode].timers.insert(timer, deadline)
+            withTimers(of: mode) {
+                $0.remove(timer)
+                $0.insert(timer, deadline)
+            }
         }
     }
 
     /// The next timer of those that were found due in `mode`. It has no date while it fires.
     mutating func takeDueTimer(in mode: Int) -> Timer? {
-        guard let timer = modes[mode].timers.takeFirstDue()?.timer?.takeUnretainedValue() else { return nil }
-        timer.slots.forEach { if $0 != mode { modes[$0].timers.remove(timer) } }
+        guard let timer = withTimers(of: mode, { $0.takeFirstDue()?.timer?.takeUnretainedValue() }) else {
+            return nil
+        }
+        timer.slots.forEach { if $0 != mode { withTimers(of: $0) { $0.remove(timer) } } }
         timer.slots.isFiring = true
         firingTimers.append(.passUnretained(timer))
         return timer
@@ -53,7 +66,7 @@ extension LoopState {
         guard timer.slots.isFiring else { return }
         if !timer.slots.isEmpty { isFiringNoMore(timer) }
         timer.slots.isFiring = false
-        timer.slots.forEach { modes[$0].timers.insert(timer, deadline) }
+        timer.slots.forEach { withTimers(of: $0) { $0.insert(timer, deadline) } }
     }
 
     private mutating func isFiringNoMore(_ timer: Timer) {

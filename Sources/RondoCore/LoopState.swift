@@ -242,6 +242,8 @@ struct ModeState {
     private var watched: Set<RunLoop.Source> = []
 
     let timers: TimerHeap
+    /// `timers`, without counting the reference for each timer that comes and goes: the mode keeps the heap.
+    let unretainedTimers: Unmanaged<TimerHeap>
 
     private(set) var observers: [RunLoop.Observer] = []
     private(set) var observedActivities: RunLoop.Activity = []
@@ -254,6 +256,7 @@ struct ModeState {
     init(name: RunLoop.Mode, index: Int) {
         self.name = name
         timers = TimerHeap(mode: index)
+        unretainedTimers = .passUnretained(timers)
     }
 
     // MARK: Descriptor sources

@@ -51,6 +51,11 @@ public final class Timer: NSObject, Sendable {
             content = .block(block)
         }
 
+        init(deadline: LoopInstant, rarities: Rarities) {
+            self.deadline = deadline
+            content = .rarities(rarities)
+        }
+
         var isValid: Bool { marks[.isValid] }
 
         /// Registered in its loop under the common name, whatever modes it has been taken out of since.
@@ -82,6 +87,10 @@ public final class Timer: NSObject, Sendable {
             get { unretainedLoop?.takeUnretainedValue() }
             set { unretainedLoop = newValue.map { .passUnretained($0) } }
         }
+
+        /// As `loop`, without counting the reference.
+        @inline(__always)
+        func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
 
         @inline(__always)
         func isHeld(by loop: RunLoop) -> Bool {
@@ -206,10 +215,14 @@ public final class Timer: NSObject, Sendable {
         first: LoopInstant, date: Date?, interval: TimeInterval, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
     ) {
-        var made = State(deadline: first, block: Block(call: block))
-        if let date { made.makeRarities().anchor = Anchor(moment: first, date: date) }
-        if repeats { made.makeRarities().interval = interval > 0 ? interval : Self.minimumInterval }
-        state = Mutex(made)
+        guard repeats || date != nil else {
+            state = Mutex(State(deadline: first, block: Block(call: block)))
+            return
+        }
+        let rarities = Rarities(block: Block(call: block))
+        if let date { rarities.anchor = Anchor(moment: first, date: date) }
+        if repeats { rarities.interval = interval > 0 ? interval : Self.minimumInterval }
+        state = Mutex(State(deadline: first, rarities: rarities))
     }
 
     /// Seconds; a moment further away may be past what the clock can count.
@@ -327,7 +340,7 @@ public final class Timer: NSObject, Sendable {
     public func invalidate() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
-            if let loop = state.loop { withdraw(from: loop, isCommon: state.isCommon) }
+            state.withLoop { withdraw(from: $0, isCommon: state.isCommon) }
             return state.invalidate()
         }
         withExtendedLifetime(released) {}

@@ -9,8 +9,10 @@ internal import CEv
 ///
 /// - A date is taken back by its *index*, which stands in the timer. To write an index with every node that moves
 ///   would cost more than moving it, and a program whose timers all fire never asks for one. So they are written for
-///   all when the first date is taken back, and kept from then on, until so many timers are due that the heap is made
-///   anew: that goes through all nodes in any case.
+///   all when the first date is taken back, and kept from then on, until the heap is made anew: that goes through all
+///   nodes in any case.
+/// - What has been taken back leaves a *gap*, a node without a timer, which goes when somebody asks for the nearest date
+///   and it is the first, or when half of the heap are gaps.
 /// - What is due leaves the heap in one go and is sorted in its place; with equal dates only then. (A buffer to sort
 ///   in would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
 ///
@@ -28,6 +30,10 @@ final class TimerHeap {
     @exclusivity(unchecked) private var nextDue = 0
     /// Whether timers know where their dates stand: in `nodes`, or in `due` if the index is negative.
     @exclusivity(unchecked) private var keepsIndices = false
+    /// How many of `nodes` are gaps.
+    @exclusivity(unchecked) private var gaps = 0
+    /// Gaps that are not worth the work of removing them.
+    private static let toleratedGaps = 64
     /// Timers in the mode, those that are firing just now included.
     @exclusivity(unchecked) var count = 0
 
@@ -58,17 +64,17 @@ final class TimerHeap {
             due.start[~index].timer = nil
             return skipRemovedDue()
         }
-        let last = nodes.removeLast()
-        guard index < nodes.count else { return }
-        if index > 0, last.deadline < nodes.start[(index - 1) / 4].deadline {
-            siftUp(last, from: index)
-        } else {
-            siftDown(last, from: index)
+        nodes.start[index].timer = nil
+        gaps += 1
+        if gaps > nodes.count / 2 + Self.toleratedGaps {
+            removeGaps()
+            heapify()
         }
     }
 
     @inline(__always)
     private var nearestNode: TimerNode? {
+        if gaps > 0 { removeGapsOnTop() }
         let first = nodes.isEmpty ? nil : nodes.start[0]
         guard nextDue < due.count else { return first }
         // What was added since may have an earlier date.
@@ -90,6 +96,7 @@ final class TimerHeap {
         nextDue = 0
         // One after the other from the top, unless they are many: then it is less work to go through all.
         var rest = max(16, nodes.count / 16)
+        removeGapsOnTop()
         while !nodes.isEmpty, nodes.start[0].deadline <= now {
             guard rest > 0 else {
                 collectAllDue(at: now)
@@ -97,15 +104,15 @@ final class TimerHeap {
             }
             rest -= 1
             due.append(nodes.start[0])
-            let last = nodes.removeLast()
-            if !nodes.isEmpty { siftDown(last, from: 0) }
+            removeFirst()
+            removeGapsOnTop()
         }
         if due.count > 1 { Self.sort(due.all) }
         if keepsIndices { noteIndicesOfDue() }
     }
 
     private func collectAllDue(at now: LoopInstant) {
-        keepsIndices = false
+        removeGaps()
         var (kept, end) = (0, nodes.count)
         while kept < end {
             if nodes.start[kept].deadline > now {
@@ -116,9 +123,7 @@ final class TimerHeap {
             }
         }
         nodes.move(from: kept, toEndOf: &due)
-        for index in stride(from: (nodes.count + 2) / 4 - 1, through: 0, by: -1) {
-            siftDown(nodes.start[index], from: index)
-        }
+        heapify()
     }
 
     private struct DateOrder: SortOrder {
@@ -187,7 +192,7 @@ final class TimerHeap {
         var unexplored = [0]
         while let index = unexplored.popLast() {
             guard index < nodes.count, nodes.start[index].deadline <= now else { continue }
-            found.append(nodes.start[index])
+            if nodes.start[index].timer != nil { found.append(nodes.start[index]) }
             unexplored += (4 * index + 1)...(4 * index + 4)
         }
         found.withUnsafeMutableBufferPointer { Self.sort($0) }
@@ -212,7 +217,34 @@ final class TimerHeap {
         timer._withUnsafeGuaranteedRef { $0.slots.setIndex(index, in: mode) }
     }
 
+    // MARK: - Gaps
+
+    private func removeGapsOnTop() {
+        while !nodes.isEmpty, nodes.start[0].timer == nil {
+            gaps -= 1
+            removeFirst()
+        }
+    }
+
+    /// The heap has to be made anew then.
+    private func removeGaps() {
+        if gaps > 0 { nodes.compact(from: 0) }
+        gaps = 0
+    }
+
     // MARK: - The heap
+
+    private func removeFirst() {
+        let last = nodes.removeLast()
+        if !nodes.isEmpty { siftDown(last, from: 0) }
+    }
+
+    private func heapify() {
+        keepsIndices = false
+        for index in stride(from: (nodes.count + 2) / 4 - 1, through: 0, by: -1) {
+            siftDown(nodes.start[index], from: index)
+        }
+    }
 
     @inline(__always)
     private func put(_ node: TimerNode, at index: Int) {

@@ -97,5 +97,6 @@ struct TimerNodes: ~Copyable {
             kept += 1
         }
         count = kept
+        if capacity > Self.keptCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
     }
 }
