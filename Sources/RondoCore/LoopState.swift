@@ -78,6 +78,15 @@ struct LoopState {
         return index
     }
 
+    /// `source` was leaving `mode`, and enters it again.
+    ///
+    /// - Returns: False where it cannot, since the thread has ended.
+    mutating func hasBack(_ source: RunLoop.Source, _ mode: RunLoop.Mode) -> Bool {
+        guard isAlive, let index = existingIndex(of: mode) else { return false }
+        modes[index].noteBack(source)
+        return true
+    }
+
     /// - Returns: Whether the mode was not common before.
     @discardableResult
     mutating func makeCommon(_ index: Int) -> Bool {
@@ -126,7 +135,7 @@ struct LoopState {
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
     func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
-        guard modes[mode].sources.isEmpty, modes[mode].timers.count == 0 else { return false }
+        guard !modes[mode].holdsSources, modes[mode].timers.count == 0 else { return false }
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
@@ -192,8 +201,9 @@ extension LoopState {
         var isCommon: Bool
         /// Whether `Attention` says now that the loop waits: the caller waits, and ends that afterwards.
         var waits: Bool
-        var stop: [RunLoop.Source]
-        var watch: [RunLoop.Source]
+        /// Sources that have left are to be taken out first: `RunLoop.endLeaves(of:)`.
+        var hasLeaves: Bool
+        var changes: ModeState.Changes?
     }
 
     /// Takes note of everything that other threads have left, and decides whether the loop may sleep.
@@ -204,17 +214,18 @@ extension LoopState {
         _ attention: Attention
     ) -> Outlook {
         var wasWoken = takeRequest(attention)
-        let (stop, watch) = updatesWatchers ? modes[mode].takeOutdated() : ([], [])
+        let hasLeaves = updatesWatchers && !modes[mode].leaving.isEmpty
+        let changes = updatesWatchers && !hasLeaves ? modes[mode].takeOutdated() : nil
         let nearest = modes[mode].timers.nearest
         let timersAreDue = nearest.map { $0 <= now } ?? false
         // What changes from now on is followed by a request, which finds that the loop waits.
         let mayWait =
-            maySleep && !wasWoken && !isStopped && !timersAreDue && stop.isEmpty && watch.isEmpty
+            maySleep && !wasWoken && !isStopped && !timersAreDue && !hasLeaves && changes == nil
         let waits = mayWait && attention.beginWaiting(spins: spins)
         if mayWait && !waits { wasWoken = takeRequest(attention) }
         return Outlook(
             nearestTimer: nearest, wasWoken: wasWoken, isCommon: modes[mode].isCommon, waits: waits,
-            stop: stop, watch: watch)
+            hasLeaves: hasLeaves, changes: changes)
     }
 
     /// The innermost activation reacts to what asked for attention so far.
@@ -232,7 +243,16 @@ struct ModeState {
     let name: RunLoop.Mode
     var isCommon = false
 
-    var sources: Set<RunLoop.Source> = []
+    /// Those that are in the mode, and those that are leaving it.
+    private(set) var listed: Set<RunLoop.Source> = []
+    /// Sources that have left while the loop ran in the mode, and are taken out when it next looks at the kernel. A
+    /// connection leaves when its load ends and comes back with the next load, often in the same pass: it is
+    /// found here as it was then. Those that left last stand last. In no way members: they do not keep the mode
+    /// from being empty, and are not served.
+    ///
+    /// A source is here just as long as it is leaving by its own state, which the source's lock guards together
+    /// with the loop's.
+    private(set) var leaving: [RunLoop.Source] = []
     /// Signalled sources whose signal has not been taken yet, as far as this mode knows.
     var signalled: Set<RunLoop.Source> = []
 
@@ -261,34 +281,63 @@ struct ModeState {
 
     // MARK: Descriptor sources
 
+    /// What is to be done about watchers.
+    struct Changes {
+        let stop: [RunLoop.Source]
+        let watch: [RunLoop.Source]
+    }
+
     /// A descriptor source was added, or its interest changed.
     mutating func noteChange(of source: RunLoop.Source) {
         outdated.insert(source)
     }
 
+    /// The members.
+    var sources: Set<RunLoop.Source> { leaving.isEmpty ? listed : listed.subtracting(leaving) }
+
+    @inline(__always)
+    var holdsSources: Bool { listed.count > leaving.count }
+
+    func holds(_ source: RunLoop.Source) -> Bool {
+        listed.contains(source) && !leaving.contains { $0 === source }
+    }
+
+    mutating func insert(_ source: RunLoop.Source) { listed.insert(source) }
+
+    mutating func noteLeaving(_ source: RunLoop.Source) { leaving.append(source) }
+
+    /// It is leaving no more.
+    mutating func noteBack(_ source: RunLoop.Source) {
+        // Most often the last one.
+        if let place = leaving.lastIndex(where: { $0 === source }) { leaving.remove(at: place) }
+    }
+
     mutating func remove(_ source: RunLoop.Source) {
-        sources.remove(source)
+        noteBack(source)
+        listed.remove(source)
         signalled.remove(source)
         // A mode that is never run must not remember everything that has come and gone.
         if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
     }
 
     /// Hands the outdated sources to the loop's thread, which makes their watchers match.
-    mutating func takeOutdated() -> (stop: [RunLoop.Source], watch: [RunLoop.Source]) {
-        guard !outdated.isEmpty else { return ([], []) }
+    ///
+    /// - Returns: Nil: there are none, or nothing is to be done about them.
+    mutating func takeOutdated() -> Changes? {
+        guard !outdated.isEmpty else { return nil }
         let changed = outdated
         outdated = []
         var stop: [RunLoop.Source] = []
         var watch: [RunLoop.Source] = []
         for source in changed {
-            if sources.contains(source) {
+            if holds(source) {
                 watched.insert(source)
                 watch.append(source)
             } else if watched.remove(source) != nil {
                 stop.append(source)
             }
         }
-        return (stop, watch)
+        return stop.isEmpty && watch.isEmpty ? nil : Changes(stop: stop, watch: watch)
     }
 
     /// The watchers are gone, with the loop's thread. What is returned is to be released without the lock.

@@ -21,16 +21,16 @@ extension RunLoop {
     /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
     /// that is done here at once, under the lock that every removal needs: whoever invalidates a source on
     /// another thread and closes its descriptor then, does so before the check or after the kernel knows it.
-    func updateWatchers(stop: [Source], watch: [Source], in modeLoop: ModeLoop, _ mode: Int) {
+    func updateWatchers(_ changes: ModeState.Changes, in modeLoop: ModeLoop, _ mode: Int) {
         // The locks of sources come before that of the loop.
-        let interests = watch.map(\.interest)
+        let interests = changes.watch.map(\.interest)
         let closed = state.withLock { state -> [Source] in
-            for source in stop { modeLoop.unwatch(source) }
+            for source in changes.stop { modeLoop.unwatch(source) }
             var closed: [Source] = []
-            var isChanged = !stop.isEmpty
-            for (source, interest) in zip(watch, interests) {
+            var isChanged = !changes.stop.isEmpty
+            for (source, interest) in zip(changes.watch, interests) {
                 guard case .descriptor(let descriptor) = source.kind,
-                    state.modes[mode].sources.contains(source)
+                    state.modes[mode].holds(source)
                 else { continue }
                 // It has left and come back, as a connection does between two requests.
                 if source.keepsFile, modeLoop.watches(source, events: interest.events),
@@ -56,6 +56,25 @@ extension RunLoop {
         if !closed.isEmpty { wakeUp() }
     }
 
+    /// Takes out what has left `mode` and is not back.
+    func endLeaves(of mode: Int) {
+        // The locks of sources come before that of the loop.
+        for source in state.withLock({ $0.modes[mode].leaving }) { source.endLeaving() }
+    }
+
+    /// Whether `source`, which leaves `mode`, is to be taken out when this loop next looks: soon, if it is the
+    /// calling thread's and runs in the mode just now.
+    func letsLeaveLater(_ source: Source, _ mode: Mode) -> Bool {
+        guard isCurrent, !owner.isEmbedded else { return false }
+        return state.withLock { state in
+            guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
+                return false
+            }
+            state.modes[running].noteLeaving(source)
+            return true
+        }
+    }
+
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
@@ -66,8 +85,10 @@ extension RunLoop {
             return false
         }
         owner.serving.append(source)
+        let era = owner.era
         let served = source.perform(ready: Source.Interest(events: events), in: mode, of: self)
         owner.serving.removeLast()
+        guard owner.era != era else { return served }
         // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
         // watch it again in the way of every other change: when they next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {

@@ -110,12 +110,11 @@ extension RunLoop {
         }
 
         private func updateWatchers() {
-            let (index, outdated) = loop.state.withLock { state in
-                let index = state.index(of: mode)
-                return (index, state.modes[index].takeOutdated())
-            }
-            guard !outdated.stop.isEmpty || !outdated.watch.isEmpty else { return }
-            loop.updateWatchers(stop: outdated.stop, watch: outdated.watch, in: modeLoop, index)
+            let index = loop.state.withLock { $0.index(of: mode) }
+            // Of a run before the embedding.
+            loop.endLeaves(of: index)
+            guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
+            loop.updateWatchers(changes, in: modeLoop, index)
         }
 
         /// Gives the mode back. Loop's thread only.

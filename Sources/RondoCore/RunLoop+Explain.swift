@@ -120,7 +120,7 @@ extension RunLoop.Source {
         let (isValid, places, threadHasEnded) = state.withLock { state in
             // The common name stands for the modes that it has brought.
             let common = (state.rare?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
-            let others = state.memberships.all.filter { !state.isCommon(in: $0.loop) }
+            let others = state.places.all.filter { !state.isCommon(in: $0.loop) }
             return (
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
             )

@@ -62,7 +62,7 @@ extension RunLoop {
             // Whoever closes a descriptor removes its source first, which needs this lock: so none that is
             // asked about can be another file by now.
             let isMember = asked.map { entry in
-                state.existingIndex(of: entry.mode).map { state.modes[$0].sources.contains(entry.source) }
+                state.existingIndex(of: entry.mode).map { state.modes[$0].holds(entry.source) }
                     ?? false
             }
             for index in requests.indices where !isMember[index] { requests[index].fd = -1 }
@@ -133,7 +133,7 @@ extension LoopState {
                 found.timers.append((timer, mode.name))
             }
             for source in mode.sources
-            where !(running?.sources.contains(source) ?? false)
+            where !(running?.holds(source) ?? false)
                 && seen.insert(ObjectIdentifier(source)).inserted
             {
                 switch source.kind {

@@ -38,7 +38,7 @@ extension RunLoop {
         state.withLock { state in
             if mode == .common { return state.commonSources.contains(source) }
             guard let index = state.existingIndex(of: mode) else { return false }
-            return state.modes[index].sources.contains(source)
+            return state.modes[index].holds(source)
         }
     }
 

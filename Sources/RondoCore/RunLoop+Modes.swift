@@ -44,7 +44,7 @@ extension RunLoop {
         _ = runActivation(mode, limit: .immediately, returnAfterSourceHandled: false)
         return state.withLock { state -> Date? in
             guard let index = state.existingIndex(of: mode) else { return nil }
-            guard !state.modes[index].sources.isEmpty || state.modes[index].timers.count > 0 else {
+            guard state.modes[index].holdsSources || state.modes[index].timers.count > 0 else {
                 return nil
             }
             guard let nearest = state.modes[index].timers.nearest else { return .distantFuture }

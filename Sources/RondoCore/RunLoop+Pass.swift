@@ -157,9 +157,7 @@ struct Pass {
         }
         guard let first else { return false }
         // One alone needs no order.
-        if count == 1 {
-            return first.signal(in: mode, of: loop) != nil && first.performIfSignalled(in: mode, of: loop)
-        }
+        if count == 1 { return first.performIfSignalled(in: mode, of: loop) }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
         let batch =
             sources
@@ -202,8 +200,12 @@ struct Pass {
             if loop.isMain {
                 modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
             }
-            if !outlook.stop.isEmpty || !outlook.watch.isEmpty {
-                loop.updateWatchers(stop: outlook.stop, watch: outlook.watch, in: modeLoop, mode)
+            if outlook.hasLeaves {
+                loop.endLeaves(of: mode)
+                continue
+            }
+            if let changes = outlook.changes {
+                loop.updateWatchers(changes, in: modeLoop, mode)
                 continue
             }
             if !outlook.waits {

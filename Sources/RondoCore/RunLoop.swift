@@ -263,7 +263,7 @@ extension RunLoop {
             let names = state.modes.map(\.name)
             let members = state.modes.enumerated().map { index, mode in
                 (
-                    name: names[index], sources: mode.sources, timers: state.timers(inMode: index),
+                    name: names[index], sources: mode.listed, timers: state.timers(inMode: index),
                     observers: mode.observers
                 )
             }

@@ -40,6 +40,9 @@ extension RunLoop {
             var isValid = true
             /// The loop that held it last has lost its thread.
             var threadHasEnded = false
+            /// It has left its one place, and the loop there takes it out when it next looks, unless it is back by
+            /// then: see `ModeState.leaving`.
+            var isLeaving = false
             /// When it was signalled, in order of all signals; nil while it is not.
             var signal: UInt64?
             var interest: Interest = []
@@ -50,6 +53,15 @@ extension RunLoop {
 
             /// It is registered there under the common name.
             func isCommon(in loop: RunLoop) -> Bool { rare?.commonLoops.contains(loop) ?? false }
+
+            /// The modes that hold it, whatever is still to be taken out of one.
+            var places: Memberships { isLeaving ? Memberships() : memberships }
+
+            /// Nobody notices when the loop takes it out: no callback is owed, no other place keeps it.
+            func mayLeaveLater(_ membership: Membership) -> Bool {
+                memberships.isOnly(membership)
+                    && (rare.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
+            }
 
             /// To be changed only to what is not empty, or it is there for nothing.
             mutating func madeRare() -> Rare {
@@ -157,7 +169,7 @@ extension RunLoop {
         }
 
         /// Whether some mode of some loop holds the source.
-        package var isScheduled: Bool { state.withLock { !$0.memberships.isEmpty } }
+        package var isScheduled: Bool { state.withLock { !$0.places.isEmpty } }
 
         /// Whether the source waits to be served for a signal.
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
@@ -315,12 +327,19 @@ extension RunLoop {
         func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             let membership = Membership(loop: loop, mode: mode)
             let schedule = state.withLock { state -> ModeCallback?? in
-                guard state.isValid, !state.memberships.contains(membership) else { return nil }
-                guard !isCommon || state.isCommon(in: loop) else { return nil }
+                guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
+                if state.isLeaving {
+                    if state.memberships.isOnly(membership), loop.state.withLock({ $0.hasBack(self, mode) }) {
+                        state.isLeaving = false
+                        return .some(state.rare?.schedule)
+                    }
+                    endLeaving(&state)
+                }
+                guard !state.memberships.contains(membership) else { return nil }
                 let added = loop.state.withLock { loopState -> Bool in
                     guard loopState.isAlive else { return false }
                     let index = loopState.index(of: mode)
-                    loopState.modes[index].sources.insert(self)
+                    loopState.modes[index].insert(self)
                     switch kind {
                     case .descriptor: loopState.modes[index].noteChange(of: self)
                     case .signalled: if state.signal != nil { loopState.modes[index].signalled.insert(self) }
@@ -341,12 +360,31 @@ extension RunLoop {
             let membership = Membership(loop: loop, mode: mode)
             let cancel = state.withLock { state -> ModeCallback?? in
                 guard !isCommon || !state.isCommon(in: loop) else { return nil }
+                if state.isLeaving {
+                    endLeaving(&state)
+                    return nil
+                }
+                if keepsFile, state.mayLeaveLater(membership), loop.letsLeaveLater(self, mode) {
+                    state.isLeaving = true
+                    return nil
+                }
                 guard state.memberships.remove(membership) else { return nil }
                 withdraw(from: membership)
                 state.threadHasEnded = !loop.state.withLock { $0.isAlive }
                 return .some(state.rare?.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
+        }
+
+        /// The mode that it has left takes it out. Its loop's thread, when it looks; the loop may have it back.
+        func endLeaving() {
+            state.withLock { state in if state.isLeaving { endLeaving(&state) } }
+        }
+
+        private func endLeaving(_ state: inout State) {
+            state.isLeaving = false
+            state.memberships.forEach { withdraw(from: $0) }
+            state.memberships = Memberships()
         }
 
         // MARK: From the pass
@@ -367,7 +405,11 @@ extension RunLoop {
         /// - Returns: Whether it was performed.
         func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { state -> Callback? in
-                guard state.isValid, state.signal != nil else { return nil }
+                guard state.isValid, state.signal != nil else {
+                    // Another loop or mode has served it.
+                    loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
+                    return nil
+                }
                 state.signal = nil
                 loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                 return state.perform
@@ -380,7 +422,7 @@ extension RunLoop {
         func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
             let (perform, ready) = state.withLock { state in
                 // It may have left the mode since it was found ready, or want something else.
-                let isMember = loop.state.withLock { $0.modes[mode].sources.contains(self) }
+                let isMember = !state.isLeaving && loop.state.withLock { $0.modes[mode].holds(self) }
                 return (isMember ? state.perform : nil, ready.intersection(state.interest))
             }
             guard let perform, !ready.isEmpty else { return false }

@@ -31,6 +31,9 @@ extension RunLoop.Source {
             first == membership || others.contains(membership)
         }
 
+        /// It is there and nowhere else.
+        func isOnly(_ membership: Membership) -> Bool { first == membership && others.isEmpty }
+
         mutating func append(_ membership: Membership) {
             if first == nil { first = membership } else { others.append(membership) }
         }
