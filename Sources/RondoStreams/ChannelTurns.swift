@@ -17,16 +17,20 @@ final class ChannelTurns: CourierClient {
 
     var firstPlace: StreamCore.Place? { schedule.withLock { $0.firstPlace } }
 
-    func contains(_ place: StreamCore.Place) -> Bool { schedule.withLock { $0.contains(place) } }
-
-    func join(_ place: StreamCore.Place) {
+    /// - Returns: False if they were there already.
+    func join(_ place: StreamCore.Place) -> Bool {
         let courier = StreamCourier.join(place.loop, place.mode)
         let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
             guard !schedule.contains(place) else { return nil }
             schedule.insert(courier)
             return schedule.isWanted ? schedule.turnsToAskFor() : StreamSchedule.Turns.none
         }
-        if let turns { turns.ask(for: self) } else { courier.leave() }
+        guard let turns else {
+            courier.leave()
+            return false
+        }
+        turns.ask(for: self)
+        return true
     }
 
     func leave(_ place: StreamCore.Place) {

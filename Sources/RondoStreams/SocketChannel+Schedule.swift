@@ -10,10 +10,9 @@ extension SocketChannel {
 
     /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = Place(loop: loop, mode: mode)
-        guard !isClosed, !(turns?.contains(place) ?? false) else { return }
+        guard !isClosed else { return }
         let turns = madeTurns
-        turns.join(place)
+        guard turns.join(Place(loop: loop, mode: mode)) else { return }
         forEachSource { loop.add($0, forMode: mode) }
         forEachTimer { loop.add($0, forMode: mode) }
         // Opened before it had anywhere to start.
@@ -39,6 +38,8 @@ extension SocketChannel {
     var places: [Place] { turns?.places ?? [] }
 
     func forEachSource(_ body: (RunLoop.Source) -> Void) {
+        // As nearly every channel is between two requests.
+        if case .open(let connected, _) = phase, hasNothingRare { return body(connected.source) }
         if case .connecting(let connecting) = phase {
             for attempt in connecting.attempts.values { body(attempt.source) }
         }
@@ -47,6 +48,7 @@ extension SocketChannel {
     }
 
     private func forEachTimer(_ body: (Timer) -> Void) {
+        guard !hasNothingRare else { return }
         for timer in delays { body(timer) }
         for timer in limits { body(timer) }
     }

@@ -279,6 +279,8 @@ package final class SocketChannel {
         set { if newValue != nil || rare != nil { madeRare.answer = newValue } }
     }
     private var rare: Rare?
+    /// No asker, no timers among other things.
+    var hasNothingRare: Bool { rare == nil }
 
     init(_ configuration: Configuration, _ origin: Origin) {
         self.configuration = configuration

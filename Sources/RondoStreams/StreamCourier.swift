@@ -54,7 +54,7 @@ package final class StreamCourier: Sendable {
     package let mode: RunLoop.Mode
     private let source: RunLoop.Source
     private let members = Mutex(Members())
-    private let waiting = Mutex<ArraySlice<any CourierClient>>([])
+    private let waiting = Mutex(CourierQueue())
 
     private struct Members: ~Copyable {
         /// Everybody who has joined.
@@ -130,6 +130,13 @@ package final class StreamCourier: Sendable {
 
     /// To be called once for each `join`.
     func leave() {
+        // Nearly always somebody stays, and nothing more is to be done.
+        let isLast = members.withLock { members in
+            guard members.count > 1 else { return true }
+            members.count -= 1
+            return false
+        }
+        guard isLast else { return }
         Self.register.withLock { register in
             let timer = members.withLock { members -> Timer?? in
                 members.count -= 1
@@ -225,13 +232,7 @@ package final class StreamCourier: Sendable {
     /// No turn is wanted any more of what was asked for.
     func withdraw(_ client: any CourierClient) {
         waiting.withLock { waiting in
-            // It is near the front: those who ask in several modes ask in the same order.
-            guard let index = waiting.firstIndex(where: { $0 === client }) else { return }
-            if index == waiting.startIndex {
-                waiting = waiting.dropFirst()
-            } else {
-                waiting.remove(at: index)
-            }
+            waiting.remove(client)
             if waiting.isEmpty { source.withdrawSignal() }
         }
     }
@@ -253,7 +254,7 @@ package final class StreamCourier: Sendable {
     private func next() -> (any CourierClient)? {
         waiting.withLock { waiting in
             guard let client = waiting.popFirst() else { return nil }
-            if waiting.isEmpty { waiting = [] } else { source.signal() }
+            if !waiting.isEmpty { source.signal() }
             return client
         }
     }

@@ -1,0 +1,59 @@
+import RondoTestSupport
+import Testing
+
+@testable import RondoStreams
+
+@Suite(.leavesNothing) struct CourierQueueTests {
+    private final class Client: CourierClient {
+        func turnHasCome(by courier: StreamCourier) -> Bool { true }
+    }
+
+    @Test func `clients come in their order, but for those who do not want to any more`() {
+        let clients = (0..<6).map { _ in Client() }
+        var queue = CourierQueue()
+        for client in clients { queue.append(client) }
+        queue.remove(clients[0])
+        queue.remove(clients[3])
+        queue.remove(clients[0])
+        #expect(queue.count == 4)
+        queue.append(clients[0])
+        var order: [Int?] = []
+        while let client = queue.popFirst() { order.append(clients.firstIndex { $0 === client }) }
+        #expect(order == [1, 2, 4, 5, 0])
+        let isEmpty = queue.isEmpty
+        #expect(isEmpty && queue.count == 0)
+        // Who is the only one.
+        queue.append(clients[1])
+        queue.remove(clients[1])
+        #expect(queue.popFirst() == nil)
+    }
+
+    @Test func `a queue that is never empty has no more room than it needs`() {
+        var queue = CourierQueue()
+        let client = Client()
+        for _ in 0..<10 { queue.append(client) }
+        for _ in 0..<10_000 {
+            queue.append(client)
+            _ = queue.popFirst()
+        }
+        #expect(queue.count == 10)
+        #expect(queue.room < 256)
+    }
+
+    @Test func `what a burst took is given back, and whoever has had a turn is let go`() {
+        var queue = CourierQueue()
+        weak var released: Client?
+        do {
+            let client = Client()
+            released = client
+            for _ in 0..<5_000 { queue.append(client) }
+        }
+        while queue.popFirst() != nil {}
+        #expect(queue.room <= CourierQueue.keptRoom)
+        #expect(released == nil)
+        for _ in 0..<3 { queue.append(Client()) }
+        let room = queue.room
+        while queue.popFirst() != nil {}
+        #expect(queue.room == room)
+    }
+}
