@@ -11,8 +11,20 @@ struct SlotState<Waiter>: ~Copyable {
         let waiter: Waiter
     }
 
+    private struct Used {
+        let server: Server
+        var count = 0
+    }
+
+    /// As many servers are remembered, whether or not a connection to them is in use.
+    static var serversKept: Int { 16 }
+
     private(set) var limits: URLConnection.Limits
-    private var used: [Server: Int] = [:]
+    private var used: [Used] = []
+    /// Where each stands in `used`.
+    private var places: [Server: Int] = [:]
+    /// Which was named last, and is nearly always the next one too: found without hashing.
+    private var last = 0
     private var total = 0
     private var waiting: [Entry] = []
     private var nextTicket = 0
@@ -21,11 +33,15 @@ struct SlotState<Waiter>: ~Copyable {
 
     var isUnused: Bool { total == 0 && waiting.isEmpty }
 
+    /// How many servers are remembered.
+    var serverCount: Int { used.count }
+
     /// - Returns: Nil if there is room; a ticket if the waiter has to wait for its turn.
     mutating func enter(_ server: Server, _ waiter: Waiter) -> Int? {
+        let place = place(of: server)
         // Who comes later does not overtake.
-        if hasRoom(server), waiting.isEmpty || !waiting.contains(where: { $0.server == server }) {
-            take(server)
+        if hasRoom(at: place), waiting.isEmpty || !waiting.contains(where: { $0.server == server }) {
+            take(at: place)
             return nil
         }
         nextTicket += 1
@@ -37,9 +53,10 @@ struct SlotState<Waiter>: ~Copyable {
     ///
     /// - Returns: Who has one now, with the ticket.
     mutating func leave(_ server: Server) -> [(ticket: Int, waiter: Waiter)] {
-        let left = (used[server] ?? 1) - 1
-        used[server] = left > 0 ? left : nil
+        let place = place(of: server)
+        used[place].count -= 1
         total -= 1
+        forgetIfUnused(at: place)
         return waiting.isEmpty ? [] : admit()
     }
 
@@ -48,7 +65,8 @@ struct SlotState<Waiter>: ~Copyable {
     /// - Returns: False if that ticket has had its turn already.
     mutating func withdraw(_ ticket: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.ticket == ticket }) else { return false }
-        waiting.remove(at: index)
+        let place = place(of: waiting.remove(at: index).server)
+        forgetIfUnused(at: place)
         return true
     }
 
@@ -63,27 +81,50 @@ struct SlotState<Waiter>: ~Copyable {
         var index = 0
         while index < waiting.count, total < limits.connections {
             let entry = waiting[index]
-            guard hasRoom(entry.server) else {
+            let place = place(of: entry.server)
+            guard hasRoom(at: place) else {
                 index += 1
                 continue
             }
             waiting.remove(at: index)
-            take(entry.server)
+            take(at: place)
             admitted.append((entry.ticket, entry.waiter))
         }
         return admitted
     }
 
-    private func hasRoom(_ server: Server) -> Bool {
+    private mutating func place(of server: Server) -> Int {
+        if last < used.count, used[last].server == server { return last }
+        if let place = places[server] {
+            last = place
+        } else {
+            last = used.count
+            places[server] = last
+            used.append(Used(server: server))
+        }
+        return last
+    }
+
+    /// Or whoever speaks to ever new servers would have them all remembered.
+    private mutating func forgetIfUnused(at place: Int) {
+        guard used[place].count == 0, used.count > Self.serversKept else { return }
+        places[used[place].server] = nil
+        used.swapAt(place, used.count - 1)
+        used.removeLast()
+        if place < used.count { places[used[place].server] = place }
+    }
+
+    private func hasRoom(at place: Int) -> Bool {
         var limit = limits.connectionsPerServer
+        let server = used[place].server
         if !limits.exceptions.isEmpty, let exception = limits.exceptions["\(server.host):\(server.port)"] {
             limit = max(1, exception)
         }
-        return total < limits.connections && (used[server] ?? 0) < limit
+        return total < limits.connections && used[place].count < limit
     }
 
-    private mutating func take(_ server: Server) {
-        used[server, default: 0] += 1
+    private mutating func take(at place: Int) {
+        used[place].count += 1
         total += 1
     }
 }

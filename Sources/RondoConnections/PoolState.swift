@@ -66,10 +66,19 @@ struct PoolState<Kept>: ~Copyable {
         var kept: Kept
     }
 
+    private struct Known {
+        let key: PoolKey
+        /// In order of their becoming idle. It may be empty, until `forgetUnused()`: it is about to be filled again, as
+        /// a rule.
+        var entries: [Entry] = []
+    }
+
     private(set) var limits: URLConnection.Limits
-    /// Of each server in order of their becoming idle. A list may be empty, until `forgetUnused()`: it is about
-    /// to be filled again, as a rule.
-    private var entries: [PoolKey: [Entry]] = [:]
+    private var servers: [Known] = []
+    /// Where each stands in `servers`.
+    private var places: [PoolKey: Int] = [:]
+    /// Which was named last, and is nearly always the next one too: found without hashing.
+    private var last = 0
     private(set) var count = 0
     /// Nothing has been idle since before.
     private var first: LoopInstant?
@@ -80,11 +89,13 @@ struct PoolState<Kept>: ~Copyable {
     ///
     /// - Returns: Those that are kept no longer: too old, or too many.
     mutating func add(_ kept: Kept, for key: PoolKey, now: LoopInstant) -> [Kept] {
-        let ofServer = entries[key, default: []].add(Entry(since: now, kept: kept))
+        let place = place(of: key) ?? addServer(key)
+        servers[place].entries.append(Entry(since: now, kept: kept))
+        let ofServer = servers[place].entries.count
         count += 1
         if first == nil { first = now }
         var dropped = takeExpired(now: now)
-        if ofServer > limits.idleConnectionsPerServer, let oldest = removeFirst(of: key) {
+        if ofServer > limits.idleConnectionsPerServer, let oldest = removeFirst(at: place) {
             dropped.append(oldest)
         }
         if count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
@@ -94,7 +105,7 @@ struct PoolState<Kept>: ~Copyable {
     /// Takes out the connection to `key` that has been idle for the shortest time.
     mutating func take(for key: PoolKey, now: LoopInstant) -> (kept: Kept?, dropped: [Kept]) {
         let dropped = takeExpired(now: now)
-        guard let place = entries.index(forKey: key), let taken = entries.values[place].popLast() else {
+        guard let place = place(of: key), let taken = servers[place].entries.popLast() else {
             return (nil, dropped)
         }
         count -= 1
@@ -107,12 +118,13 @@ struct PoolState<Kept>: ~Copyable {
     /// - Parameter change: Nil: it stays what it is.
     /// - Returns: What it was, if it was changed.
     mutating func change(behind count: Int, of key: PoolKey, _ change: (Kept) -> Kept?) -> Kept? {
-        guard self.count > count, let place = entries.index(forKey: key), entries.values[place].count > count
-        else { return nil }
-        let index = entries.values[place].count - 1 - count
-        let old = entries.values[place][index].kept
+        guard self.count > count, let place = place(of: key), servers[place].entries.count > count else {
+            return nil
+        }
+        let index = servers[place].entries.count - 1 - count
+        let old = servers[place].entries[index].kept
         guard let new = change(old) else { return nil }
-        entries.values[place][index].kept = new
+        servers[place].entries[index].kept = new
         return old
     }
 
@@ -120,9 +132,11 @@ struct PoolState<Kept>: ~Copyable {
     mutating func setLimits(_ limits: URLConnection.Limits) -> [Kept] {
         self.limits = limits
         var dropped: [Kept] = []
-        for (key, list) in entries where list.count > limits.idleConnectionsPerServer {
-            for _ in limits.idleConnectionsPerServer..<list.count {
-                if let oldest = removeFirst(of: key) { dropped.append(oldest) }
+        for place in servers.indices {
+            while servers[place].entries.count > limits.idleConnectionsPerServer,
+                let oldest = removeFirst(at: place)
+            {
+                dropped.append(oldest)
             }
         }
         while count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
@@ -139,8 +153,10 @@ struct PoolState<Kept>: ~Copyable {
         let isExpired = { (since: LoopInstant) in now.seconds(since: since) > Self.maximumIdleSeconds }
         guard let first, isExpired(first) else { return [] }
         var expired: [Kept] = []
-        for key in entries.keys {
-            while let entry = entries[key]?.first, isExpired(entry.since), let kept = removeFirst(of: key) {
+        for place in servers.indices {
+            while let entry = servers[place].entries.first, isExpired(entry.since),
+                let kept = removeFirst(at: place)
+            {
                 expired.append(kept)
             }
         }
@@ -149,18 +165,17 @@ struct PoolState<Kept>: ~Copyable {
     }
 
     /// What is kept, in no order.
-    var all: some Sequence<Kept> { entries.values.lazy.joined().map(\.kept) }
+    var all: some Sequence<Kept> { servers.lazy.map(\.entries).joined().map(\.kept) }
 
     /// Takes out those that are of no use any more.
     mutating func remove(where isUseless: (Kept) -> Bool) -> [Kept] {
         var removed: [Kept] = []
-        for (key, list) in entries {
-            let left = list.filter { entry in
+        for place in servers.indices {
+            servers[place].entries.removeAll { entry in
                 let goes = isUseless(entry.kept)
                 if goes { removed.append(entry.kept) }
-                return !goes
+                return goes
             }
-            if left.count < list.count { entries[key] = left }
         }
         count -= removed.count
         return removed
@@ -168,45 +183,66 @@ struct PoolState<Kept>: ~Copyable {
 
     /// Lets go of the servers to which no connection is kept.
     mutating func forgetUnused() {
-        if entries.values.contains(where: \.isEmpty) { entries = entries.filter { !$0.value.isEmpty } }
+        guard servers.contains(where: \.entries.isEmpty) else { return }
+        servers.removeAll(where: \.entries.isEmpty)
+        places = Dictionary(uniqueKeysWithValues: servers.indices.map { (servers[$0].key, $0) })
     }
 
     /// How many servers are known.
-    var serverCount: Int { entries.count }
+    var serverCount: Int { servers.count }
 
     mutating func removeAll() -> [Kept] {
         defer {
-            entries = [:]
+            servers = []
+            places = [:]
             count = 0
             first = nil
         }
-        return entries.values.flatMap { $0 }.sorted { $0.since < $1.since }.map(\.kept)
+        return servers.flatMap(\.entries).sorted { $0.since < $1.since }.map(\.kept)
     }
 
     // MARK: Inside
 
-    private var oldest: (key: PoolKey, since: LoopInstant)? {
-        entries.lazy.compactMap { key, list in list.first.map { (key, $0.since) } }.min { $0.1 < $1.1 }
+    private mutating func place(of key: PoolKey) -> Int? {
+        if last < servers.count, servers[last].key == key { return last }
+        guard let place = places[key] else { return nil }
+        last = place
+        return place
+    }
+
+    private mutating func addServer(_ key: PoolKey) -> Int {
+        last = servers.count
+        places[key] = last
+        servers.append(Known(key: key))
+        return last
+    }
+
+    private var oldest: (place: Int, since: LoopInstant)? {
+        var oldest: (place: Int, since: LoopInstant)?
+        for place in servers.indices {
+            guard let since = servers[place].entries.first?.since else { continue }
+            if oldest.map({ since < $0.since }) ?? true { oldest = (place, since) }
+        }
+        return oldest
     }
 
     private mutating func removeOldest() -> Kept? {
-        guard let key = oldest?.key else { return nil }
+        guard let place = oldest?.place else { return nil }
         // Each list is gone through to find it.
-        defer { if entries[key]?.isEmpty ?? false { entries[key] = nil } }
-        return removeFirst(of: key)
+        defer { if servers[place].entries.isEmpty { removeServer(at: place) } }
+        return removeFirst(at: place)
     }
 
-    private mutating func removeFirst(of key: PoolKey) -> Kept? {
-        guard let place = entries.index(forKey: key), !entries.values[place].isEmpty else { return nil }
+    private mutating func removeServer(at place: Int) {
+        places[servers[place].key] = nil
+        servers.swapAt(place, servers.count - 1)
+        servers.removeLast()
+        if place < servers.count { places[servers[place].key] = place }
+    }
+
+    private mutating func removeFirst(at place: Int) -> Kept? {
+        guard !servers[place].entries.isEmpty else { return nil }
         count -= 1
-        return entries.values[place].removeFirst().kept
-    }
-}
-
-extension Array {
-    /// - Returns: How many there are now.
-    fileprivate mutating func add(_ element: Element) -> Int {
-        append(element)
-        return count
+        return servers[place].entries.removeFirst().kept
     }
 }

@@ -21,6 +21,7 @@ import Testing
         }
 
         var isUnused: Bool { state.isUnused }
+        var serverCount: Int { state.serverCount }
         func enter(_ server: State.Server, _ waiter: String) -> Int? { state.enter(server, waiter) }
         func leave(_ server: State.Server) -> [String] { state.leave(server).map(\.waiter) }
         func withdraw(_ ticket: Int) -> Bool { state.withdraw(ticket) }
@@ -59,6 +60,29 @@ import Testing
         #expect(slots.withdraw(ticket))
         #expect(!slots.withdraw(ticket))
         #expect(slots.lift() == ["3"])
+    }
+
+    @Test func `servers are told apart, however many, and forgotten when they are not used`() throws {
+        let slots = Slots(perServer: 1, inAll: 100)
+        let servers = (0..<90).map { State.Server(host: "host\($0)", port: 80) }
+        for server in servers { #expect(slots.enter(server, "") == nil) }
+        let tickets = try servers.map { try #require(slots.enter($0, "waiter of \($0.host)")) }
+        #expect(slots.serverCount == 90)
+        for number in [1, 89, 0] { #expect(slots.leave(servers[number]) == ["waiter of host\(number)"]) }
+        for number in servers.indices where ![1, 89, 0].contains(number) {
+            #expect(slots.withdraw(tickets[number]))
+        }
+        for server in servers { #expect(slots.leave(server).isEmpty) }
+        #expect(slots.isUnused)
+        // Who waits in vain leaves no more behind.
+        for server in servers.prefix(50) { #expect(slots.enter(server, "") == nil) }
+        for server in servers.suffix(40) { #expect(slots.enter(server, "") == nil) }
+        for server in servers {
+            #expect(slots.withdraw(try #require(slots.enter(server, ""))))
+            _ = slots.leave(server)
+        }
+        #expect(slots.isUnused && slots.serverCount <= State.serversKept)
+        for server in servers { #expect(slots.enter(server, "") == nil) }
     }
 }
 

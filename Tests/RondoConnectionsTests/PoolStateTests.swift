@@ -109,6 +109,26 @@ import Testing
         #expect(pool.serverCount == 0)
     }
 
+    @Test func `servers stay apart when some of them are forgotten`() {
+        var pool = PoolState<Int>(limits: Self.limits(6, 3))
+        for number in 0..<3 {
+            _ = pool.add(number, for: Self.key("\(number)"), now: Self.second(Double(number)))
+        }
+        // The first goes, with its server; the last one stands in its place.
+        #expect(pool.add(3, for: Self.key("3"), now: Self.second(3)) == [0])
+        #expect(pool.serverCount == 3)
+        #expect(pool.take(for: Self.key("0"), now: Self.second(4)).kept == nil)
+        #expect(pool.take(for: Self.key("2"), now: Self.second(4)).kept == 2)
+        #expect(pool.take(for: Self.key("3"), now: Self.second(4)).kept == 3)
+        pool.forgetUnused()
+        #expect(pool.serverCount == 1)
+        #expect(pool.take(for: Self.key("3"), now: Self.second(4)).kept == nil)
+        #expect(pool.take(for: Self.key("1"), now: Self.second(4)).kept == 1)
+        _ = pool.add(4, for: Self.key("3"), now: Self.second(5))
+        #expect(pool.removeAll() == [4])
+        #expect(pool.take(for: Self.key("3"), now: Self.second(5)).kept == nil)
+    }
+
     @Test func `those that are too many by new limits go, the oldest first`() {
         var pool = PoolState<Int>()
         for number in 0..<4 { _ = pool.add(number, for: Self.key("a"), now: Self.second(Double(number))) }
