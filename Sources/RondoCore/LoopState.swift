@@ -309,7 +309,11 @@ struct ModeState {
     /// It is leaving no more.
     mutating func noteBack(_ source: RunLoop.Source) {
         // Most often the last one.
-        if let place = leaving.lastIndex(where: { $0 === source }) { leaving.remove(at: place) }
+        if leaving.last === source {
+            leaving.removeLast()
+        } else if let place = leaving.lastIndex(where: { $0 === source }) {
+            leaving.remove(at: place)
+        }
     }
 
     mutating func remove(_ source: RunLoop.Source) {

@@ -9,7 +9,7 @@ extension RunLoop {
     /// - Note: Any thread may call this; the source is served on this loop's thread only.
     public func add(_ source: Source, forMode mode: Mode) {
         guard source.isValid else { return }
-        if mode == .common {
+        if mode.namesCommonModes {
             for mode in source.register(in: self) { source.enter(self, mode, isCommon: true) }
         } else {
             source.enter(self, mode)
@@ -26,7 +26,7 @@ extension RunLoop {
     /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it
     ///   leaves.
     public func remove(_ source: Source, forMode mode: Mode) {
-        if mode == .common {
+        if mode.namesCommonModes {
             for mode in source.unregister(from: self) { source.leave(self, mode, isCommon: true) }
         } else {
             source.leave(self, mode)

@@ -10,8 +10,9 @@ internal import Glibc
 internal import RondoCore
 
 package final class Socket {
-    /// The descriptor's number, or -1 once closed.
-    package private(set) var descriptor: Int32
+    /// The descriptor's number, or -1 once closed. (Unchecked: one thread at a time drives a socket, and no access lasts
+    /// while anything else is called.)
+    @exclusivity(unchecked) package private(set) var descriptor: Int32
     /// As whoever made the descriptor has set them; -1 if this object did. (Not an optional: with that the
     /// object would have a size class more.)
     private let flags: Int32

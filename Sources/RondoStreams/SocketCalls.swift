@@ -55,8 +55,10 @@ enum SocketCalls {
     /// What `poll(2)` finds on a descriptor right now, of `events`; errors and hang-ups are always among it.
     static func poll(_ descriptor: Int32, for events: Int32) -> Int32 {
         var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
-        // What cannot be polled is no longer usable, which is all that anybody asks.
-        guard (try? systemCall("poll", { Glibc.poll(&entry, 1, 0) })) != nil else { return POLLNVAL }
+        while Glibc.poll(&entry, 1, 0) < 0 {
+            // What cannot be polled is no longer usable, which is all that anybody asks.
+            guard errno == EINTR else { return POLLNVAL }
+        }
         return Int32(entry.revents)
     }
 
