@@ -61,16 +61,15 @@ extension RunLoop {
         return nearest?.fireDate
     }
 
-    /// How long the loop has run in `mode` altogether, now included, in nanoseconds.
+    /// How long the loop has run in `mode` altogether until `now`, in nanoseconds.
     ///
     /// An idle time that may only count while a mode runs (rule UC-58) is a difference of two such values.
-    ///
-    /// - Parameter now: The moment of the call.
-    package func nanosecondsRun(in mode: Mode, until now: LoopInstant = LoopClock.now) -> Int64 {
+    package func nanosecondsRun(in mode: Mode, until now: LoopInstant) -> Int64 {
         state.withLock { state in
             guard let index = state.existingIndex(of: mode) else { return 0 }
             let counted = state.modes[index].ranNanoseconds
             guard state.activations.last?.mode == index else { return counted }
+            // The loop may have counted since another thread has looked at the clock.
             return counted + max(0, now.nanoseconds - state.countedUntil.nanoseconds)
         }
     }
