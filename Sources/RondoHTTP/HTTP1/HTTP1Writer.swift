@@ -7,7 +7,7 @@ enum HTTP1Writer {
     /// Refuses what must not be sent.
     static func check(_ head: RequestHead, _ body: RequestBodyFraming) throws(HTTP1Error) {
         if !Grammar.isToken(head.method) { throw .local(.invalidMethod(head.method)) }
-        if head.target.isEmpty || !head.target.utf8.allSatisfy(Grammar.isTarget) {
+        if !Grammar.isTarget(head.target) {
             throw .local(.invalidTarget(head.target))
         }
         try check(head.fields)
@@ -86,12 +86,14 @@ enum HTTP1Writer {
 
     /// CR, LF and NUL are refused (RFC 9110 §5.5). Other control characters are the caller's own risk.
     private static func check(_ fields: HeaderFields) throws(HTTP1Error) {
-        for entry in fields.entries {
-            guard entry.nameCount > 0, fields.bytes[entry.name].allSatisfy(Grammar.isToken) else {
-                throw .local(.invalidFieldName(fields.name(entry)))
-            }
-            for byte in fields.bytes[entry.value] where byte == 0 || byte == 0x0A || byte == 0x0D {
-                throw .local(.invalidFieldValue(name: fields.name(entry)))
+        try fields.bytes.withUnsafeBufferPointer { (bytes) throws(HTTP1Error) in
+            for entry in fields.entries {
+                var isName = entry.nameCount > 0
+                for index in entry.name { isName = isName && Grammar.isToken(bytes[index]) }
+                if !isName { throw .local(.invalidFieldName(fields.name(entry))) }
+                for index in entry.value where Grammar.endsLine(bytes[index]) {
+                    throw .local(.invalidFieldValue(name: fields.name(entry)))
+                }
             }
         }
     }

@@ -43,6 +43,12 @@ package enum Grammar {
         byte &- 0x30 < 10
     }
 
+    /// CR, LF and NUL: what would end a line, or a string.
+    @inline(__always)
+    static func endsLine(_ byte: UInt8) -> Bool {
+        byte <= carriageReturn && (byte == carriageReturn || byte == lineFeed || byte == 0)
+    }
+
     /// The value of a hexadecimal digit, nil for any other byte.
     @inline(__always)
     package static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
@@ -63,7 +69,22 @@ package enum Grammar {
     // MARK: Sequences
 
     package static func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy(isToken)
+        areAll(text, isToken)
+    }
+
+    /// Whether `text` can stand as a request's target.
+    package static func isTarget(_ text: String) -> Bool {
+        areAll(text, isTarget)
+    }
+
+    /// Whether there are bytes, and all are of a class. In one piece, which a walk over `text.utf8` is not.
+    @inline(__always)
+    private static func areAll(_ text: String, _ isOfClass: (UInt8) -> Bool) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            for byte in bytes where !isOfClass(byte) { return false }
+            return !bytes.isEmpty
+        }
     }
 
     /// Whether two sequences of bytes are equal but for the case of ASCII letters.
@@ -92,10 +113,13 @@ package enum Grammar {
         of list: UnsafeBufferPointer<UInt8>,
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
-        var start = 0
-        for index in 0...list.count where index == list.count || list[index] == comma {
-            try body(trimmed(UnsafeBufferPointer(rebasing: list[start..<index])))
-            start = index + 1
+        var (start, index) = (0, 0)
+        while index <= list.count {
+            if index == list.count || list[index] == comma {
+                try body(trimmed(UnsafeBufferPointer(rebasing: list[start..<index])))
+                start = index + 1
+            }
+            index += 1
         }
     }
 
