@@ -44,10 +44,14 @@ final class Pool: Sendable {
         self.maximumReady = maximumReady
     }
 
-    /// A kept connection that shows no sign of being dead, or nil.
+    /// A kept connection that shows no sign of being dead, or nil. On the thread of a loop that is to serve it.
     func take(for key: PoolKey) -> HTTPLink? {
         while true {
-            let (taken, dropped) = state.withLock { $0.take(for: key, now: LoopClock.machineNow) }
+            // One whose last response is still being told of, and the delegate runs the loop for another: that run
+            // would hear nothing of it.
+            let (taken, dropped) = state.withLock { state in
+                state.take(for: key, now: LoopClock.machineNow) { !$0.isServedFurtherOut }
+            }
             for idle in dropped { idle.close() }
             guard let taken else { return nil }
             if taken.isAlive { return taken.link(for: key) }
@@ -147,6 +151,14 @@ extension Pool.IdleLink {
         switch self {
         case .link(let link): link.channel.descriptor
         case .parked(let socket): socket.descriptor
+        }
+    }
+
+    /// See `SocketChannel.isServedFurtherOut`.
+    var isServedFurtherOut: Bool {
+        switch self {
+        case .link(let link): link.channel.isServedFurtherOut
+        case .parked: false
         }
     }
 

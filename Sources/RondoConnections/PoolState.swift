@@ -102,14 +102,16 @@ struct PoolState<Kept>: ~Copyable {
         return dropped
     }
 
-    /// Takes out the connection to `key` that has been idle for the shortest time.
-    mutating func take(for key: PoolKey, now: LoopInstant) -> (kept: Kept?, dropped: [Kept]) {
+    /// Takes out the connection to `key` that has been idle for the shortest time, of those that are usable.
+    mutating func take(
+        for key: PoolKey, now: LoopInstant, where isUsable: (Kept) -> Bool = { _ in true }
+    ) -> (kept: Kept?, dropped: [Kept]) {
         let dropped = takeExpired(now: now)
-        guard let place = place(of: key), let taken = servers[place].entries.popLast() else {
-            return (nil, dropped)
-        }
+        guard let place = place(of: key),
+            let index = servers[place].entries.lastIndex(where: { isUsable($0.kept) })
+        else { return (nil, dropped) }
         count -= 1
-        return (taken.kept, dropped)
+        return (servers[place].entries.remove(at: index).kept, dropped)
     }
 
     /// Lets something else stand for the connection that became idle `count` connections to `key` before the

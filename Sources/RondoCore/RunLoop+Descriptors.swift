@@ -58,8 +58,16 @@ extension RunLoop {
 
     /// Takes out what has left `mode` and is not back.
     func endLeaves(of mode: Int) {
-        // The locks of sources come before that of the loop.
-        for source in state.withLock({ $0.modes[mode].leaving }) { source.endLeaving() }
+        // The locks of sources come before that of the loop. Those that stand last are found first.
+        for source in state.withLock({ $0.modes[mode].leaving }).reversed() { source.endLeaving() }
+    }
+
+    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
+    /// that run it cannot be served (rule SRC-26).
+    package static func isServedFurtherOut(_ source: Source) -> Bool {
+        let owner = currentLoop().owner
+        return owner.servedFurtherOut > 0
+            && owner.serving.prefix(owner.servedFurtherOut).contains { $0 === source }
     }
 
     /// Whether `source`, which leaves `mode`, is to be taken out when this loop next looks: soon, if it is the

@@ -116,7 +116,10 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled)
+        let servedFurtherOut = owner.servedFurtherOut
+        owner.servedFurtherOut = owner.serving.count
         let result = pass.run(hasWork: hasWork)
+        owner.servedFurtherOut = servedFurtherOut
         endActivation(index, modeLoop)
         return result
     }

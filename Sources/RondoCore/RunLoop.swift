@@ -214,6 +214,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
+    /// How many of these were on the stack when the innermost activation began.
+    @exclusivity(unchecked) var servedFurtherOut = 0
     /// The mode that was run last, and its index.
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false

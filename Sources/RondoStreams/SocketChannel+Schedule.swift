@@ -30,6 +30,10 @@ extension SocketChannel {
         while let place = turns?.firstPlace { remove(from: place.loop, forMode: place.mode) }
     }
 
+    /// A callback of its source is on this thread's stack, and the loop runs again inside: nothing would be heard of
+    /// it in that run.
+    package var isServedFurtherOut: Bool { connected.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
+
     /// Watches again what `ChannelInterest.suspend()` has let go.
     package func resumeInterest() {
         if interest.resume() { turns?.signalAndWakeUp() }

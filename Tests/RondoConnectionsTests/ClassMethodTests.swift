@@ -96,17 +96,23 @@ import Testing
         #expect(Set(entries.1).isSuperset(of: ["source", "timer", "block"]))
     }
 
-    @Test func `UC-61 it works inside a callback`() throws {
+    // After the last call of a load its connection is free, but what brought that call is still on the stack.
+    @Test(arguments: [Recorder.Call.response, .data, .finish])
+    func `UC-61 it works inside a callback`(place: Recorder.Call) throws {
         let server = try Self.server()
         let inner = Box<Data?>(nil)
         let recorder = Recorder { call, _ in
-            guard call == .response else { return }
+            guard call == place else { return }
             inner.value = try? URLConnection.sendSynchronousRequest(
                 URLRequest(url: server.url("/inner")), returning: nil)
         }
         try load(server.url("/outer"), recorder: recorder)
         #expect(inner.value == Data("/inner".utf8))
         #expect(recorder.text == "/outer")
+        // Both are kept, and serve again.
+        let accepted = server.accepted
+        #expect(try Self.send(server.url("/later")).data == Data("/later".utf8))
+        #expect(server.accepted == accepted)
     }
 
     @Test func `UC-61 a stop that comes meanwhile reaches the run further out`() throws {
