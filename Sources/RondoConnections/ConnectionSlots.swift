@@ -16,7 +16,7 @@ struct SlotState<Waiter>: ~Copyable {
         var count = 0
     }
 
-    /// As many servers are remembered, whether or not a connection to them is in use.
+    /// Where more servers are remembered, those are forgotten to which no connection is in use.
     static var serversKept: Int { 16 }
 
     private(set) var limits: URLConnection.Limits
@@ -54,6 +54,7 @@ struct SlotState<Waiter>: ~Copyable {
     /// - Returns: Who has one now, with the ticket.
     mutating func leave(_ server: Server) -> [(ticket: Int, waiter: Waiter)] {
         let place = place(of: server)
+        precondition(used[place].count > 0, "bug in Rondo: no connection to \(server.host) is in use")
         used[place].count -= 1
         total -= 1
         forgetIfUnused(at: place)

@@ -28,12 +28,16 @@ final class DelegateObject: @unchecked Sendable {
         init(_ object: Any) { self.object = object }
     }
 
-    init(_ object: Any?) {
-        guard let object else {
+    init(_ given: Any?) {
+        guard var object = given else {
             (base, data, download, kind, other) = (nil, nil, nil, nil, nil)
             return
         }
-        let kind = DelegateClass.of(type(of: object))
+        var kind = DelegateClass.of(type(of: object))
+        // An Optional that was handed on as `Any`, for instance.
+        if !kind.isClass, let inside = object as? any URLConnectionDelegate {
+            (object, kind) = (inside, DelegateClass.of(type(of: inside)))
+        }
         self.kind = kind
         data = kind.dataDelegate(object)
         download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil

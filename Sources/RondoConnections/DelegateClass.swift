@@ -17,10 +17,13 @@ final class DelegateClass: Sendable {
     private let defaults = Atomic<UInt8>(0)
     private let bodyStreamMethodIsKnown = Atomic(false)
 
+    /// It is a class, and not what a value with a delegate in it is.
+    let isClass: Bool
     /// Of a class that conforms to `URLConnectionDataDelegate`.
     private let cast: Cast?
 
     private init(_ type: Any.Type) {
+        isClass = type is AnyClass
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
     }

@@ -15,7 +15,7 @@ internal import Synchronization
 /// UC-72); the channel's own sources are there as well while there is a channel.
 ///
 /// `@unchecked Sendable`: `places` and `timeout` never change; `gate` and `shared` have locks of
-/// their own; the rest is touched inside the gate only.
+/// their own; the rest is touched inside the gate only. (`calls` stands in `shared` once more, for other threads.)
 final class Loader: SeatedCourierClient, @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
@@ -345,7 +345,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             exchange?.pause()
             deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
         case .send(let request):
-            // The first one is the connection's already.
+            // It is the connection's already: the first one, or the last one again with credentials.
             if request !== state.lastSent { connection?.setCurrentRequest(request.value) }
             disposeOfExchange()
             pipe = nil

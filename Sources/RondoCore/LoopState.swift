@@ -298,6 +298,7 @@ struct ModeState {
     @inline(__always)
     var holdsSources: Bool { listed.count > leaving.count }
 
+    /// - Note: Whoever knows that the source leaves nothing asks `listed`.
     func holds(_ source: RunLoop.Source) -> Bool {
         listed.contains(source) && !leaving.contains { $0 === source }
     }

@@ -422,7 +422,8 @@ extension RunLoop {
         func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
             let (perform, ready) = state.withLock { state in
                 // It may have left the mode since it was found ready, or want something else.
-                let isMember = !state.isLeaving && loop.state.withLock { $0.modes[mode].holds(self) }
+                let isMember =
+                    !state.isLeaving && loop.state.withLock { $0.modes[mode].listed.contains(self) }
                 return (isMember ? state.perform : nil, ready.intersection(state.interest))
             }
             guard let perform, !ready.isEmpty else { return false }

@@ -20,7 +20,8 @@ public final class Timer: NSObject, Sendable {
         var deadline: LoopInstant
         /// `loop`: not retained, since every timer of a loop, a million of them, would count it in and out. A loop
         /// that ends takes out its timers first, under the lock of each, and sets this to nil there: under that lock
-        /// it is alive.
+        /// it is alive, as long as the timer is in it. Who takes the timer out may be leaving the loop's own lock when
+        /// that loop goes: a Mutex touches nothing of itself after the step that lets others in.
         private var unretainedLoop: Unmanaged<RunLoop>?
         private var content: Content?
         private var marks: Marks = .isValid
@@ -251,6 +252,9 @@ public final class Timer: NSObject, Sendable {
     /// Setting it moves the next firing and starts a new grid there; the past means as soon as possible. From
     /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it
     /// is later than the one that has just fired (rules TM-19 to TM-21).
+    ///
+    /// The date of a timer that was made with an interval is told by the wall clock as it stands when somebody
+    /// asks first, and then stays: if the clock was set before, it is the date by the new time.
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
@@ -303,7 +307,9 @@ public final class Timer: NSObject, Sendable {
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
     public var label: String? {
         get { state.withLock { $0.rarities?.label } }
-        set { state.withLock { $0.makeRarities().label = newValue } }
+        set {
+            state.withLock { if newValue != nil || $0.rarities != nil { $0.makeRarities().label = newValue } }
+        }
     }
 
     /// What the layer above keeps with it, set once: released when it is invalidated or goes.

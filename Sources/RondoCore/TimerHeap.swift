@@ -8,11 +8,11 @@ internal import CEv
 /// A million timers do not fit into the processor's caches, so what is done often stays away from most:
 ///
 /// - A date is taken back by its *index*, which stands in the timer. To write an index with every node that moves
-///   would cost more than moving it, and a program whose timers all fire never asks for one. So they are written for
-///   all when the first date is taken back, and kept from then on, until the heap is made anew: that goes through all
-///   nodes in any case.
+///   would cost more than moving it, and a program whose timers are each in one mode and all fire never asks for one.
+///   So they are written for all when the first date is taken back, which touches every timer once, and kept from then
+///   on, until the heap is made anew.
 /// - What has been taken back leaves a *gap*, a node without a timer, which goes when somebody asks for the nearest date
-///   and it is the first, or when half of the heap are gaps.
+///   and it is the first, or when half of the heap and some more are gaps.
 /// - What is due leaves the heap in one go and is sorted in its place; with equal dates only then. (A buffer to sort
 ///   in would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
 ///

@@ -9,7 +9,7 @@ struct TimerNode {
     var timer: Unmanaged<Timer>?
 }
 
-/// An array of nodes that never stands in memory twice.
+/// An array of nodes that, when it is large, does not stand in memory twice.
 ///
 /// One of the standard library's is copied to a larger place as it grows, and both places are full then: with a
 /// million timers that is half of what they need otherwise. This one grows by `realloc`, which moves large pieces

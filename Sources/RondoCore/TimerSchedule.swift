@@ -15,11 +15,6 @@ struct TimerSchedule: Equatable, Sendable {
 
     var repeats: Bool { interval > 0 }
 
-    /// A new grid that starts at `deadline` (rule TM-19).
-    mutating func move(to deadline: LoopInstant) {
-        self.deadline = deadline
-    }
-
     /// After a firing that ended at `now`: the first beat of the grid that is later than `now`; however many
     /// beats were missed, they have been served by the one firing (rules TM-5 and TM-6).
     mutating func advance(past now: LoopInstant) {

@@ -18,9 +18,13 @@ struct CourierQueue: ~Copyable {
     var room: Int { clients.capacity }
 
     mutating func append(_ client: any CourierClient) {
-        // One that is never quite empty must not grow for ever.
+        // One that is never quite empty must not grow for ever, nor keep what a burst has needed.
         if first > 32, first > clients.count / 2 {
-            clients.removeFirst(first)
+            if clients.capacity > Self.keptRoom, count < clients.capacity / 4 {
+                clients = Array(clients[first...])
+            } else {
+                clients.removeFirst(first)
+            }
             first = 0
         }
         clients.append(client)

@@ -52,6 +52,44 @@ import Testing
 
     private final class Unrelated: NSObject, Sendable {}
 
+    /// `@unchecked Sendable` because it has a subclass; nothing in either changes but the box, which has a lock.
+    private class Finishing: NSObject, URLConnectionDataDelegate, @unchecked Sendable {
+        let count = Box(0)
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { count.mutate { $0 += 1 } }
+    }
+
+    private final class FinishingToo: Finishing, @unchecked Sendable {
+        override func connectionDidFinishLoading(_ connection: URLConnection) { count.mutate { $0 += 10 } }
+    }
+
+    private final class Downloading: NSObject, URLConnectionDownloadDelegate, Sendable {
+        let count = Box(0)
+
+        func connectionDidFinishDownloading(_ connection: URLConnection, destinationURL: URL) {
+            count.mutate { $0 += 1 }
+        }
+    }
+
+    // What is known of a class is used for the next delegate of the class.
+    @Test func `UC-74 a delegate is found in whatever it is handed over in`() throws {
+        let server = try Self.server()
+        let (first, second, third) = (Finishing(), FinishingToo(), Downloading())
+        let delegates: [@Sendable () -> Any] = [
+            { first }, { second }, { first }, { Optional(first) as Any }, { AnyHashable(second) }, { third },
+            { Optional(third) as Any }, { Optional(Optional(first)) as Any },
+        ]
+        for delegate in delegates {
+            try onLoopThread { loop in
+                _ = URLConnection(request: URLRequest(url: server.url()), delegate: delegate())
+                #expect(loop.runOut() == .finished)
+            }
+        }
+        #expect(first.count.value == 4)
+        #expect(second.count.value == 20)
+        #expect(third.count.value == 2)
+    }
+
     /// Hands on what it is told of metrics.
     private final class Forwarding: NSObject, URLConnectionDataDelegate, Sendable {
         let other: any URLConnectionDelegate & Sendable

@@ -42,13 +42,6 @@ import Testing
         #expect(schedule.deadline.nanoseconds == 1300)
     }
 
-    @Test func `TM-19 moving lays a new grid`() {
-        var schedule = schedule(first: 1000, interval: 100)
-        schedule.move(to: LoopInstant(nanoseconds: 1033))
-        schedule.advance(past: LoopInstant(nanoseconds: 1040))
-        #expect(schedule.deadline.nanoseconds == 1133)
-    }
-
     @Test func `TM-28 very far dates are clamped, not wrapped`() {
         var schedule = schedule(first: .min, interval: .max)
         schedule.advance(past: LoopInstant(nanoseconds: 1000))

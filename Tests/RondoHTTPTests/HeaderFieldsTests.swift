@@ -45,6 +45,28 @@ import Testing
         #expect(changed == HeaderFields([("accept", "a"), ("accept", "b, c"), ("empty", "")]))
     }
 
+    // Names are looked for by a mark first, which must never say that one is absent that is there.
+    @Test func `a name is found however it came, and not when it is gone`() {
+        for (letter, count) in ["a", "B", "z", "-", "7"].flatMap({ letter in (0..<40).map { (letter, $0) } })
+        {
+            let name = letter + String(repeating: "x", count: count)
+            let (lower, upper) = (name.lowercased(), name.uppercased())
+            var fields = HeaderFields([("Host", "h"), (name, "1")])
+            #expect(fields.contains(lower) && fields.contains(upper) && fields[upper] == "1")
+            #expect(fields.first(lower) == "1" && fields.values(for: upper) == ["1"])
+            fields.remove(upper)
+            #expect(!fields.contains(name) && fields[name] == nil && fields.values(for: name) == [])
+            fields.set(name: lower, value: "2")
+            fields.set(name: upper, value: "3")
+            var all = HeaderFields([("Accept", "*/*")])
+            all.append(fields)
+            #expect(all.values(for: name) == ["3"] && all.count == 3)
+        }
+        var fields = HeaderFields([("", "1")])
+        fields.set(name: "", value: "2")
+        #expect(fields.contains("") && fields.count == 1)
+    }
+
     @Test func `equality knows the case of values and the order of fields`() {
         #expect(HeaderFields([("a", "b")]) != HeaderFields([("a", "B")]))
         #expect(HeaderFields([("a", "1"), ("b", "2")]) != HeaderFields([("b", "2"), ("a", "1")]))

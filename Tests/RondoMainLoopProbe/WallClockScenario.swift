@@ -37,7 +37,13 @@ func wallClockIsSet() {
         }
         loop.add(repeating, forMode: mode)
         loop.add(Timer(fire: date, interval: 0, repeats: false) { _ in log.note("date") }, forMode: mode)
+        let unasked = Timer(timeInterval: 0.1, repeats: false) { _ in log.note("unasked") }
+        loop.add(unasked, forMode: mode)
         wallClockIsAhead.add(step, ordering: .relaxed)
+        let told = unasked.fireDate.timeIntervalSince(Date())
+        expect(
+            abs(told - Double(wallClockIsAhead.load(ordering: .relaxed))) < 60,
+            "the date is told by the clock as it was when somebody asked: \(told)")
         let set = Timer(timeInterval: 0, repeats: false) { _ in }.fireDate.timeIntervalSince(Date())
         expect(
             abs(set - Double(wallClockIsAhead.load(ordering: .relaxed))) < 60, "Rondo's clock was set: \(set)"
@@ -45,7 +51,9 @@ func wallClockIsSet() {
         let result = loop.run(in: mode, for: 60, returnAfterSourceHandled: false)
         let took = ContinuousClock.now - begin
         expect(result == .finished, "all have fired: \(result) \(log.entries)")
-        expect(log.entries.sorted() == ["date", "repeating", "repeating", "repeating"], "\(log.entries)")
+        expect(
+            log.entries.sorted() == ["date", "repeating", "repeating", "repeating", "unasked"],
+            "\(log.entries)")
         expect(took >= .milliseconds(149), "none was early: \(took)")
         expect(log.entries.first == "repeating", "the date did not come near: \(log.entries)")
     }

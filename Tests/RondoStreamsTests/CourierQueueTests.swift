@@ -38,6 +38,15 @@ import Testing
         }
         #expect(queue.count == 10)
         #expect(queue.room < 256)
+        // Nor after a burst.
+        for _ in 0..<100_000 { queue.append(client) }
+        while queue.count > 10 { _ = queue.popFirst() }
+        for _ in 0..<100 {
+            queue.append(client)
+            _ = queue.popFirst()
+        }
+        #expect(queue.count == 10)
+        #expect(queue.room <= CourierQueue.keptRoom)
     }
 
     @Test func `what a burst took is given back, and whoever has had a turn is let go`() {

@@ -59,12 +59,12 @@ package struct HeaderFields: Sendable {
 
     @inline(__always)
     private static func mark(_ name: StaticString) -> UInt64 {
-        name.utf8CodeUnitCount == 0 ? 0 : mark(name.utf8CodeUnitCount, name.utf8Start.pointee)
+        name.utf8CodeUnitCount == 0 ? 1 : mark(name.utf8CodeUnitCount, name.utf8Start.pointee)
     }
 
     @inline(__always)
     private static func mark(_ name: String) -> UInt64 {
-        name.utf8.first.map { mark(name.utf8.count, $0) } ?? 0
+        name.utf8.first.map { mark(name.utf8.count, $0) } ?? 1
     }
 
     /// The number of fields; each repetition counts.
