@@ -1,6 +1,6 @@
 extension LoopState {
     @inline(__always)
-    private func withTimers<Result>(of mode: Int, _ body: (TimerHeap) -> Result) -> Result {
+    func withTimers<Result>(of mode: Int, _ body: (TimerHeap) -> Result) -> Result {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 

@@ -11,11 +11,12 @@ struct ReadySet {
         let era: UInt32
     }
 
+    /// Served from the end of `waiting` to the front; what stands behind it has been.
     private var entries: [Entry] = []
-    private var next = 0
+    private var waiting = 0
     private var reported: [Entry] = []
 
-    var isEmpty: Bool { next == entries.count }
+    var isEmpty: Bool { waiting == 0 }
     /// Something was reported and has not been collected yet.
     var hasReport: Bool { !reported.isEmpty }
 
@@ -24,20 +25,25 @@ struct ReadySet {
         reported.append(entry)
     }
 
-    /// After `ev_run`: libev calls back in reverse order, so what it reported is turned round.
+    /// After `ev_run`: libev calls back in reverse order, so what it reported last is served first, after what waits.
     mutating func collect() {
         guard !reported.isEmpty else { return }
         if isEmpty {
-            entries.removeAll(keepingCapacity: true)
-            next = 0
+            swap(&entries, &reported)
+        } else {
+            entries.replaceSubrange(waiting..., with: EmptyCollection())
+            entries.insert(contentsOf: reported, at: 0)
         }
-        entries.append(contentsOf: reported.reversed())
+        waiting = entries.count
         reported.removeAll(keepingCapacity: true)
     }
 
+    /// The next to be served.
+    var first: Entry? { isEmpty ? nil : entries[waiting - 1] }
+
     mutating func popFirst() -> Entry? {
-        guard !isEmpty else { return nil }
-        defer { next += 1 }
-        return entries[next]
+        guard let first else { return nil }
+        waiting -= 1
+        return first
     }
 }

@@ -86,16 +86,17 @@ extension RunLoop {
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
-    func serve(_ source: Source, events: Int32, in mode: Int) -> Bool {
+    func serve(_ source: Source, events: Int32, in mode: Int, named name: Mode) -> Bool {
         guard !owner.serving.contains(source) else { return false }
+        owner.serving.append(source)
+        defer { owner.serving.removeLast() }
         if events & rondo_ev_error != 0 {
             source.invalidate(because: SystemError("epoll_ctl", code: EBADF))
             return false
         }
-        owner.serving.append(source)
         let era = owner.era
-        let served = source.perform(ready: Source.Interest(events: events), in: mode, of: self)
-        owner.serving.removeLast()
+        let served = source.perform(
+            ready: Source.Interest(events: events), in: mode, named: name, of: self)
         guard owner.era != era else { return served }
         // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
         // watch it again in the way of every other change: when they next look, and after a check.

@@ -24,6 +24,7 @@
 struct Pass {
     let loop: RunLoop
     let mode: Int
+    let name: RunLoop.Mode
     let modeLoop: ModeLoop
     let limit: RunLoop.RunLimit
     let returnAfterSourceHandled: Bool
@@ -36,8 +37,8 @@ struct Pass {
         // Only an observer can have stopped what has just begun.
         if isObserved, loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
-        var hasWork = hasWork || isObserved
-        while result == nil { result = runOnce(&drainedMainQueue, &hasWork) }
+        var outset = Outset(hasWork: hasWork || isObserved)
+        while result == nil { result = runOnce(&drainedMainQueue, &outset) }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -45,16 +46,27 @@ struct Pass {
         return ended
     }
 
-    /// - Parameter hasWork: Whether there was work for (c) or (d) when the last pass ended, and then when this one does.
-    private func runOnce(_ drainedMainQueue: inout Bool, _ hasWork: inout Bool) -> RunLoop.RunResult? {
+    /// What a pass begins with, as it was when the last one ended.
+    private struct Outset {
+        /// There is work for (c) or (d).
+        var hasWork: Bool
+        /// `nearestTimer` is known: there was something to serve, and nobody has been called since.
+        var knowsTimers = false
+        /// `.never`: there is none.
+        var nearestTimer = LoopInstant.never
+    }
+
+    /// - Parameter outset: How this pass begins, and then how the next one does.
+    private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Nothing of this thread's is called in between but observers, who may have made work. (What other threads have
         // signalled since is found at the end of the pass, as if it had come a moment later.)
-        if notify(.beforeTimers) { hasWork = true }
-        if notify(.beforeSources) { hasWork = true }
+        if notify(.beforeTimers) { outset.hasWork = true }
+        if notify(.beforeSources) { outset.hasWork = true }
         var handled = false
-        if !loop.intake.isEmpty || hasWork {
+        if !loop.intake.isEmpty || outset.hasWork {
+            outset.knowsTimers = false
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
@@ -68,9 +80,9 @@ struct Pass {
             let maySleep = !handled && !pollsOnly
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
-                notify(.beforeWaiting)
+                if notify(.beforeWaiting) { outset.knowsTimers = false }
             }
-            let timersAreDue = look(maySleep: maySleep)
+            let timersAreDue = timersAreDue(from: outset) ?? look(maySleep: maySleep)
             if maySleep { notify(.afterWaiting) }
             drainedMainQueue = false
             for kind in kindsToServe(timersAreDue: timersAreDue) {
@@ -86,7 +98,7 @@ struct Pass {
                 }
             }
         }
-        let result = exitCheck(handled: handled, &hasWork)
+        let result = exitCheck(handled: handled, &outset)
         if let began {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(loop, mode, .pass(activities, nanoseconds: lasted), began: began)
@@ -95,31 +107,46 @@ struct Pass {
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
-    private func exitCheck(handled: Bool, _ hasWork: inout Bool) -> RunLoop.RunResult? {
-        var facts = loop.intake.isEmpty ? ending : nil
-        if facts?.hasBlocks ?? true {
+    private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
+        var facts = Facts.hasBlocks
+        if loop.intake.isEmpty { facts = askFacts(&outset) }
+        if facts.contains(.hasBlocks) {
             performBlocks()
-            facts = nil
+            facts = askFacts(&outset)
         }
-        let (_, isStopped, isEmpty, hasWorkNow) = facts ?? ending
-        hasWork = hasWorkNow
         if handled && returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
         case .at(let instant): if loop.now >= instant { return .timedOut }
         case .never: break
         }
-        return isStopped ? .stopped : isEmpty ? .finished : nil
+        return facts.contains(.isStopped) ? .stopped : facts.contains(.isEmpty) ? .finished : nil
     }
 
-    /// What decides whether the activation ends, and whether the next pass has anything to do, asked in one step.
-    private var ending: (hasBlocks: Bool, isStopped: Bool, isEmpty: Bool, hasWork: Bool) {
-        loop.state.withLock { [mode, loop] state in
-            (
-                state.hasQueuedBlocks(for: mode), state.isStopped,
-                state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]),
-                state.hasWork(for: mode)
-            )
+    /// What decides whether the activation ends.
+    private struct Facts: OptionSet {
+        let rawValue: UInt8
+
+        static let hasBlocks = Facts(rawValue: 1)
+        static let isStopped = Facts(rawValue: 2)
+        static let isEmpty = Facts(rawValue: 4)
+    }
+
+    /// Asks for the facts and for what the next pass begins with, in one step.
+    private func askFacts(_ outset: inout Outset) -> Facts {
+        loop.state.withLock { [mode, loop, modeLoop] state in
+            outset = Outset(hasWork: state.hasWork(for: mode))
+            if !modeLoop.ready.isEmpty {
+                outset.knowsTimers = true
+                outset.nearestTimer = state.withTimers(of: mode) { $0.nearest } ?? .never
+            }
+            var facts: Facts = []
+            if state.hasQueuedBlocks(for: mode) { facts.insert(.hasBlocks) }
+            if state.isStopped { facts.insert(.isStopped) }
+            if state.isEmpty(mode, loop.intake), !loop.drainsMainQueue(in: state.modes[mode]) {
+                facts.insert(.isEmpty)
+            }
+            return facts
         }
     }
 
@@ -128,9 +155,13 @@ struct Pass {
     // MARK: - Observers, blocks, signalled sources
 
     /// - Returns: Whether anybody was called, who may be gone since.
+    @inline(__always)
     @discardableResult
     private func notify(_ activity: RunLoop.Activity) -> Bool {
-        guard loop.mayBeObserved(activity) else { return false }
+        loop.mayBeObserved(activity) && notifyObservers(of: activity)
+    }
+
+    private func notifyObservers(of activity: RunLoop.Activity) -> Bool {
         let observers = loop.state.withLock { state -> [RunLoop.Observer] in
             guard !state.modes[mode].observedActivities.isDisjoint(with: activity) else { return [] }
             return state.modes[mode].observers.filter { $0.activities.contains(activity) }
@@ -174,6 +205,19 @@ struct Pass {
     }
 
     // MARK: - The look at the kernel
+
+    /// While descriptors found earlier wait to be served, nothing but the nearest timer decides what is served now,
+    /// and that is known if nobody has been called and nobody has asked for attention since the last pass.
+    ///
+    /// - Returns: Whether timers are due; nil: `look(maySleep:)` tells.
+    private func timersAreDue(from outset: Outset) -> Bool? {
+        guard outset.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
+            !limit.isReached(at: loop.now)
+        else { return nil }
+        return isDue(outset.nearestTimer)
+    }
+
+    private func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
 
     /// (h): sleeps until something real has happened, or just looks.
     ///
@@ -222,7 +266,7 @@ struct Pass {
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
             if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
-                return timersAreDue()
+                return timersAreDue(nearest: outlook.nearestTimer ?? .never)
             }
             // Whether it was a timer, the limit, a wake-up or nothing at all shows in the next round.
         }
@@ -243,13 +287,16 @@ struct Pass {
         modeLoop.poll(mayBlock: true)
     }
 
-    private func timersAreDue() -> Bool {
-        let nearest = loop.state.withLock { [mode, loop] state -> LoopInstant? in
-            // Attention that was asked for until now has been given.
-            _ = state.takeRequest(loop.attention)
-            return state.modes[mode].timers.nearest
-        }
-        return nearest.map { $0 <= loop.now } ?? false
+    /// - Parameter nearest: The nearest timer as it was before the wait.
+    private func timersAreDue(nearest: LoopInstant) -> Bool {
+        // Whoever made one nearer meanwhile has asked for attention. (That one was taken back is found out.)
+        guard loop.attention.wasAsked else { return isDue(nearest) }
+        return isDue(
+            loop.state.withLock { [mode, loop] state in
+                // Attention that was asked for until now has been given.
+                _ = state.takeRequest(loop.attention)
+                return state.modes[mode].timers.nearest ?? .never
+            })
     }
 
     // MARK: - (j)
@@ -289,7 +336,11 @@ struct Pass {
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            if loop.serve(source, events: events, in: mode) { return true }
+            // Nobody is called before `serve` holds it.
+            let served = source._withUnsafeGuaranteedRef {
+                loop.serve($0, events: events, in: mode, named: name)
+            }
+            if served { return true }
         }
         return false
     }
@@ -304,5 +355,12 @@ extension RunLoop.RunLimit {
         }
     }
 
-    func isReached(at now: LoopInstant) -> Bool { now >= instant }
+    /// - Parameter now: Asked for only where it decides.
+    func isReached(at now: @autoclosure () -> LoopInstant) -> Bool {
+        switch self {
+        case .immediately: true
+        case .at(let instant): now() >= instant
+        case .never: false
+        }
+    }
 }

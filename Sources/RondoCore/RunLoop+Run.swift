@@ -114,7 +114,7 @@ extension RunLoop {
             return nil
         }
         let pass = Pass(
-            loop: self, mode: index, modeLoop: modeLoop, limit: limit,
+            loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled)
         let servedFurtherOut = owner.servedFurtherOut
         owner.servedFurtherOut = owner.serving.count

@@ -419,11 +419,11 @@ extension RunLoop {
             return true
         }
 
-        func perform(ready: Interest, in mode: Int, of loop: RunLoop) -> Bool {
+        func perform(ready: Interest, in mode: Int, named name: Mode, of loop: RunLoop) -> Bool {
             let (perform, ready) = state.withLock { state in
                 // It may have left the mode since it was found ready, or want something else.
                 let isMember =
-                    !state.isLeaving && loop.state.withLock { $0.modes[mode].listed.contains(self) }
+                    !state.isLeaving && state.memberships.contains(Membership(loop: loop, mode: name))
                 return (isMember ? state.perform : nil, ready.intersection(state.interest))
             }
             guard let perform, !ready.isEmpty else { return false }

@@ -56,7 +56,8 @@ final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
     }
 
     var token: WatcherToken { withState { $0.token } }
-    var source: RunLoop.Source? { withState { $0.source } }
+    /// Not counted: the watcher keeps it.
+    var source: Unmanaged<RunLoop.Source>? { withState { $0.source.map { .passUnretained($0) } } }
     var isStarted: Bool { withState { $0.isStarted } }
 
     /// It stands in the mode's ready set.
@@ -99,6 +100,7 @@ final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
 /// `ev_userdata` is the `ModeLoop`, unretained: it owns the `ev_loop` and outlives it.
 private func ioReadiness(loop: OpaquePointer, watcher: UnsafeMutablePointer<ev_io>, events: Int32) {
     guard let userdata = ev_userdata(loop) else { return }
-    Unmanaged<ModeLoop>.fromOpaque(userdata).takeUnretainedValue()
-        .report(WatcherToken(rawValue: UInt(bitPattern: watcher.pointee.data)), events: events)
+    Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
+        $0.report(WatcherToken(rawValue: UInt(bitPattern: watcher.pointee.data)), events: events)
+    }
 }
