@@ -17,8 +17,8 @@ struct TimerNode {
 struct TimerNodes: ~Copyable {
     /// What is more is given back, unless a fourth of it is in use.
     private static let keptCapacity = 1024
-    /// How many nodes are moved from one array to another before what they leave is given back.
-    private static let nodesAtOnce = 65_536
+    /// How many nodes are moved from one array to another before what they leave is given back: 64 KiB of them.
+    private static let nodesAtOnce = 4096
 
     /// Owned: from `realloc`, and freed in `deinit`. Initialized up to `count`; a node is trivial.
     private(set) var start: UnsafeMutablePointer<TimerNode>
