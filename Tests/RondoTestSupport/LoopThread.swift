@@ -70,14 +70,24 @@ package struct NeverCame: Error, CustomStringConvertible {
     }
 }
 
-/// Waits until `value` is there, and yields the processor meanwhile.
+/// How often `waitFor` looks before it blocks its thread between two looks, for so many milliseconds.
+private let looksBeforeBlocking = 100
+private let blockedMilliseconds: Int32 = 1
+
+/// Waits until `value` is there. It is most often the state of somebody else, who tells nobody of its changes.
+///
+/// The thread is blocked meanwhile, and not only yields. It is one of libdispatch's few, which are as many as there are
+/// processors and give way to others only when they block: if all of them span, an operation queue that is to bring
+/// about what they wait for would have no thread to run on.
 @discardableResult
 package func waitFor<Value>(_ what: String, _ value: () -> Value?) throws -> Value {
-    let limit = LoopClock.now.advanced(bySeconds: patience)
+    let limit = LoopClock.machineNow.advanced(bySeconds: patience)
+    var looks = 0
     while true {
         if let value = value() { return value }
-        if LoopClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
-        sched_yield()
+        if LoopClock.machineNow > limit { throw NeverCame(description: "waited in vain for \(what)") }
+        looks += 1
+        if looks < looksBeforeBlocking { sched_yield() } else { _ = poll(nil, 0, blockedMilliseconds) }
     }
 }
 
