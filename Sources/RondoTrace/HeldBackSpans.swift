@@ -1,7 +1,8 @@
 /// Turns looks at what is held back into spans.
 ///
 /// One look alone may fall between two runs of the same mode, when nothing is wrong; so a span needs to be seen
-/// twice in a row. It begins when it was seen first, or when a timer was due.
+/// twice in a row, or at the end of a long run in another mode. It begins when it was seen first, or when a timer was
+/// due.
 package struct HeldBackSpans {
     package struct Held: Hashable {
         package var loop: UInt16
@@ -22,7 +23,7 @@ package struct HeldBackSpans {
 
     private struct Span {
         let began: Int64
-        var sightings = 1
+        var sightings = 0
     }
 
     /// Beginnings that may wait to be taken.
@@ -33,9 +34,13 @@ package struct HeldBackSpans {
 
     package init() {}
 
-    /// - Parameter began: When recording began: no span does before.
+    /// - Parameters:
+    ///   - began: When recording began: no span does before.
+    ///   - busyLoop: The loop that has been running long in one mode, and still is: what it holds back it does.
     /// - Returns: The spans that are over.
-    package mutating func look(_ found: [Held], at now: Int64, notBefore began: Int64) -> [TraceRecord] {
+    package mutating func look(
+        _ found: [Held], at now: Int64, notBefore began: Int64, busyLoop: UInt16? = nil
+    ) -> [TraceRecord] {
         let seen = Set(found)
         var over: [TraceRecord] = []
         for (held, span) in spans where !seen.contains(held) {
@@ -43,15 +48,14 @@ package struct HeldBackSpans {
             if let record = record(of: held, span, at: now) { over.append(record) }
         }
         for held in seen {
-            if spans[held] == nil {
-                spans[held] = Span(began: min(now, max(held.since ?? now, began)))
-            } else {
-                spans[held]?.sightings += 1
-                if let span = spans[held], span.sightings == 2, begun.count < Self.maximumBegun,
-                    let record = record(of: held, span, at: span.began)
-                {
-                    begun.append(record)
-                }
+            var span = spans[held] ?? Span(began: min(now, max(held.since ?? now, began)))
+            let wasSure = span.sightings > 1
+            span.sightings += held.loop == busyLoop ? 2 : 1
+            spans[held] = span
+            if !wasSure, begun.count < Self.maximumBegun,
+                let record = record(of: held, span, at: span.began)
+            {
+                begun.append(record)
             }
         }
         return over

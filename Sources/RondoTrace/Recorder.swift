@@ -22,20 +22,26 @@ package final class Recorder: RunLoop.Instrument {
         /// The loops that looks go through.
         var loops: [RunLoop] = []
         var spans = HeldBackSpans()
+        /// When the activations that are under way began, by loop, the innermost last.
+        var entries: [UInt16: [Int64]] = [:]
         var began: Int64
         var ended: Int64?
     }
 
     private let state: Mutex<State>
     private let look: PeriodicThread
+    /// Nanoseconds of an activation at whose end the recorder looks by itself.
+    private let longActivation: Int64
 
     /// - Parameters:
     ///   - capacity: Events kept; the oldest go first.
     ///   - lookInterval: Seconds between two looks for what is held back; a span shorter than two of them may
-    ///     be missed.
+    ///     be missed. What an activation that is longer still holds back at its end is not, however late the thread
+    ///     is that looks.
     package init(capacity: Int = Limits.events, lookInterval: Double = Limits.lookInterval) {
         state = Mutex(State(ring: EventRing(capacity: capacity), began: LoopClock.now.nanoseconds))
         look = PeriodicThread(name: "rondo.recorder", interval: lookInterval)
+        longActivation = LoopClock.nanoseconds(2 * lookInterval)
     }
 
     // MARK: - Start and end
@@ -111,8 +117,8 @@ package final class Recorder: RunLoop.Instrument {
 
     package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
         let isOwn = loop.isCurrent
-        state.withLock { state in
-            guard state.ended == nil else { return }
+        let busyLoop = state.withLock { state -> UInt16? in
+            guard state.ended == nil else { return nil }
             let thread = state.index.placeOfThread()
             let place = state.index.place(of: loop, isOwn: isOwn, thread: thread)
             if place.isNew { state.loops.append(loop) }
@@ -121,12 +127,23 @@ package final class Recorder: RunLoop.Instrument {
                 mode: state.index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
             state.index.complete(&record, from: event)
             state.ring.append(record)
+            switch event.kind {
+            case .entry:
+                state.entries[place.place, default: []].append(event.began)
+            case .exit:
+                guard let entered = state.entries[place.place]?.popLast() else { return nil }
+                if event.began - entered >= longActivation { return place.place }
+            case .wait, .callOut, .pass, .request: break
+            }
+            return nil
         }
+        if let busyLoop { lookForHeldBack(busyLoop: busyLoop) }
     }
 
     // MARK: - What does not happen
 
-    private func lookForHeldBack() {
+    /// - Parameter busyLoop: One that ends a long activation on the calling thread.
+    private func lookForHeldBack(busyLoop: UInt16? = nil) {
         let loops = state.withLock { $0.loops }
         let found = loops.map { loop in
             (loop: loop, isAlive: loop.isAlive, isRunning: loop.currentMode != nil, held: loop.heldBack())
@@ -153,9 +170,8 @@ package final class Recorder: RunLoop.Instrument {
                             since: held.since))
                 }
             }
-            for record in state.spans.look(seen, at: now, notBefore: state.began) {
-                state.ring.append(record)
-            }
+            let over = state.spans.look(seen, at: now, notBefore: state.began, busyLoop: busyLoop)
+            for record in over { state.ring.append(record) }
         }
     }
 }

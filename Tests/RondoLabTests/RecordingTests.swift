@@ -81,6 +81,17 @@ struct RecordingTests {
 
     // MARK: Spans held back
 
+    @Test func `what a long run in another mode holds back at its end needs to be seen only once`() {
+        var spans = HeldBackSpans()
+        #expect(spans.look([held(1)], at: 100, notBefore: 0, busyLoop: 2).isEmpty)
+        // Of another loop nothing is known.
+        #expect(spans.open(at: 150).isEmpty)
+        spans = HeldBackSpans()
+        #expect(spans.look([held(1)], at: 100, notBefore: 0, busyLoop: 1).isEmpty)
+        #expect(spans.takeBegun().map(\.began) == [100])
+        #expect(spans.look([], at: 300, notBefore: 0).map(\.duration) == [200])
+    }
+
     private func held(_ subject: UInt32, since: Int64? = nil) -> HeldBackSpans.Held {
         HeldBackSpans.Held(loop: 1, mode: 1, kind: .timer, subject: subject, since: since)
     }
