@@ -107,7 +107,11 @@ private final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
             state.connection = connection
             return !state.isCancelled
         }
-        guard isWanted else { return end(.failure(URLErrors.error(.cancelled, url: request.url))) }
+        guard isWanted else {
+            // It keeps its delegate until it ends or is cancelled, and the delegate keeps it.
+            connection?.cancel()
+            return end(.failure(URLErrors.error(.cancelled, url: request.url)))
+        }
         guard let connection else {
             return end(.failure(URLErrors.error(.unsupportedURL, url: request.url)))
         }

@@ -85,6 +85,27 @@ import Testing
         await #expect(throws: URLError.self) { try await task.value }
     }
 
+    @Test func `UC-17 of a load whose task was cancelled before nothing is left`() async {
+        let isGone = await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            weak var left: InputStream?
+            do {
+                let stream = InputStream(data: Data("body".utf8))
+                left = stream
+                var request = URLRequest(url: url("http://127.0.0.1:1/"))
+                request.httpMethod = "PUT"
+                request.httpBodyStream = stream
+                _ = try await URLConnection.data(for: request)
+                Issue.record("it must fail")
+            } catch {
+                #expect((error as? URLError)?.code == .cancelled)
+            }
+            // The connection would hold it by its request.
+            return left == nil
+        }.value
+        #expect(isGone)
+    }
+
     @Test func `UC-20 bytes(for:) gives the body byte by byte`() async throws {
         let server = try Self.server()
         let (bytes, response) = try await URLConnection.bytes(from: server.url("/long"))
