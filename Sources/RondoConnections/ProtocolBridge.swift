@@ -24,7 +24,9 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private struct State {
         var messages: [Message] = []
         var bytes = 0
+        /// No message is taken any more.
         var isOver = false
+        var isStopped = false
     }
 
     private let state = Mutex(State())
@@ -56,14 +58,15 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
 
     /// Stops it; its messages are ignored from here on.
     func stop() {
-        let wasOver = state.withLock { state in
+        let wasStopped = state.withLock { state in
             defer {
                 state.isOver = true
+                state.isStopped = true
                 state.messages = []
             }
-            return state.isOver
+            return state.isStopped
         }
-        if wasOver { return }
+        if wasStopped { return }
         guard let loop else {
             instance?.stopLoading()
             instance = nil

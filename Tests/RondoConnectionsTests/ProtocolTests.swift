@@ -319,7 +319,10 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
                 }
                 #expect((error as? URLError)?.errorCode == -1103)
                 #expect(bridge.next() == nil)
+                // The load has failed by that, and its protocol has to hear that it is to stop.
+                bridge.stop()
             }
+            #expect(ScriptedProtocol.log.count(of: "stop waits/bridge") == (isStopped ? 1 : 2))
         }
     }
 
