@@ -11,6 +11,7 @@ import Testing
             var calls: [String] = []
             var body = 0
             var wrong: [String] = []
+            var isInside = false
         }
 
         private let state = Mutex(State())
@@ -21,11 +22,15 @@ import Testing
 
         private func note(_ call: String, unless isWrong: (State) -> Bool) {
             state.withLock { state in
-                if ["finish", "fail"].contains(state.calls.last) || isWrong(state) {
-                    state.wrong.append("\(call) after \(state.calls)")
+                if ["finish", "fail"].contains(state.calls.last) || isWrong(state) || state.isInside {
+                    state.wrong.append("\(call) \(state.isInside ? "inside" : "after") \(state.calls)")
                 }
+                state.isInside = true
                 if call != "data" || state.calls.last != "data" { state.calls.append(call) }
             }
+            // So that another thread would come in between if it could.
+            sched_yield()
+            state.withLock { $0.isInside = false }
         }
 
         func connection(_ connection: URLConnection, didReceive response: URLResponse) {
@@ -95,6 +100,82 @@ import Testing
             isOver.value = true
         }
         for canceller in cancellers { try canceller.value() }
+        for (number, delegate) in delegates.enumerated() {
+            #expect(delegate.wrong == [])
+            if number % 2 == 1 { #expect(delegate.calls == ["response", "data", "finish"]) }
+        }
+        server.stop()
+    }
+    /// Three threads start loads in two other loops, one of which spins, and on a queue; each meanwhile
+    /// cancels and asks what all have started. Connections and kept sockets go from thread to thread.
+    @Test func `UC-4 UC-17 loads of several threads in two loops and on a queue, half cancelled by others`()
+        throws
+    {
+        let body = longText(50_000)
+        let server = try TestServer { peer in
+            for _ in 0..<5 {
+                _ = try peer.readRequest()
+                try peer.respond(body: body)
+            }
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["Connection: close"], body: body)
+        }
+        let isOver = Box(false)
+        let loopThreads = (0..<2).map { number in
+            LoopThread { loop in
+                if number == 0 { loop.spinDuration = 0.000_05 }
+                let port = Port()
+                for mode in [RunLoop.Mode.default, .work] { loop.add(port, forMode: mode) }
+                while !isOver.value {
+                    for mode in [RunLoop.Mode.default, .work] {
+                        _ = loop.run(in: mode, for: 0.002, returnAfterSourceHandled: false)
+                    }
+                }
+                port.invalidate()
+            }
+        }
+        let loops = try loopThreads.map { try $0.loop }
+        let queue = OperationQueue()
+        let delegates = (0..<300).map { _ in Watching() }
+        let started = Box<[Int: URLConnection]>([:])
+        let workers = (0..<3).map { worker in
+            LoopThread { _ in
+                var generator = SystemRandomNumberGenerator()
+                for number in stride(from: worker, to: delegates.count, by: 3) {
+                    guard
+                        let connection = URLConnection(
+                            request: URLRequest(url: server.url("/\(number)")), delegate: delegates[number],
+                            startImmediately: false)
+                    else { continue }
+                    switch number / 3 % 4 {
+                    case 0: for loop in loops { connection.schedule(in: loop, forMode: .default) }
+                    case 1: for loop in loops { connection.schedule(in: loop, forMode: .common) }
+                    case 2: connection.setDelegateQueue(queue)
+                    default:
+                        connection.schedule(in: loops[0], forMode: .work)
+                        connection.schedule(in: loops[1], forMode: .default)
+                    }
+                    connection.start()
+                    started.mutate { $0[number] = connection }
+                    for _ in 0..<4 {
+                        let other = Int.random(in: 0..<delegates.count, using: &generator)
+                        guard let found = started.value[other] else { continue }
+                        #expect(!found.whyNotDelivering.description.isEmpty)
+                        #expect(found.currentRequest.url?.path == "/\(other)")
+                        if other % 2 == 0 { found.cancel() }
+                    }
+                }
+            }
+        }
+        for worker in workers { try worker.value() }
+        try waitFor("the ends of 150 loads") {
+            stride(from: 1, to: delegates.count, by: 2).allSatisfy { delegates[$0].isDone } ? () : nil
+        }
+        for connection in started.value.values { connection.cancel() }
+        isOver.value = true
+        for thread in loopThreads { try thread.value() }
+        queue.waitUntilAllOperationsAreFinished()
+        #expect(started.value.count == delegates.count)
         for (number, delegate) in delegates.enumerated() {
             #expect(delegate.wrong == [])
             if number % 2 == 1 { #expect(delegate.calls == ["response", "data", "finish"]) }
