@@ -37,7 +37,7 @@ def make(target):
 
 
 def build(peers, *options):
-    """Builds what is written in Swift, in release."""
+    """Builds what is written in Swift, in release. (The hashing: see the Makefile.)"""
     subprocess.run(
         ["swift", "build", "-c", "release", "--package-path", ROOT, *options], check=True,
-        env=dict(os.environ, RONDO_BENCH_PEERS=peers))
+        env=dict(os.environ, RONDO_BENCH_PEERS=peers, SWIFT_DETERMINISTIC_HASHING="1"))
