@@ -4,8 +4,8 @@ internal import RondoStreams
 
 /// One request and its response, by one codec over one channel.
 ///
-/// Used inside the gate of the load that owns it.
-final class HTTPExchange {
+/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first.
+final class HTTPExchange: ChannelGate, @unchecked Sendable {
     enum Event {
         case diagnostic(URLConnection.Diagnostic)
         /// Something has come of which there is nothing else to say.
@@ -34,7 +34,8 @@ final class HTTPExchange {
 
     let link: HTTPLink
     private let request: OutgoingRequest
-    private let onEvent: (Event) -> Void
+    /// It lets go of its exchange when that is over.
+    private let owner: Loader
     /// Somebody wants heads as text, which takes longer than all else about a small one.
     private let tellsHeads: Bool
     /// Somebody wants to know when what happened: a look at the clock each time.
@@ -64,14 +65,14 @@ final class HTTPExchange {
     @exclusivity(unchecked) private(set) var isPaused = false
 
     init(
-        _ request: consuming OutgoingRequest, over link: HTTPLink, tellsHeads: Bool, isTimed: Bool,
-        onEvent: @escaping (Event) -> Void
+        _ request: consuming OutgoingRequest, over link: HTTPLink, of owner: Loader, tellsHeads: Bool,
+        isTimed: Bool
     ) {
         self.tellsHeads = tellsHeads
         self.isTimed = isTimed
         self.request = request
         self.link = link
-        self.onEvent = onEvent
+        self.owner = owner
         phase = link.channel.isOpen ? .open : .opening
     }
 
@@ -93,6 +94,9 @@ final class HTTPExchange {
 
     /// The body is held back until the server says go ahead.
     var isWaitingForGoAhead: Bool { sender?.isWaitingForGoAhead ?? false }
+
+    /// The way to the link's channel, while this is the load's exchange.
+    func enter(_ body: (SocketChannel) -> Void) { owner.enter(for: self, body) }
 
     // MARK: - Running
 
@@ -159,20 +163,20 @@ final class HTTPExchange {
         switch event {
         case .resolving(let host):
             times.lookUpStart = LoopClock.now
-            onEvent(.diagnostic(.resolving(host: host)))
+            owner.received(.diagnostic(.resolving(host: host)))
         case .connecting(let address):
             if times.connectStart == nil {
                 times.connectStart = LoopClock.now
                 if times.lookUpStart != nil { times.lookUpEnd = times.connectStart }
             }
-            onEvent(.diagnostic(.connecting(address: address.description)))
+            owner.received(.diagnostic(.connecting(address: address.description)))
         case .connected(let address):
             times.connectEnd = LoopClock.now
-            onEvent(.diagnostic(.connected(address: address.description)))
+            owner.received(.diagnostic(.connected(address: address.description)))
         case .secured(let version, let cipher, let subject):
             times.secureEnd = LoopClock.now
             times.tls = (version, cipher)
-            onEvent(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
+            owner.received(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
         case .open: didOpen()
         case .readable: receive()
         case .writable: send()
@@ -183,7 +187,7 @@ final class HTTPExchange {
     private func didOpen() {
         phase = .open
         if isTimed { times.requestStart = LoopClock.now }
-        onEvent(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
+        owner.received(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
         send()
@@ -192,7 +196,7 @@ final class HTTPExchange {
     private func fail(_ failure: LoadFailure) {
         guard phase != .closed else { return }
         abandon()
-        onEvent(.failed(failure))
+        owner.received(.failed(failure))
     }
 
     // MARK: - Sending
@@ -200,7 +204,7 @@ final class HTTPExchange {
     private func send() {
         guard case .open = phase, sendFailure == nil, sender != nil else { return }
         let outcome = sender?.send(over: link) { now, total, expected in
-            onEvent(.sent(now, total: total, expected: expected))
+            owner.received(.sent(now, total: total, expected: expected))
             if case .open = phase { return true }
             return false
         }
@@ -209,8 +213,8 @@ final class HTTPExchange {
         case .blocked:
             link.channel.wantsWrite = true
             return
-        case .waitsForBody: onEvent(.waitsForBody)
-        case .waitsForGoAhead: onEvent(.waitsForGoAhead)
+        case .waitsForBody: owner.received(.waitsForBody)
+        case .waitsForGoAhead: owner.received(.waitsForGoAhead)
         case .failed(let failure): return fail(failure)
         case .broken(let error):
             // The server may have answered before it closed: what it said is worth more than our error.
@@ -295,19 +299,19 @@ final class HTTPExchange {
             }
             switch event {
             case .informational(let head):
-                onEvent(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
+                owner.received(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
                 if head.status == 100, case .open = phase {
-                    onEvent(.mayGoAhead)
+                    owner.received(.mayGoAhead)
                     goAhead()
                 }
             case .response(let head, let bodyLength):
                 status = head.status
-                if tellsHeads { onEvent(.diagnostic(.responseHead(Self.text(of: head)))) }
+                if tellsHeads { owner.received(.diagnostic(.responseHead(Self.text(of: head)))) }
                 guard case .open = phase else { return }
-                onEvent(.head(head, bodyLength: bodyLength))
+                owner.received(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
                 bodyReceived += Int64(range.count)
-                onEvent(.body(buffer?.data(range) ?? Data()))
+                owner.received(.body(buffer?.data(range) ?? Data()))
             case .trailers, .body:
                 break
             case .needMoreData:
@@ -322,7 +326,7 @@ final class HTTPExchange {
                 let isWhole = if case .end = event { true } else { false }
                 if isTimed { times.responseEnd = LoopClock.now }
                 abandon()
-                return onEvent(
+                return owner.received(
                     isWhole ? .end : .failed(.http(.peer(.closedBeforeResponse))))
             }
         }

@@ -31,21 +31,23 @@ extension Loader {
     func authenticate(_ head: ResponseHead) {
         let isProxy = head.status == 407
         exchange?.pause()
-        if isProxy { hasProxyCredentialFailed = true }
+        let rare = madeRare
+        if isProxy { rare.hasProxyCredentialFailed = true }
         let values = head.fields.values(for: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
         let step = withAuthentication(isProxy) { authentication in
             authentication.challenged(
                 by: values, makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
                 candidates: { candidates(for: $0, isProxy: isProxy) })
         }
-        failureHead = head
+        rare.failureHead = head
         go(step, isProxy: isProxy)
     }
 
     private func withAuthentication<Result>(
         _ isProxy: Bool, _ body: (inout Authentication) -> Result
     ) -> Result {
-        isProxy ? body(&proxyAuthentication) : body(&serverAuthentication)
+        let rare = madeRare
+        return isProxy ? body(&rare.proxyAuthentication) : body(&rare.serverAuthentication)
     }
 
     private func go(_ step: Authentication.Step, isProxy: Bool) {
@@ -57,10 +59,8 @@ extension Loader {
     }
 
     private func ask(_ question: Authentication.Question, isProxy: Bool) {
-        challengeCount += 1
-        let number = challengeCount
-        openChallenge = OpenChallenge(kind: .http(question, isProxy: isProxy), number: number)
-        let response = failureHead.flatMap { head in
+        let number = open(.http(question, isProxy: isProxy))
+        let response = rare?.failureHead.flatMap { head in
             state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
         }
         let problem = withAuthentication(isProxy) { $0.takeProblem() }
@@ -70,6 +70,14 @@ extension Loader {
             previousFailureCount: question.failures, failureResponse: response, error: error,
             sender: sender(number: number))
         deliver(.challenge(challenge, silent: question.silent?.credential, isTrust: false))
+    }
+
+    /// - Returns: The challenge's number.
+    func open(_ kind: OpenChallenge.Kind) -> Int {
+        let rare = madeRare
+        rare.challengeCount += 1
+        rare.openChallenge = OpenChallenge(kind: kind, number: rare.challengeCount)
+        return rare.challengeCount
     }
 
     /// Takes the answer to a challenge to the next turn.
@@ -103,7 +111,7 @@ extension Loader {
 
     private func respond(_ response: ChallengeResponse) {
         guard let open = openChallenge else { return }
-        openChallenge = nil
+        rare?.openChallenge = nil
         progressedAt = now
         if case .cancel(let challenge) = response, open.isForOlderMethod { deliver(.didCancel(challenge)) }
         switch open.kind {
@@ -215,8 +223,10 @@ extension Loader {
         method: String, target: String, toProxy sent: String?, in fields: inout HeaderFields,
         bodyHash: (DigestHash) -> String?
     ) {
-        if !serverAuthentication.isIdle,
-            let value = serverAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
+        guard let rare else { return }
+        if !rare.serverAuthentication.isIdle,
+            let value = rare.serverAuthentication.fieldValue(
+                method: method, target: target, bodyHash: bodyHash)
         {
             fields.set(name: "Authorization", value: value)
         }
@@ -229,12 +239,13 @@ extension Loader {
     ///
     /// - Returns: False if whoever sent it is not who knows the password; the load has failed.
     func isAccepted(_ head: ResponseHead) -> Bool {
-        bodyProof = nil
-        if head.status != 401, !serverAuthentication.isIdle {
+        guard let rare else { return true }
+        rare.bodyProof = nil
+        if head.status != 401, !rare.serverAuthentication.isIdle {
             let info = head.fields.values(for: "Authentication-Info").first
             guard isAccepted(info, isProxy: false) else { return false }
         }
-        if head.status != 407, !proxyAuthentication.isIdle {
+        if head.status != 407, !rare.proxyAuthentication.isIdle {
             let info = head.fields.values(for: "Proxy-Authentication-Info").first
             guard isAccepted(info, isProxy: true) else { return false }
         }
@@ -254,7 +265,7 @@ extension Loader {
             return false
         case .accepted(let worthStoring):
             store(worthStoring)
-            if let proof { bodyProof = proof }
+            if let proof { rare?.bodyProof = proof }
             return true
         }
     }
@@ -263,9 +274,9 @@ extension Loader {
     ///
     /// - Returns: False if it is not, and the load has failed.
     func isBodyProven() -> Bool {
-        guard let proof = bodyProof, state.deliversBody else { return true }
-        bodyProof = nil
-        let authentication = proof.isProxy ? proxyAuthentication : serverAuthentication
+        guard let rare, let proof = rare.bodyProof, state.deliversBody else { return true }
+        rare.bodyProof = nil
+        let authentication = proof.isProxy ? rare.proxyAuthentication : rare.serverAuthentication
         if authentication.confirms(proof.info, bodyHash: proof.finish()) { return true }
         perform(state.failed(.impostor(isProxy: proof.isProxy)))
         return false

@@ -24,7 +24,7 @@ extension Loader {
         }
         if let body, body.origin === stream {
             if body.isUntouched { return exchange(request, body: body, mayReuse: mayReuse) }
-            waitingToSend = (request, mayReuse)
+            madeRare.waitingToSend = (request, mayReuse)
             deliver(.needNewBodyStream(request.value))
             return
         }
@@ -33,10 +33,10 @@ extension Loader {
 
     /// The delegate's answer to `.needNewBodyStream`; `.none` if it has no such method.
     func answeredBodyStream(_ answer: Foundation.InputStream??) {
-        guard let (request, mayReuse) = waitingToSend, let origin = request.value.httpBodyStream else {
+        guard let (request, mayReuse) = rare?.waitingToSend, let origin = request.value.httpBodyStream else {
             return
         }
-        waitingToSend = nil
+        rare?.waitingToSend = nil
         switch answer {
         case .none:
             guard let body, body.rewind() else { return perform(state.failed(.bodyStreamMissing)) }
@@ -57,7 +57,7 @@ extension Loader {
         let body = BodyStream(stream, of: origin, keeps: !(delegateClass?.hasBodyStreamMethod ?? false)) {
             [weak self] in self?.wakeUp()
         }
-        self.body = body
+        madeRare.body = body
         return body
     }
 
@@ -70,23 +70,25 @@ extension Loader {
     func isHashed(
         _ body: BodyStream, for request: LoadRequest, toProxy: Bool, mayReuse: Bool
     ) -> Bool {
+        guard let rare else { return true }
         let wanted = [
-            serverAuthentication.protectingHash, toProxy ? proxyAuthentication.protectingHash : nil,
+            rare.serverAuthentication.protectingHash,
+            toProxy ? rare.proxyAuthentication.protectingHash : nil,
         ]
         guard wanted.contains(where: { $0.map { body.digests[$0] == nil } ?? false }) else { return true }
         body.open(in: places)
-        hashing = (request, mayReuse)
+        rare.hashing = (request, mayReuse)
         wakeUp()
         return false
     }
 
     /// A piece of it in a turn.
     func goOnHashing() {
-        guard let (request, mayReuse) = hashing, let body else { return }
-        let wanted = [serverAuthentication.protectingHash, proxyAuthentication.protectingHash]
+        guard let rare, let (request, mayReuse) = rare.hashing, let body = rare.body else { return }
+        let wanted = [rare.serverAuthentication.protectingHash, rare.proxyAuthentication.protectingHash]
             .compactMap { $0 }.first { body.digests[$0] == nil }
         guard let wanted else {
-            hashing = nil
+            rare.hashing = nil
             return exchange(request, body: body, mayReuse: mayReuse)
         }
         var piece = [UInt8](repeating: 0, count: RequestSender.pieceSize)
@@ -110,9 +112,10 @@ extension Loader {
     }
 
     func closeBody() {
-        hashing = nil
-        body?.close()
-        body = nil
+        guard let rare else { return }
+        rare.hashing = nil
+        rare.body?.close()
+        rare.body = nil
     }
 
     // MARK: - Waiting
@@ -120,22 +123,25 @@ extension Loader {
     func waitForBody() {
         isWaitingForBody = true
         guard let body, body.mustBePolled else { return }
-        bodyTimer?.invalidate()
-        bodyTimer = PlaceTimer(places, after: BodyStream.pollInterval, repeats: false) { [weak self] _ in
+        let rare = madeRare
+        rare.bodyTimer?.invalidate()
+        rare.bodyTimer = PlaceTimer(places, after: BodyStream.pollInterval, repeats: false) { [weak self] _ in
             self?.ring(.body)
         }
     }
 
     func waitForGoAhead() {
-        guard goAheadTimer == nil, let seconds = connection?.settings.values.goAheadTimeout else { return }
-        goAheadTimer = PlaceTimer(places, after: max(0, seconds), repeats: false) { [weak self] _ in
+        let rare = madeRare
+        guard rare.goAheadTimer == nil else { return }
+        let seconds = max(0, settings.values.goAheadTimeout)
+        rare.goAheadTimer = PlaceTimer(places, after: seconds, repeats: false) { [weak self] _ in
             self?.ring(.goAhead)
         }
     }
 
     func stopGoAheadTimer() {
-        goAheadTimer?.invalidate()
-        goAheadTimer = nil
+        rare?.goAheadTimer?.invalidate()
+        rare?.goAheadTimer = nil
     }
 
     /// A timer has fired: its work is done in a turn, because what comes of it is a delivery (rule UC-72).

@@ -16,9 +16,9 @@ extension Loader {
     func isAnsweredByCache(_ request: LoadRequest) -> Bool {
         caching = nil
         if ProtocolRegistry.accepting(request.value) != nil { return isProtocolAnsweredByCache(request) }
-        guard let connection, request.address != nil else { return false }
+        guard request.address != nil else { return false }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard let cache = connection.settings.cache, let caching = CacheLoad(request, cache, policy)
+        guard let cache = settings.cache, let caching = CacheLoad(request, cache, policy)
         else {
             guard policy == .cacheOnly else { return false }
             perform(state.failed(.notInCache))
@@ -54,7 +54,7 @@ extension Loader {
         case .use:
             deliverKept(caching.kept, unasked: caching.entry)
         case .useAndRevalidate:
-            CacheRefresh.begin(caching.request.value, connection?.configuration)
+            CacheRefresh.begin(caching.request.value, settings.values)
             deliverKept(caching.kept, unasked: caching.entry)
         }
         return true
@@ -64,7 +64,7 @@ extension Loader {
     /// The policies that ask nobody are kept here.
     private func isProtocolAnsweredByCache(_ request: LoadRequest) -> Bool {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        if let cache = connection?.settings.cache, request.method == "GET" {
+        if let cache = settings.cache, request.method == "GET" {
             let caching = CacheLoad(ofProtocol: request, cache, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
@@ -91,7 +91,7 @@ extension Loader {
 
     /// The fields as they would be sent: Vary may name any of them.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
-        let omitted = connection?.settings.values.omittedFields ?? []
+        let omitted = settings.values.omittedFields
         do throws(LoadFailure) {
             let outgoing = try OutgoingRequest(request, omittedFields: omitted) { _, _, fields in
                 self.setCookies(of: request, in: &fields)
@@ -199,7 +199,7 @@ extension Loader {
     private func invalidate(by head: ResponseHead) {
         let request = state.lastSent
         guard request.method != "GET", let url = request.url,
-            let cache = connection?.settings.cache
+            let cache = settings.cache
         else { return }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
             let store = CacheStore(cache: cache)
@@ -214,7 +214,7 @@ extension Loader {
     func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
         guard let caching else { return }
         let isStored =
-            !writesFile && pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
+            !writesFile && rare?.pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
             && !isServerLetThrough && caching.begin(storing: response, head)
         if !isStored { self.caching = nil }
     }
@@ -305,7 +305,7 @@ private final class CacheRefresh: NSObject, URLConnectionDataDelegate {
 
     private init(_ url: String) { self.url = url }
 
-    static func begin(_ request: URLRequest, _ configuration: URLConnection.Configuration?) {
+    static func begin(_ request: URLRequest, _ configuration: URLConnection.Configuration) {
         guard let url = request.url?.absoluteString, running.withLock({ $0.insert(url).inserted }) else {
             return
         }
@@ -313,10 +313,9 @@ private final class CacheRefresh: NSObject, URLConnectionDataDelegate {
         request.cachePolicy = .reloadRevalidatingCacheData
         let connection = URLConnection(
             request: request, delegate: CacheRefresh(url), startImmediately: false)
-        if var configuration {
-            configuration.onDiagnostic = nil
-            connection?.configuration = configuration
-        }
+        var configuration = configuration
+        configuration.onDiagnostic = nil
+        connection?.configuration = configuration
         connection?.schedule(in: .loader, forMode: .default)
         connection?.start()
     }

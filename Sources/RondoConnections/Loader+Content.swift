@@ -11,12 +11,12 @@ extension Loader {
     ///
     /// - Returns: False if there can be none, and the load has failed.
     func openPipe(for head: ResponseHead) -> Bool {
-        pipeHead = nil
+        rare?.pipeHead = nil
         do throws(ContentDecodingError) {
             pipe = try ContentPipe.of(
                 head, method: state.lastSent.method,
-                limits: (connection?.settings.values.contentLimits ?? URLConnection.ContentLimits()).values)
-            if pipe?.hasParts ?? false { pipeHead = head }
+                limits: settings.values.contentLimits.values)
+            if pipe?.hasParts ?? false { madeRare.pipeHead = head }
             return true
         } catch {
             perform(state.failed(.content(error)))
@@ -50,7 +50,7 @@ extension Loader {
 
     /// Hands on what the pipe holds, as far as it is taken.
     func drainPipe() {
-        while let pipe, state.deliversBody, mayRead, !shared.withLock({ $0.isHeldBack }) {
+        while let pipe, state.deliversBody, mayRead, !holdsBack {
             do throws(LoadFailure) {
                 switch try pipe.next() {
                 case .data(let data):
@@ -76,7 +76,7 @@ extension Loader {
     /// A part of a multipart has its own response (rule UC-22): the whole's fields, with those of the part in
     /// the place of what speaks of content.
     private func receivedPart(_ fields: HeaderFields) {
-        guard let url = state.url, let whole = pipeHead else { return }
+        guard let url = state.url, let whole = rare?.pipeHead else { return }
         var head = ResponseHead(version: whole.version, status: whole.status, reason: whole.reason)
         for (name, value) in whole.fields
         where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {

@@ -9,7 +9,8 @@ extension Loader {
     /// - Returns: Whether the call goes by the queue, and the loop goes on when it was made.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
-        guard let connection, let (delegate, queue) = connection.audience else { return false }
+        guard let connection, let delegate, !connection.isCancelled else { return false }
+        let queue = connection.delegateQueue
         if let calls = queue == nil ? calls : madeCalls {
             let adding = calls.add(call, to: queue) { [self] call in makeQueued(call, to: connection) }
             if case .queued(let mayRead) = adding {

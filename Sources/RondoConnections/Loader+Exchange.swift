@@ -11,14 +11,13 @@ extension Loader {
     /// Sends `request` with its body, over a kept connection or a new one.
     func exchange(_ request: LoadRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
-        let settings = connection.settings
         guard let address = request.address else {
             return perform(state.failed(.unsupportedURL))
         }
         let route: Route
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            route = try self.route(to: address, settings)
+            route = try self.route(to: address)
             if let body, !isHashed(body, for: request, toProxy: route.isForProxy, mayReuse: mayReuse) {
                 return
             }
@@ -54,29 +53,29 @@ extension Loader {
             // The delegate is asked about servers; about a proxy its own settings say whom to ask.
             if !route.isForProxy { askAboutTLS(of: link) }
         }
-        // Whoever has looked up the gate and comes in late must not touch a link that is another load's by
-        // then.
-        let channel = ObjectIdentifier(link.channel)
-        link.channel.label = connection.nameInRunLoops
-        link.channel.gate = { [self] body in
-            enter {
-                guard let current = self.exchange, ObjectIdentifier(current.link.channel) == channel else {
-                    return
-                }
-                body()
-                noteProgress()
-            }
-        }
-        for place in places { link.channel.schedule(in: place.loop, forMode: place.mode) }
         let exchange = HTTPExchange(
-            outgoing, over: link, tellsHeads: settings.values.onDiagnostic != nil, isTimed: collectsMetrics
-        ) { [self] event in received(event) }
+            outgoing, over: link, of: self, tellsHeads: settings.values.onDiagnostic != nil,
+            isTimed: collectsMetrics)
         self.exchange = exchange
-        shared.withLock { [interest = link.channel.interest] in $0.channel = interest }
+        let channel = link.channel
+        channel.label = connection.nameInRunLoops
+        channel.gate = exchange
+        forEachCourier { channel.schedule(with: $0) }
+        shared.withLock { [interest = channel.interest] in $0.channel = interest }
         exchange.begin()
     }
 
-    private func received(_ event: HTTPExchange.Event) {
+    /// Lets in what a loop brings to the channel of `exchange`.
+    func enter(for exchange: HTTPExchange, _ body: (SocketChannel) -> Void) {
+        enter {
+            // Whoever has looked up the gate and comes in late must not touch a link that is another load's by then.
+            guard self.exchange === exchange else { return }
+            body(exchange.link.channel)
+            noteProgress()
+        }
+    }
+
+    func received(_ event: HTTPExchange.Event) {
         switch event {
         // That our side waits is no sign of the server's life.
         case .waitsForBody: return waitForBody()
@@ -116,9 +115,9 @@ extension Loader {
                     isFromProxy: isAskingProxy))
         case .body(let data):
             guard state.deliversBody else { return }
-            bodyProof?.update(data)
+            rare?.bodyProof?.update(data)
             receivedTransferred(data)
-            if shared.withLock({ $0.isHeldBack }) { exchange?.pause() }
+            if holdsBack { exchange?.pause() }
         case .end:
             disposeOfExchange()
             if isBodyProven() { transferEnded() }
@@ -143,7 +142,7 @@ extension Loader {
     }
 
     func receivedBody(_ data: Data) {
-        guard let file else {
+        guard let rare, let file = rare.file else {
             deliver(.data(data))
             return
         }
@@ -154,8 +153,8 @@ extension Loader {
                 state.failed(
                     .file(.cannotWriteToFile, sentence: "The file \(file.path) could not be written", error)))
         }
-        fileLength += Int64(data.count)
-        deliver(.wrote(data.count, total: fileLength, expected: expectedFileLength))
+        rare.fileLength += Int64(data.count)
+        deliver(.wrote(data.count, total: rare.fileLength, expected: rare.expectedFileLength))
     }
 
     /// The file that a download delegate gets (rule UC-67).
@@ -163,9 +162,10 @@ extension Loader {
     /// - Returns: False if there is none, and the load has failed.
     func openFile(expecting length: Int64) -> Bool {
         do throws(SystemError) {
-            file = try DownloadFile()
-            fileLength = 0
-            expectedFileLength = max(0, length)
+            let rare = madeRare
+            rare.file = try DownloadFile()
+            rare.fileLength = 0
+            rare.expectedFileLength = max(0, length)
             return true
         } catch {
             let sentence = "A file could not be created in \(NSTemporaryDirectory())"
@@ -188,7 +188,7 @@ extension Loader {
         noteTransfer(exchange)
         let channel = exchange.link.channel
         // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
-        channel.gate = { _ in }
+        channel.gate = nil
         channel.onTrust = nil
         channel.onIdentityRequest = nil
         if exchange.isReusable {

@@ -32,5 +32,5 @@ extension Loader {
         return !link.channel.isPeerVerified
     }
 
-    private var jar: CookieJar? { connection?.settings.values.cookieStorage.map(CookieJar.init) }
+    private var jar: CookieJar? { settings.values.cookieStorage.map(CookieJar.init) }
 }

@@ -5,9 +5,9 @@ internal import RondoStreams
 extension Loader {
     /// The exchange is over: what it took is kept for the end.
     func noteTransfer(_ exchange: HTTPExchange) {
-        guard collectsMetrics, transfers.count < Self.maximumTransfers, let url = state.lastSent.url else {
-            return
-        }
+        guard collectsMetrics, let url = state.lastSent.url else { return }
+        let rare = madeRare
+        guard rare.transfers.count < Self.maximumTransfers else { return }
         let times = exchange.times
         let start = startedAt
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }
@@ -30,7 +30,7 @@ extension Loader {
         transfer.bodyBytesSent = exchange.bodyBytesSent
         transfer.bytesReceived = times.bytesReceived
         transfer.bodyBytesReceived = exchange.bodyReceived
-        transfers.append(transfer)
+        rare.transfers.append(transfer)
     }
 
     /// Somebody will be told.
@@ -42,6 +42,6 @@ extension Loader {
     var metrics: URLConnection.Metrics {
         URLConnection.Metrics(
             startDate: LoopClock.date(of: startedAt), duration: LoopClock.now.seconds(since: startedAt),
-            redirectCount: state.redirectCount, transfers: transfers)
+            redirectCount: state.redirectCount, transfers: rare?.transfers ?? [])
     }
 }

@@ -17,13 +17,13 @@ extension Loader {
         let bridge = ProtocolBridge(
             type, request: request, cached: kept, on: isSynchronous ? RunLoop.loader : nil
         ) { [weak self] in self?.wakeUp() }
-        self.bridge = bridge
+        madeRare.bridge = bridge
         bridge.start()
     }
 
     /// What the protocol has said, as far as the delegate takes it.
-    func takeMessages(isHeldBack: Bool) {
-        var mayTake: Bool { !state.isAsking && !isHeldBack && mayRead && openProtocolChallenge == nil }
+    func takeMessages() {
+        var mayTake: Bool { !state.isAsking && !holdsBack && mayRead && openProtocolChallenge == nil }
         while mayTake, let bridge, let message = bridge.next() {
             take(message)
             progressedAt = now
@@ -43,12 +43,12 @@ extension Loader {
             receivedBody(data)
         case .finish:
             bridge?.stop()
-            bridge = nil
+            rare?.bridge = nil
             perform(state.deliversBody ? state.bodyEnded() : state.failed(.noResponse))
         case .fail(let error):
             perform(state.failed(.program(error as NSError)))
         case .challenge(let challenge):
-            openProtocolChallenge = challenge
+            madeRare.openProtocolChallenge = challenge
             deliver(.challenge(challenge, silent: nil, isTrust: false))
         case .cancelledChallenge(let challenge):
             deliver(.didCancel(challenge))
@@ -61,7 +61,7 @@ extension Loader {
     /// - Returns: False if the challenge is none of a protocol.
     func answeredProtocolChallenge(_ answer: DelegateCall.ChallengeAnswer) -> Bool {
         guard let challenge = openProtocolChallenge else { return false }
-        openProtocolChallenge = nil
+        rare?.openProtocolChallenge = nil
         switch answer {
         case .taken, .takenByOlderMethod: break
         case .useSilently, .performDefaultHandling:
@@ -76,7 +76,7 @@ extension Loader {
     func startLocal(_ url: URL) {
         do throws(LoadFailure) {
             let local = try LocalContent(url)
-            self.local = local
+            madeRare.local = local
             perform(state.received(local.response))
             wakeUp()
         } catch {
@@ -85,8 +85,8 @@ extension Loader {
     }
 
     /// A piece of it in a turn: others of the loop want theirs.
-    func readLocal(isHeldBack: Bool) {
-        guard let local, state.deliversBody, !isHeldBack, mayRead else { return }
+    func readLocal() {
+        guard let local, state.deliversBody, !holdsBack, mayRead else { return }
         do throws(LoadFailure) {
             guard let data = try local.next() else { return perform(state.bodyEnded()) }
             receivedBody(data)
@@ -98,10 +98,11 @@ extension Loader {
     }
 
     func disposeOfOthers() {
-        openProtocolChallenge = nil
-        bridge?.stop()
-        bridge = nil
-        local?.close()
-        local = nil
+        guard let rare else { return }
+        rare.openProtocolChallenge = nil
+        rare.bridge?.stop()
+        rare.bridge = nil
+        rare.local?.close()
+        rare.local = nil
     }
 }

@@ -18,20 +18,22 @@ extension Loader {
 
     /// - Returns: Whether the failure is taken care of.
     func resumes(after failure: LoadFailure) -> Bool {
-        if let resuming {
-            self.resuming = nil
+        guard let rare else { return false }
+        if let resuming = rare.resuming {
+            rare.resuming = nil
             perform(state.failed(resuming.failure))
             return true
         }
-        guard file != nil, pipe == nil, state.deliversBody, Self.isLoss(failure), fileLength > resumedAt,
-            resumptions < Self.maximumResumptions,
+        guard rare.file != nil, pipe == nil, state.deliversBody, Self.isLoss(failure),
+            rare.fileLength > rare.resumedAt, rare.resumptions < Self.maximumResumptions,
             state.request.value.value(forHTTPHeaderField: "Range") == nil,
-            let response = fileResponse as? HTTPURLResponse,
-            let resumption = DownloadResumption(response, bytes: fileLength, method: state.request.method)
+            let response = rare.fileResponse as? HTTPURLResponse,
+            let resumption = DownloadResumption(
+                response, bytes: rare.fileLength, method: state.request.method)
         else { return false }
-        resuming = Resuming(resumption: resumption, failure: failure)
-        resumptions += 1
-        resumedAt = fileLength
+        rare.resuming = Resuming(resumption: resumption, failure: failure)
+        rare.resumptions += 1
+        rare.resumedAt = rare.fileLength
         var request = state.request.value
         request.setValue(resumption.range, forHTTPHeaderField: "Range")
         request.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
@@ -43,25 +45,26 @@ extension Loader {
     ///
     /// - Returns: False if nothing was asked for again.
     func resumed(_ head: ResponseHead) -> Bool {
-        guard let resuming else { return false }
-        self.resuming = nil
+        guard let rare, let resuming = rare.resuming else { return false }
+        rare.resuming = nil
         guard head.status == 206, let url = state.url,
             let response = LoadedResponse(url: url, head: head, bodyLength: nil),
-            resuming.resumption.offset(of: response) == fileLength
+            resuming.resumption.offset(of: response) == rare.fileLength
         else {
             perform(state.failed(resuming.failure))
             return true
         }
-        deliver(.resumed(total: fileLength, expected: expectedFileLength))
+        deliver(.resumed(total: rare.fileLength, expected: rare.expectedFileLength))
         return true
     }
 
     /// The rest of the file has come, and the whole is not as long as was announced.
     var restFailure: LoadFailure? {
-        guard resumptions > 0, file != nil, expectedFileLength > 0, fileLength != expectedFileLength else {
-            return nil
-        }
-        return .http(.peer(.truncatedBody(expected: expectedFileLength, received: fileLength)))
+        guard let rare, rare.resumptions > 0, rare.file != nil, rare.expectedFileLength > 0,
+            rare.fileLength != rare.expectedFileLength
+        else { return nil }
+        return .http(
+            .peer(.truncatedBody(expected: rare.expectedFileLength, received: rare.fileLength)))
     }
 
     /// The connection broke; all else would break again.

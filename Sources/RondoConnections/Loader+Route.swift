@@ -44,11 +44,9 @@ extension Loader {
         }
     }
 
-    func route(
-        to address: WebAddress, _ settings: URLConnection.Settings
-    ) throws(LoadFailure) -> Route {
+    func route(to address: WebAddress) throws(LoadFailure) -> Route {
         let proxy = try proxy(for: address, settings.values.proxy)
-        self.proxy = proxy
+        if proxy != nil || rare != nil { madeRare.proxy = proxy }
         guard let proxy else { return settings.directRoute(to: address) }
         let (host, port) = (address.host, address.port)
         let tls = address.isSecure ? settings.values.tls : nil
@@ -66,7 +64,7 @@ extension Loader {
             }
             route.negotiation = TunnelNegotiation(
                 by: proxy, toHost: host, port: port, authorization: authorization,
-                proof: proxyAuthentication.proof)
+                proof: madeRare.proxyAuthentication.proof)
         }
         return Route(
             key: PoolKey(host: host, port: port, tls: tls, proxy: proxy),
@@ -77,10 +75,13 @@ extension Loader {
     func proxyAuthorization(
         method: String, target: String, bodyHash: (DigestHash) -> String?
     ) -> String? {
-        if !proxyAuthentication.isIdle {
-            return proxyAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
+        guard let rare else { return nil }
+        if !rare.proxyAuthentication.isIdle {
+            return rare.proxyAuthentication.fieldValue(method: method, target: target, bodyHash: bodyHash)
         }
-        guard let proxy, let user = proxy.userName, !hasProxyCredentialFailed else { return nil }
+        guard let proxy = rare.proxy, let user = proxy.userName, !rare.hasProxyCredentialFailed else {
+            return nil
+        }
         do throws(BasicAuthentication.Failure) {
             return try BasicAuthentication(user: user, password: proxy.password ?? "").fieldValue
         } catch {

@@ -22,7 +22,7 @@ extension Loader {
             slot = key
             return true
         }
-        waitingForSlot = WaitingForSlot(
+        madeRare.waitingForSlot = WaitingForSlot(
             ticket: ticket, key: key, request: request, body: body, mayReuse: mayReuse)
         return false
     }
@@ -38,7 +38,7 @@ extension Loader {
         guard let waiting = waitingForSlot, shared.withLock({ $0.admittedTicket }) == waiting.ticket else {
             return
         }
-        waitingForSlot = nil
+        rare?.waitingForSlot = nil
         slot = waiting.key
         progressedAt = now
         exchange(waiting.request, body: waiting.body, mayReuse: waiting.mayReuse)
@@ -46,7 +46,7 @@ extension Loader {
 
     func leaveSlot() {
         if let waiting = waitingForSlot {
-            waitingForSlot = nil
+            rare?.waitingForSlot = nil
             // Admitted meanwhile: the place is somebody else's.
             if !ConnectionSlots.shared.withdraw(waiting.ticket) { ConnectionSlots.shared.leave(waiting.key) }
         }

@@ -8,7 +8,7 @@ internal import RondoStreams
 extension Loader {
     /// Has the delegate asked about `link`'s server, unless the settings name somebody to ask.
     func askAboutTLS(of link: HTTPLink) {
-        guard let tls = link.key.tls, connection?.delegate?.base != nil else { return }
+        guard let tls = link.key.tls, delegate?.base != nil else { return }
         if tls.trustHandler == nil {
             link.channel.onTrust = { [weak self] in self?.ask(.trust($0)) }
         }
@@ -19,9 +19,7 @@ extension Loader {
 
     private func ask(_ question: TLSProtectionSpace.Question) {
         guard let key = exchange?.link.key else { return }
-        challengeCount += 1
-        let number = challengeCount
-        openChallenge = OpenChallenge(kind: .tls(question), number: number)
+        let number = open(.tls(question))
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {
             error = URLErrors.error(.serverCertificateUntrusted, explanation, url: state.url)

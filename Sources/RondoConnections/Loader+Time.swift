@@ -50,7 +50,7 @@ extension Loader {
         if timeout > 2 * StreamCourier.moment, let seat, places.count == 1 {
             seat.tellWhenAMomentHasPassed()
         } else {
-            idleTimer = makeIdleTimer()
+            madeRare.idleTimer = makeIdleTimer()
         }
     }
 
@@ -73,8 +73,8 @@ extension Loader {
         guard seat != nil, !state.isEnded, timeout > 0, timeout.isFinite else { return }
         let left = timeLeft
         if left > 0 {
-            let timer = idleTimer ?? makeIdleTimer()
-            idleTimer = timer
+            let timer = rare?.idleTimer ?? makeIdleTimer()
+            madeRare.idleTimer = timer
             timer.move(to: left)
         } else {
             // Told by the source: a delivery is a handled source, which no timer is (rule UC-72).
@@ -84,10 +84,11 @@ extension Loader {
     }
 
     func stopTimers() {
-        idleTimer?.invalidate()
-        idleTimer = nil
-        bodyTimer?.invalidate()
-        bodyTimer = nil
+        guard let rare else { return }
+        rare.idleTimer?.invalidate()
+        rare.idleTimer = nil
+        rare.bodyTimer?.invalidate()
+        rare.bodyTimer = nil
         stopGoAheadTimer()
     }
 }

@@ -14,8 +14,9 @@ internal import Synchronization
 /// modes from start to end, so that none of them is empty while the load waits for whatever it waits for (rule
 /// UC-72); the channel's own sources are there as well while there is a channel.
 ///
-/// `@unchecked Sendable`: `places` and `timeout` never change; `gate` and `shared` have locks of
-/// their own; the rest is touched inside the gate only. (`calls` stands in `shared` once more, for other threads.)
+/// `@unchecked Sendable`: `places`, `settings` and `timeout` never change; `gate` and `shared` have locks of their own,
+/// and `isHeldBack` is atomic; the rest is touched inside the gate only. (`calls` stands in `shared` once more, for other
+/// threads.)
 final class Loader: SeatedCourierClient, @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
@@ -49,8 +50,6 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         var schedule = StreamSchedule()
         /// What makes the channel's loops leave it alone; see `Gate`.
         var channel: ChannelInterest?
-        /// Whoever takes the data wants no more at present.
-        var isHeldBack = false
         /// The ticket that has got its place among the connections.
         var admittedTicket: Int?
         /// Responses that are being stored.
@@ -67,81 +66,47 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     }
 
     let places: [Place]
+    let settings: URLConnection.Settings
     let gate = Gate()
     let shared = Mutex(Shared())
+    /// Whoever takes the data wants no more at present.
+    private let isHeldBack = Atomic(false)
 
     // MARK: Inside the gate
 
     /// From start to end; nearly always there is one.
     @exclusivity(unchecked) private(set) var seat: StreamCourier.Seat?
-    @exclusivity(unchecked) private var otherSeats: [StreamCourier.Seat] = []
     /// Kept alive by the load from start to end (rule UC-15).
     @exclusivity(unchecked) var connection: URLConnection?
+    @exclusivity(unchecked) private(set) var delegate: DelegateObject?
     @exclusivity(unchecked) var state: LoadState
     @exclusivity(unchecked) var exchange: HTTPExchange?
     /// The place that the load has among the connections, or waits for.
     @exclusivity(unchecked) var slot: PoolKey?
-    @exclusivity(unchecked) var waitingForSlot: WaitingForSlot?
-    /// In place of an exchange: a protocol of the program, or a file.
-    @exclusivity(unchecked) var bridge: ProtocolBridge?
-    @exclusivity(unchecked) var openProtocolChallenge: URLAuthenticationChallenge?
-    @exclusivity(unchecked) var local: LocalContent?
+    /// Nil: there is nothing in it; see there.
+    @exclusivity(unchecked) var rare: Rare?
     /// Those that have gone by a delegate queue and not come there; nil: none ever went.
     @exclusivity(unchecked) private(set) var calls: QueuedCalls?
     /// The delegate's answer, once it was asked (rule UC-43).
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
     @exclusivity(unchecked) private var hasAskedForStorage = false
 
-    // The request's body.
-    @exclusivity(unchecked) var body: BodyStream?
-    /// What is sent once the delegate has given a new body stream.
-    @exclusivity(unchecked) var waitingToSend: (request: LoadRequest, mayReuse: Bool)?
-    /// What is sent once the whole body was read and hashed.
-    @exclusivity(unchecked) var hashing: (request: LoadRequest, mayReuse: Bool)?
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     @exclusivity(unchecked) var retries = 0
-
-    // Who asks.
-    @exclusivity(unchecked) var serverAuthentication = Authentication()
-    @exclusivity(unchecked) var proxyAuthentication = Authentication()
-    /// The challenge that waits for its answer, and the response that it came with.
-    @exclusivity(unchecked) var openChallenge: OpenChallenge?
-    @Boxed var failureHead: ResponseHead?
-    @exclusivity(unchecked) var challengeCount = 0
-    /// The proxy that the request under way goes by, and whether it has refused what its URL says.
-    @Boxed var proxy: StreamProxy?
-    @exclusivity(unchecked) var hasProxyCredentialFailed = false
-    /// The request is handed to that proxy, which answers it, and not through it.
+    /// The request is handed to the proxy that it goes by, which answers it, and not through it.
     @exclusivity(unchecked) var isAskingProxy = false
-    /// Where `serverAuthentication` is for.
-    @exclusivity(unchecked) private var authenticatedURL: URL?
-
-    /// The response's body has to be what its head says.
-    @Boxed var bodyProof: BodyProof?
 
     // The response's body, where it goes to a file.
     let writesFile: Bool
     /// Nil: there is no delegate.
     let delegateClass: DelegateClass?
-    @exclusivity(unchecked) var file: DownloadFile?
-    @exclusivity(unchecked) var fileLength: Int64 = 0
-    @exclusivity(unchecked) var expectedFileLength: Int64 = 0
-    /// Of the response whose body it is.
-    @exclusivity(unchecked) var fileResponse: URLResponse?
-    /// The rest of it is being asked for.
-    @Boxed var resuming: Resuming?
-    @exclusivity(unchecked) var resumptions = 0
-    @exclusivity(unchecked) var resumedAt: Int64 = 0
 
     // For the metrics.
-    @exclusivity(unchecked) var transfers: [URLConnection.Transfer] = []
     @exclusivity(unchecked) var startedAt = LoopInstant(nanoseconds: 0)
 
     /// What the body goes through on its way to the delegate; nil where it goes straight on.
     @exclusivity(unchecked) var pipe: ContentPipe?
-    /// The head of the whole, where the body has parts.
-    @Boxed var pipeHead: ResponseHead?
 
     /// What the cache has to do with the request under way.
     @exclusivity(unchecked) var caching: CacheLoad?
@@ -150,9 +115,6 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var isWaitingForStore = false
 
     // Time.
-    @exclusivity(unchecked) var idleTimer: PlaceTimer?
-    @exclusivity(unchecked) var goAheadTimer: PlaceTimer?
-    @exclusivity(unchecked) var bodyTimer: PlaceTimer?
     /// The last sign of progress (rule UC-58).
     @exclusivity(unchecked) var progressedAt = Moment(running: 0, clock: LoopInstant(nanoseconds: 0))
     /// There was one since, which is noted when the loop's work is done.
@@ -160,9 +122,14 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var timeIsUp = false
     let timeout: TimeInterval
 
-    init(_ connection: URLConnection, request: URLRequest, places: [Place], delegate: DelegateObject?) {
+    init(
+        _ connection: URLConnection, request: URLRequest, places: [Place], delegate: DelegateObject?,
+        settings: URLConnection.Settings
+    ) {
         self.connection = connection
+        self.delegate = delegate
         self.places = places
+        self.settings = settings
         writesFile = delegate?.download != nil
         delegateClass = delegate?.kind
         state = LoadState(request)
@@ -181,7 +148,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             for place in places {
                 let seat = StreamCourier.join(
                     place.loop, place.mode, label: connection.nameInRunLoops, as: self)
-                if self.seat == nil { self.seat = seat } else { otherSeats.append(seat) }
+                if self.seat == nil { self.seat = seat } else { madeRare.otherSeats.append(seat) }
                 isLost = shared.withLock { shared in
                     shared.schedule.insert(seat.courier)
                     return shared.schedule.isLost
@@ -201,6 +168,12 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         }
         if isWanted { enter { turn() } }
         return isWanted
+    }
+
+    func forEachCourier(_ body: (StreamCourier) -> Void) {
+        guard let seat else { return }
+        body(seat.courier)
+        for other in rare?.otherSeats ?? [] { body(other.courier) }
     }
 
     /// No more callbacks (rule UC-17). Any thread.
@@ -226,24 +199,25 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         disposeOfExchange()
         pipe = nil
         caching = nil
-        file = nil
+        rare?.file = nil
         leave()
     }
 
     /// The connection has left all its loops, and they have noticed (rule UC-16).
     func leave() {
-        openChallenge = nil
+        rare?.openChallenge = nil
         stopTimers()
         closeBody()
         let left = shared.withLock { $0.schedule.takeAll(of: self) }
         withExtendedLifetime(left) {}
         seat?.leave()
         seat = nil
-        for other in otherSeats { other.leave() }
-        otherSeats = []
+        for other in rare?.otherSeats ?? [] { other.leave() }
+        rare?.otherSeats = []
         for place in places { place.loop.wakeUp() }
         connection?.didEnd()
         connection = nil
+        delegate = nil
     }
 
     /// Has a turn made, in a pass of a scheduled mode. Any thread.
@@ -284,12 +258,12 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private func turn() {
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
-        let (answer, alarms, isHeldBack) = shared.withLock { shared in
+        let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil
                 shared.alarms = []
             }
-            return (shared.answer, shared.alarms, shared.isHeldBack)
+            return (shared.answer, shared.alarms, !shared.challengeResponses.isEmpty)
         }
         if alarms.contains(.idle) { lookAtTheClock() }
         if timeIsUp {
@@ -298,7 +272,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             if !state.isEnded, timeLeft <= 0 { return perform(state.failed(.timedOut(seconds: timeout))) }
         }
         if let answer { take(answer) }
-        takeChallengeResponses()
+        if hasChallengeResponses { takeChallengeResponses() }
         if waitingForSlot != nil { takeSlot() }
         begin()
         if alarms.contains(.goAhead) { exchange?.goAhead() }
@@ -306,20 +280,24 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             isWaitingForBody = false
             exchange?.bodyIsReady()
         }
-        if hashing != nil { goOnHashing() }
-        if bridge != nil { takeMessages(isHeldBack: isHeldBack) }
-        if local != nil { readLocal(isHeldBack: isHeldBack) }
+        if rare != nil {
+            if hashing != nil { goOnHashing() }
+            if bridge != nil { takeMessages() }
+            if local != nil { readLocal() }
+        }
         if pipe != nil { drainPipe() }
         if isWaitingForStore { finish() }
-        if state.deliversBody, !isHeldBack, mayRead { exchange?.resume() }
+        if state.deliversBody, !holdsBack, mayRead { exchange?.resume() }
         noteProgress()
     }
 
     /// Whoever takes the data wants no more of it at present, or again. Any thread.
     func holdBack(_ holds: Bool) {
-        shared.withLock { $0.isHeldBack = holds }
+        isHeldBack.store(holds, ordering: .sequentiallyConsistent)
         if !holds { wakeUp() }
     }
+
+    var holdsBack: Bool { isHeldBack.load(ordering: .sequentiallyConsistent) }
 
     private func begin() {
         guard !state.hasBegun else { return }
@@ -349,8 +327,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             if request !== state.lastSent { connection?.setCurrentRequest(request.value) }
             disposeOfExchange()
             pipe = nil
-            state.noteSending()
             keepCredentialsWithinOrigin()
+            state.noteSending()
             retries = 0
             if isAnsweredByCache(request) { return }
             send(request, mayReuse: true)
@@ -371,7 +349,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         case .finish:
             if !isAskedAboutCaching() { finish() }
         case .fail(let failure):
-            file = nil
+            rare?.file = nil
             end(.fail(URLErrors.anyError(failure, url: state.url)))
         }
     }
@@ -381,7 +359,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         guard writesFile else { return true }
         let length = pipe?.changesLength ?? false ? -1 : response.expectedContentLength
         guard openFile(expecting: length) else { return false }
-        fileResponse = response
+        rare?.fileResponse = response
         return true
     }
 
@@ -396,17 +374,15 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     /// What a server was told is not for another one to hear (rule UC-33).
     private func keepCredentialsWithinOrigin() {
-        if let before = authenticatedURL, let url = state.url, !Redirect.areSameOrigin(before, url) {
-            serverAuthentication.leftOrigin()
-        }
-        authenticatedURL = state.url
+        guard let rare, let before = state.lastSent.url, let url = state.url else { return }
+        if !Redirect.areSameOrigin(before, url) { rare.serverAuthentication.leftOrigin() }
     }
 
     func finish() {
         isWaitingForStore = isStoring
         if isWaitingForStore { return }
         guard let file else { return end(.finish) }
-        self.file = nil
+        rare?.file = nil
         do throws(SystemError) {
             try file.close()
             end(.finishDownload(file))

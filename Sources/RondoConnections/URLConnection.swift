@@ -56,8 +56,9 @@ open class URLConnection: NSObject, @unchecked Sendable {
     private let state: Mutex<State>
     /// Changes with the lock held, and is asked without it: a load asks at every step.
     private let cancelled = Atomic(false)
-    /// The same, of the label.
+    /// The same, of the label, and of the delegate queue.
     private let isLabelled = Atomic(false)
+    private let isQueued = Atomic(false)
 
     // MARK: - Making
 
@@ -133,12 +134,13 @@ open class URLConnection: NSObject, @unchecked Sendable {
                     "A connection has either a schedule or a delegate queue; the schedule was there first.")
             }
             state.queue = queue
+            isQueued.store(queue != nil, ordering: .releasing)
             return nil
         }
         warn(complaint)
     }
 
-    /// Settings beyond the request. Set after the start they have no effect on a connection being made.
+    /// Settings beyond the request. Set after the start they have no effect.
     open var configuration: Configuration {
         get { settings.values }
         set {
@@ -179,7 +181,8 @@ open class URLConnection: NSObject, @unchecked Sendable {
             }
             state.phase = .started
             let loader = Loader(
-                self, request: originalRequest, places: state.places, delegate: state.delegate)
+                self, request: originalRequest, places: state.places, delegate: state.delegate,
+                settings: state.settings)
             state.loader = loader
             return loader
         }
@@ -234,12 +237,9 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
-    /// Whom to tell, and by which queue; nil once the connection is cancelled or over.
-    var audience: (delegate: DelegateObject, queue: OperationQueue?)? {
-        state.withLock { state in
-            guard !isCancelled, let delegate = state.delegate else { return nil }
-            return (delegate, state.queue)
-        }
+    /// By which queue the delegate is told; nil: by none.
+    var delegateQueue: OperationQueue? {
+        isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
 
     /// Whom to tell; nil once the connection is cancelled or over.

@@ -1,11 +1,16 @@
 internal import RondoCore
 internal import Synchronization
 
+/// Lets into a channel what run loops bring. Its owner has one: it can lead to the channel, and a weak reference to it
+/// would make every use of it slower.
+package protocol ChannelGate: AnyObject, Sendable {
+    /// Runs `body` with the channel, or lets go of it where another thread is inside, or the channel is gone. On
+    /// whatever thread.
+    func enter(_ body: (SocketChannel) -> Void)
+}
+
 /// The part of a channel that any thread may touch: what its descriptors are watched for, and who may enter.
 package final class ChannelInterest: Sendable {
-    /// Runs its argument, or lets go of it where another thread is inside.
-    package typealias Gate = @Sendable (_ body: () -> Void) -> Void
-
     private struct Wish {
         let source: RunLoop.Source
         var interest: RunLoop.Source.Interest
@@ -16,7 +21,8 @@ package final class ChannelInterest: Sendable {
         var first: Wish?
         var others: [Wish] = []
         var isSuspended = false
-        var gate: Gate = { body in body() }
+        /// Nil: nobody is let in.
+        var gate: (any ChannelGate)?
 
         var all: [Wish] { (first.map { [$0] } ?? []) + others }
 
@@ -41,10 +47,13 @@ package final class ChannelInterest: Sendable {
 
     private let state = Mutex(State())
 
-    var gate: Gate {
+    var gate: (any ChannelGate)? {
         get { state.withLock { $0.gate } }
         set { state.withLock { $0.gate = newValue } }
     }
+
+    /// Goes through the gate, on whatever thread.
+    func enter(_ body: (SocketChannel) -> Void) { gate?.enter(body) }
 
     /// Stops watching: somebody was turned away at the gate, and a level-triggered descriptor would bring it
     /// back at once, again and again.

@@ -6,35 +6,37 @@ internal import Synchronization
 final class ChannelTurns: CourierClient {
     /// `isWanted`: asked for, and had nowhere; remembered as the signal of a source is.
     private let schedule = Mutex(StreamSchedule())
-    private let way: SocketChannel.Way
+    private let interest: ChannelInterest
 
-    init(_ way: SocketChannel.Way) { self.way = way }
+    init(_ interest: ChannelInterest) { self.interest = interest }
 
     // Nobody who waits for a turn goes.
     deinit { schedule.withLock { $0.takeAll(of: nil) }.leave() }
 
     var places: [StreamCore.Place] { schedule.withLock { $0.places } }
 
-    var firstPlace: StreamCore.Place? { schedule.withLock { $0.firstPlace } }
-
-    /// - Returns: False if they were there already.
-    func join(_ place: StreamCore.Place) -> Bool {
-        let courier = StreamCourier.join(place.loop, place.mode)
+    /// - Parameter courier: It was joined for them, and is left by them.
+    /// - Returns: False if they have one already in its place: it is not left.
+    func add(_ courier: StreamCourier) -> Bool {
         let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
-            guard !schedule.contains(place) else { return nil }
+            guard !schedule.contains(courier) else { return nil }
             schedule.insert(courier)
             return schedule.isWanted ? schedule.turnsToAskFor() : StreamSchedule.Turns.none
         }
-        guard let turns else {
-            courier.leave()
-            return false
-        }
+        guard let turns else { return false }
         turns.ask(for: self)
         return true
     }
 
     func leave(_ place: StreamCore.Place) {
         schedule.withLock { $0.remove(place, of: self) }?.leave()
+    }
+
+    /// - Parameter body: Called for each place.
+    func leaveAll(_ body: (RunLoop, RunLoop.Mode) -> Void) {
+        let left = schedule.withLock { $0.takeAll(of: self) }
+        left.forEach { body($0.loop, $0.mode) }
+        left.leave()
     }
 
     /// Asks for a turn of the channel in one of its modes. Any thread.
@@ -65,7 +67,7 @@ final class ChannelTurns: CourierClient {
         return isWanted
     }
 
-    func enter(_ body: (SocketChannel) -> Void) { way.enter(body) }
+    func enter(_ body: (SocketChannel) -> Void) { interest.enter(body) }
 
     /// A source of the channel's. Its callback has these turns for its way there, and so needs no memory of
     /// its own.

@@ -2,8 +2,9 @@ package import RondoCore
 
 // Which loops and modes serve the channel, and what may hold them off.
 extension SocketChannel {
-    /// Runs what run loops bring; see `ChannelInterest.Gate`. An owner that leaves sets another one.
-    package var gate: ChannelInterest.Gate {
+    /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; taken
+    /// away by one that leaves.
+    package var gate: (any ChannelGate)? {
         get { interest.gate }
         set { interest.gate = newValue }
     }
@@ -11,8 +12,21 @@ extension SocketChannel {
     /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard !isClosed else { return }
+        schedule(at: StreamCourier.join(loop, mode))
+    }
+
+    /// Where `courier` serves its clients; to be called by one of them, who leaves it after the channel.
+    package func schedule(with courier: StreamCourier) {
+        guard !isClosed else { return }
+        courier.joinAgain()
+        schedule(at: courier)
+    }
+
+    /// - Parameter courier: It was joined for the channel.
+    private func schedule(at courier: StreamCourier) {
+        let (loop, mode) = (courier.loop, courier.mode)
         let turns = madeTurns
-        guard turns.join(Place(loop: loop, mode: mode)) else { return }
+        guard turns.add(courier) else { return courier.leave() }
         forEachSource { loop.add($0, forMode: mode) }
         forEachTimer { loop.add($0, forMode: mode) }
         // Opened before it had anywhere to start.
@@ -26,8 +40,10 @@ extension SocketChannel {
     }
 
     package func removeFromAllLoops() {
-        // Nearly always there is one place, for which no array is made.
-        while let place = turns?.firstPlace { remove(from: place.loop, forMode: place.mode) }
+        turns?.leaveAll { loop, mode in
+            forEachSource { loop.remove($0, forMode: mode) }
+            forEachTimer { loop.remove($0, forMode: mode) }
+        }
     }
 
     /// A callback of its source is on this thread's stack, and the loop runs again inside: nothing would be heard of
@@ -66,7 +82,7 @@ extension SocketChannel {
 
     /// One timer for each loop, since a timer belongs to one; whichever fires first is heard.
     func timers(after seconds: Double, _ body: @escaping (SocketChannel) -> Void) -> [Timer] {
-        let call = Call(way: Way(channel: self), body: body)
+        let call = Call(interest: interest, body: body)
         return Set(places.map(\.loop)).map { loop in
             let timer = Timer(timeInterval: max(0, seconds), repeats: false) { _ in call() }
             for place in places where place.loop == loop { loop.add(timer, forMode: place.mode) }
@@ -76,9 +92,9 @@ extension SocketChannel {
 
     /// `@unchecked Sendable`: the body is called inside the gate only.
     private struct Call: @unchecked Sendable {
-        let way: Way
+        let interest: ChannelInterest
         let body: (SocketChannel) -> Void
 
-        func callAsFunction() { way.enter(body) }
+        func callAsFunction() { interest.enter(body) }
     }
 }

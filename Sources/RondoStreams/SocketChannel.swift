@@ -195,15 +195,16 @@ package final class SocketChannel {
     /// It is open: what it had for the way there is not kept.
     func dropRare() { if rare?.isEmpty ?? false { rare = nil } }
 
-    /// A way to the channel for callbacks of run loops and of the resolver.
+    /// Of a channel whose owner has set none.
     ///
-    /// `@unchecked Sendable`: whoever follows it goes through the gate first.
-    struct Way: @unchecked Sendable {
-        weak var channel: SocketChannel?
+    /// `@unchecked Sendable`: such a channel is used by one thread, that of its loop.
+    private final class OpenGate: ChannelGate, @unchecked Sendable {
+        private weak var channel: SocketChannel?
+
+        init(_ channel: SocketChannel) { self.channel = channel }
 
         func enter(_ body: (SocketChannel) -> Void) {
-            guard let channel else { return }
-            channel.interest.gate { body(channel) }
+            if let channel { body(channel) }
         }
     }
 
@@ -309,7 +310,8 @@ package final class SocketChannel {
     /// The turns, from now on.
     var madeTurns: ChannelTurns {
         if let turns { return turns }
-        let turns = ChannelTurns(Way(channel: self))
+        if gate == nil { gate = OpenGate(self) }
+        let turns = ChannelTurns(interest)
         self.turns = turns
         return turns
     }

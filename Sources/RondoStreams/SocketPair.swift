@@ -165,10 +165,10 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             outputFailure = .posix(error.code, error.description)
             return core(side).update { $0.failed(outputFailure ?? .unexplained) }
         }
-        // Neither keeps the pair alive: it is the pair that owns the channel. One way for both, since a
-        // closure that captures one object needs no memory of its own.
+        // Neither keeps the pair alive: it is the pair that owns the channel. (A closure that captures one object
+        // needs no memory of its own.)
         let way = Way(self)
-        channel.gate = { [way] body in way.pair?.lock.withLock { _ in body() } }
+        channel.gate = way
         channel.handler = { [way] event in way.pair?.handle(event) }
         channel.closesDescriptor = closesDescriptor
         for place in drivers(of: .input) + drivers(of: .output) {
@@ -179,10 +179,17 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     }
 
     /// `@unchecked Sendable`: set once, before anybody else has it, and what it leads to is Sendable.
-    private final class Way: @unchecked Sendable {
+    private final class Way: ChannelGate, @unchecked Sendable {
         private(set) weak var pair: SocketPair?
 
         init(_ pair: SocketPair) { self.pair = pair }
+
+        func enter(_ body: (SocketChannel) -> Void) {
+            guard let pair else { return }
+            pair.lock.withLock { _ in
+                if let channel = pair.channel { body(channel) }
+            }
+        }
     }
 
     private func makeChannel() throws(SocketError) -> SocketChannel {

@@ -128,6 +128,9 @@ package final class StreamCourier: Sendable {
         }
     }
 
+    /// Joins once more, by who has joined already and does not leave meanwhile.
+    func joinAgain() { members.withLock { $0.count += 1 } }
+
     /// To be called once for each `join`.
     func leave() {
         // Nearly always somebody stays, and nothing more is to be done.

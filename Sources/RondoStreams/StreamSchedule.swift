@@ -12,6 +12,10 @@ package struct StreamSchedule {
         func isAt(_ place: StreamCore.Place) -> Bool {
             courier.loop === place.loop && courier.mode == place.mode
         }
+
+        func isWith(_ other: StreamCourier) -> Bool {
+            courier === other || courier.loop === other.loop && courier.mode == other.mode
+        }
     }
 
     /// Whom to ask for turns.
@@ -36,9 +40,11 @@ package struct StreamSchedule {
         fileprivate var first: StreamCourier?
         fileprivate var others: [StreamCourier] = []
 
-        func leave() {
-            first?.leave()
-            for courier in others { courier.leave() }
+        func leave() { forEach { $0.leave() } }
+
+        func forEach(_ body: (StreamCourier) -> Void) {
+            if let first { body(first) }
+            for courier in others { body(courier) }
         }
     }
 
@@ -92,10 +98,6 @@ package struct StreamSchedule {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
     }
 
-    var firstPlace: StreamCore.Place? {
-        first.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
-    }
-
     /// Whether all its couriers have lost their threads.
     package var isLost: Bool {
         guard let first else { return false }
@@ -106,6 +108,11 @@ package struct StreamSchedule {
 
     func contains(_ place: StreamCore.Place) -> Bool {
         first?.isAt(place) ?? false || others.contains { $0.isAt(place) }
+    }
+
+    /// Whether one is there already that serves where `courier` does.
+    func contains(_ courier: StreamCourier) -> Bool {
+        first?.isWith(courier) ?? false || others.contains { $0.isWith(courier) }
     }
 
     package mutating func insert(_ courier: StreamCourier) {

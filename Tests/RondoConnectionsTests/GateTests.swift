@@ -118,7 +118,7 @@ import Testing
             let loader = Loader(
                 connection, request: request,
                 places: [loop, second].map { Loader.Place(loop: $0, mode: .default) },
-                delegate: DelegateObject(recorder))
+                delegate: DelegateObject(recorder), settings: .standard)
             load.value = loader
             loader.start()
             // Whichever of the two loops serves it.

@@ -172,6 +172,15 @@ import Testing
 
     // MARK: - Parked
 
+    /// `@unchecked Sendable`: the channel is used by the one thread of its loop.
+    private final class OneThread: ChannelGate, @unchecked Sendable {
+        private let channel: SocketChannel
+
+        init(_ channel: SocketChannel) { self.channel = channel }
+
+        func enter(_ body: (SocketChannel) -> Void) { body(channel) }
+    }
+
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
     private static func answer(to target: String, over link: HTTPLink) throws -> String {
         let kept = KeptLink(link: link)
@@ -184,7 +193,8 @@ import Testing
                 let read = try? buffer.withUnsafeMutableBytes { try channel.read(into: $0) }
                 if case .bytes(let count) = read { received += buffer.prefix(count) }
             }
-            channel.gate = { $0() }
+            channel.gate = OneThread(channel)
+            defer { channel.gate = nil }
             channel.schedule(in: loop, forMode: .work)
             channel.wantsRead = true
             let request = Array("GET \(target) HTTP/1.1\r\nHost: server\r\n\r\n".utf8)

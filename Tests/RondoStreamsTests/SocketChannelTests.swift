@@ -219,7 +219,7 @@ import Testing
             talk.channel.wantsRead = true
             let turnedAway = Mutex(0)
             let interest = talk.channel.interest
-            talk.channel.gate = { _ in
+            talk.channel.gate = TestGate { _ in
                 turnedAway.withLock { $0 += 1 }
                 interest.suspend()
             }
@@ -229,7 +229,8 @@ import Testing
             loop.pass()
             // A level-triggered descriptor does not spin at the gate.
             var findings = ["\(turnedAway.withLock { $0 })", "\(talk.received)"]
-            talk.channel.gate = { $0() }
+            talk.channel.gate = TestGate { [channel = talk.channel] body in body(channel) }
+            defer { talk.channel.gate = nil }
             talk.channel.resumeInterest()
             try loop.run { !talk.received.isEmpty }
             findings.append("\(talk.received)")
@@ -247,7 +248,8 @@ import Testing
         talk.toSend = content[...]
         let shared = Shared(talk: talk)
         // The simplest gate there is: one at a time.
-        talk.channel.gate = { body in shared.lock.withLock(body) }
+        talk.channel.gate = TestGate { body in shared.lock.withLock { body(shared.talk.channel) } }
+        defer { talk.channel.gate = nil }
         let loops = (0..<2).map { _ in
             LoopThread<Bool> { loop in
                 shared.lock.withLock { shared.talk.channel.schedule(in: loop, forMode: .default) }
