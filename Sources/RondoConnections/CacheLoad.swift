@@ -19,8 +19,9 @@ final class CacheLoad {
     var sentAt = Date.distantPast
     /// The response that is being stored, and its content so far.
     @exclusivity(unchecked) var response: URLResponse?
-    /// Its head, and when it came; nil where a protocol of the program loads it.
-    @Boxed private var head: (ResponseHead, receivedAt: Date)?
+    /// Its head; nil where a protocol of the program loads it.
+    @exclusivity(unchecked) private var head: ResponseHead?
+    private var receivedAt = Date.distantPast
     @exclusivity(unchecked) private var content = Data()
     @exclusivity(unchecked) private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
@@ -65,7 +66,8 @@ final class CacheLoad {
         maximumSize = store.maximumSize
         guard response.expectedContentLength <= Int64(maximumSize) else { return false }
         self.response = response
-        self.head = head.map { ($0, Date()) }
+        self.head = head
+        receivedAt = Date()
         entry = nil
         kept = nil
         return true
@@ -97,7 +99,7 @@ final class CacheLoad {
     /// nothing is made.
     func prepare() -> CacheDecision {
         guard let response else { return .nothing }
-        guard let (head, receivedAt) = head else { return store.prepare(cached(response), for: request) }
+        guard let head else { return store.prepare(cached(response), for: request) }
         return store.prepare(
             content, head, to: fields, for: request, isChanged: false, cached: { cached(response) }
         ) {
@@ -107,7 +109,7 @@ final class CacheLoad {
 
     /// What is to be written of what the delegate has made of the proposal (rule UC-54).
     func prepare(_ answer: CachedURLResponse) -> CacheDecision {
-        guard let (head, receivedAt) = head else { return store.prepare(answer, for: request) }
+        guard let head else { return store.prepare(answer, for: request) }
         if answer.storagePolicy == .notAllowed { return .nothing }
         return store.prepare(
             answer.data, head, to: fields, for: request, isChanged: answer !== proposal, cached: { answer }

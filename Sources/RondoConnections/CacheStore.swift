@@ -34,7 +34,7 @@ struct CacheStore {
     private struct Written {
         let at: LoopInstant
         /// Of what tells one content from another.
-        let hash: UInt64
+        let hash: Int
         let size: Int
     }
 
@@ -242,16 +242,13 @@ struct CacheStore {
         if fields.has("Vary") {
             key.variant = Self.variantName(CacheEntry.selecting(fields, request))
         }
-        var hash = fields.hashValues(of: "ETag", from: 0xcbf2_9ce4_8422_2325)
-        hash = fields.hashValues(of: "Last-Modified", from: hash)
-        hash = fields.hashValues(of: "Cache-Control", from: hash)
+        var hasher = Hasher()
+        fields.hashValues(of: "ETag", into: &hasher)
+        fields.hashValues(of: "Last-Modified", into: &hasher)
+        fields.hashValues(of: "Cache-Control", into: &hasher)
         // Where no tag says whether it is another one.
-        if !fields.has("ETag") {
-            var hasher = Hasher()
-            data.withUnsafeBytes { hasher.combine(bytes: $0) }
-            hash ^= UInt64(bitPattern: Int64(hasher.finalize()))
-        }
-        let written = Written(at: LoopClock.machineNow, hash: hash, size: data.count)
+        if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
+        let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
             memory.meet(cache)
             if !memory.misses.isEmpty { memory.misses[base] = nil }

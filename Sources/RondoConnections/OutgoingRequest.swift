@@ -1,6 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import Synchronization
 
 /// Where the bytes of a request's body come from.
 enum OutgoingBody {
@@ -36,10 +37,22 @@ struct OutgoingRequest: ~Copyable {
         let (request, method) = (given.value, given.method)
         // Whole where a proxy has to find the server by it.
         let sent = isForProxy ? address.absoluteForm : address.target
-        var fields = HeaderFields(expecting: 8)
-        fields.append(name: "Host", value: address.authority)
-        // In one order, whatever that of the dictionary is.
-        if !given.fields.isEmpty {
+        var fields = HeaderFields()
+        if given.fields.isEmpty {
+            add(address.target, sent, &fields)
+            if fields.isEmpty, omitted.isEmpty {
+                fields = Self.usualFields(address.authority)
+            } else {
+                let added = fields
+                fields = HeaderFields(expecting: 8)
+                fields.append(name: "Host", value: address.authority)
+                fields.append(added)
+                Self.addDefaults(to: &fields, omitting: omitted)
+            }
+        } else {
+            fields = HeaderFields(expecting: 8)
+            fields.append(name: "Host", value: address.authority)
+            // In one order, whatever that of the dictionary is.
             let own = given.fields.sorted { $0.key.lowercased() < $1.key.lowercased() }
             for (name, value) in own where !Self.isFraming(name) {
                 if name.lowercased() == "host" {
@@ -48,11 +61,7 @@ struct OutgoingRequest: ~Copyable {
                     fields.append(name: name, value: value)
                 }
             }
-        }
-        add(address.target, sent, &fields)
-        if fields.count == 1, omitted.isEmpty {
-            fields.append(Self.defaultFields)
-        } else {
+            add(address.target, sent, &fields)
             Self.addDefaults(to: &fields, omitting: omitted)
         }
         head = RequestHead(method: method, target: sent, fields: fields)
@@ -80,8 +89,18 @@ struct OutgoingRequest: ~Copyable {
         ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
     ]
 
-    /// All of them, for a request that says nothing itself.
-    private static let defaultFields = HeaderFields(defaults)
+    /// Those of a request that says nothing itself, to the server that was asked last: the next one is often for it too.
+    private static let lastUsual = Mutex<(authority: String, fields: HeaderFields)?>(nil)
+
+    private static func usualFields(_ authority: String) -> HeaderFields {
+        lastUsual.withLock { last in
+            if let last, last.authority == authority { return last.fields }
+            var fields = HeaderFields([("Host", authority)] + defaults)
+            fields.check()
+            last = (authority, fields)
+            return fields
+        }
+    }
 
     private static func addDefaults(to fields: inout HeaderFields, omitting omitted: [String]) {
         for (name, value) in defaults

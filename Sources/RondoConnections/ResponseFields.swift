@@ -53,12 +53,20 @@ enum ResponseFields {
         var known: [Known] = []
         /// Of the known fields as they stand; nil where two of them were one.
         var dictionary: [String: String]?
+        /// What the dictionary was made of, unless it is large.
+        var fields = HeaderFields()
     }
+
+    private static let maximumSize = 1024
 
     private static let memory = Mutex(Memory())
 
     static func dictionary(_ head: ResponseHead) -> [String: String] {
         memory.withLock { memory in
+            if let dictionary = memory.dictionary, head.fields.areCopied(from: memory.fields) {
+                return dictionary
+            }
+            memory.fields = head.fields.size <= maximumSize ? head.fields : HeaderFields()
             if let dictionary = renewed(head.fields, &memory) { return dictionary }
             var fields: [String: String] = [:]
             fields.reserveCapacity(head.fields.count)

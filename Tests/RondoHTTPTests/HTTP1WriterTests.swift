@@ -27,6 +27,42 @@ import Testing
             try sent(head, .none) == "POST /a?b HTTP/1.1\r\nhost: a.example\r\nB: 1\r\nA: 2\r\nb: \r\n\r\n")
     }
 
+    @Test func `fields that were checked are checked again when they have changed`() throws {
+        var checked = HeaderFields([("Host", "a"), ("B", "1")])
+        checked.check()
+        func send(_ fields: HeaderFields) throws {
+            _ = try sent(RequestHead(method: "GET", target: "/", fields: fields), .none)
+        }
+        try send(checked)
+        let changes: [(inout HeaderFields) -> Void] = [
+            { $0.append(name: "C", value: "x\r\ny") }, { $0.set(name: "b", value: "x\ny") },
+            { $0.append(HeaderFields([("C", "x\0y")])) }, { $0.append(name: "C d", value: "x") },
+        ]
+        for change in changes {
+            var fields = checked
+            change(&fields)
+            #expect(throws: HTTP1Error.self) { try send(fields) }
+            // What is wrong is not made good by being looked at.
+            fields.check()
+            #expect(throws: HTTP1Error.self) { try send(fields) }
+        }
+    }
+
+    @Test func `a line end is found in a value of whatever length, at whatever place`() throws {
+        for count in 1...20 {
+            for place in 0..<count {
+                for byte in 0...0x7F as ClosedRange<UInt8> {
+                    var value = [UInt8](repeating: 0x61, count: count)
+                    value[place] = byte
+                    let fields = HeaderFields([("Host", "a"), ("B", String(decoding: value, as: UTF8.self))])
+                    let head = RequestHead(method: "GET", target: "/", fields: fields)
+                    let isRefused = (try? sent(head, .none)) == nil
+                    #expect(isRefused == [0x00, 0x0A, 0x0D].contains(byte))
+                }
+            }
+        }
+    }
+
     @Test func `fields are written as they stand, however they came to stand there`() throws {
         var fields = HeaderFields([("Host", "a"), ("B", "1")])
         fields.append(HeaderFields([("C", "2"), ("D", "")]))

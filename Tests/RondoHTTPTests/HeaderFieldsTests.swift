@@ -26,6 +26,33 @@ import Testing
         #expect(fields.map(\.value) == ["a", "x=1, y", "b, c", "z", ""])
     }
 
+    @Test func `fields that are handed on are known as such, until they are changed`() {
+        var copy = fields
+        #expect(copy.areCopied(from: fields))
+        copy.append(name: "More", value: "1")
+        #expect(!copy.areCopied(from: fields))
+        copy = fields
+        copy.remove("Accept")
+        #expect(!copy.areCopied(from: fields))
+        #expect(!HeaderFields(fields.map { ($0.name, $0.value) }).areCopied(from: fields))
+        #expect(HeaderFields().areCopied(from: HeaderFields()))
+    }
+
+    @Test func `values are hashed one by one, and so is their number`() {
+        func hash(_ pairs: [(String, String)]) -> Int {
+            var hasher = Hasher()
+            HeaderFields(pairs).hashValues(of: "A", into: &hasher)
+            HeaderFields(pairs).hashValues(of: "B", into: &hasher)
+            return hasher.finalize()
+        }
+        #expect(hash([("A", "x"), ("C", "y")]) == hash([("a", "x"), ("c", "z")]))
+        let others = [
+            [("A", "xy")], [("A", "x"), ("A", "y")], [("A", "xy"), ("A", "")], [("A", "x"), ("B", "y")],
+            [("B", "xy")], [],
+        ]
+        #expect(Set(others.map(hash)).count == others.count)
+    }
+
     @Test func `set replaces the first and removes the rest`() {
         var changed = fields
         changed.set(name: "ACCEPT", value: "d")

@@ -5,6 +5,8 @@
 // together with how far it has been searched, so that a head arriving byte by byte is not searched anew for
 // each. Body bytes are never kept.
 
+internal import Synchronization
+
 struct HTTP1Reader: Sendable {
     enum Output {
         case needMoreData
@@ -30,9 +32,12 @@ struct HTTP1Reader: Sendable {
     private var phase = Phase.complete
     private var unfinished: [UInt8] = []
     private let limits: HTTP1Limits
+    /// By other limits the head that was read last might be too large.
+    private let hasUsualLimits: Bool
 
     init(limits: HTTP1Limits) {
         self.limits = limits
+        hasUsualLimits = limits == HTTP1Limits()
     }
 
     // MARK: What comes next
@@ -57,12 +62,28 @@ struct HTTP1Reader: Sendable {
     mutating func next(
         in input: UnsafeRawBufferPointer, consumed: inout Int
     ) throws(HTTP1Error) -> Output {
+        /// Of a head that began in `input`, and may be remembered.
+        var headStart: Int?
         while true {
             switch phase {
             case .statusLine(let emptyLines):
+                if hasUsualLimits, unfinished.isEmpty {
+                    headStart = consumed
+                    let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
+                    if let (head, size) = RememberedHead.last.withLock({ $0.find(in: rest) }) {
+                        consumed += size
+                        phase = .decision
+                        return .head(head)
+                    }
+                }
                 guard try takeStatusLine(in: input, &consumed, emptyLines) else { return .needMoreData }
             case .fields(let line, let lineSize, let scanner):
-                return try takeFields(in: input, &consumed, line, lineSize, scanner)
+                let output = try takeFields(in: input, &consumed, line, lineSize, scanner)
+                if let headStart, case .head(let head) = output {
+                    let bytes = UnsafeRawBufferPointer(rebasing: input[headStart..<consumed])
+                    RememberedHead.last.withLock { $0.note(head, of: bytes, lineSize: lineSize) }
+                }
+                return output
             case .fixed(_, remaining: 0):
                 phase = .complete
                 return .end

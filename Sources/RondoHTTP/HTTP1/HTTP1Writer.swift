@@ -10,7 +10,7 @@ enum HTTP1Writer {
         if !Grammar.isTarget(head.target) {
             throw .local(.invalidTarget(head.target))
         }
-        try check(head.fields)
+        if !head.fields.isChecked { try check(head.fields) }
         switch head.fields.count(of: "Host") {
         case 0: throw .local(.missingHost)
         case 1: break
@@ -85,13 +85,14 @@ enum HTTP1Writer {
     // MARK: Fields
 
     /// CR, LF and NUL are refused (RFC 9110 §5.5). Other control characters are the caller's own risk.
-    private static func check(_ fields: HeaderFields) throws(HTTP1Error) {
+    static func check(_ fields: HeaderFields) throws(HTTP1Error) {
         try fields.bytes.withUnsafeBufferPointer { (bytes) throws(HTTP1Error) in
             for entry in fields.entries {
                 var isName = entry.nameCount > 0
                 for index in entry.name { isName = isName && Grammar.isToken(bytes[index]) }
                 if !isName { throw .local(.invalidFieldName(fields.name(entry))) }
-                for index in entry.value where Grammar.endsLine(bytes[index]) {
+                let value = UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[entry.value]))
+                if Grammar.hasLineEnd(value) {
                     throw .local(.invalidFieldValue(name: fields.name(entry)))
                 }
             }

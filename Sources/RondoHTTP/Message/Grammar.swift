@@ -68,6 +68,22 @@ package enum Grammar {
 
     // MARK: Sequences
 
+    /// Whether one of the bytes is CR, LF or NUL.
+    static func hasLineEnd(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // Eight at a time (Hacker's Delight, 6-1): a high bit comes to be set only if a byte is zero.
+        let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        func zeros(_ bytes: UInt64) -> UInt64 { (bytes &- ones) & ~bytes }
+        var index = 0
+        while index + 8 <= bytes.count {
+            let eight = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let carriageReturns = zeros(eight ^ ones &* UInt64(carriageReturn))
+            let lineFeeds = zeros(eight ^ ones &* UInt64(lineFeed))
+            if (zeros(eight) | carriageReturns | lineFeeds) & highs != 0 { return true }
+            index += 8
+        }
+        return bytes[index...].contains(where: endsLine)
+    }
+
     package static func isToken(_ text: String) -> Bool {
         areAll(text, isToken)
     }

@@ -29,6 +29,9 @@ package struct HeaderFields: Sendable {
     /// not, and this says so at once.
     private var marks: UInt64 = 0
 
+    /// The writer has looked at them, and found nothing that must not be sent.
+    private(set) var isChecked = false
+
     package init() {}
 
     /// Without fields, with room for so many of usual length.
@@ -75,6 +78,7 @@ package struct HeaderFields: Sendable {
 
     package mutating func append(name: String, value: String) {
         let nameStart = bytes.count
+        isChecked = false
         marks |= Self.mark(name)
         bytes.append(text: name)
         let nameEnd = bytes.count
@@ -100,6 +104,7 @@ package struct HeaderFields: Sendable {
             entries.append(entry)
         }
         isSerialized = isSerialized && other.isSerialized
+        isChecked = false
     }
 
     /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
@@ -109,6 +114,7 @@ package struct HeaderFields: Sendable {
             return append(name: name, value: value)
         }
         isSerialized = false
+        isChecked = false
         let start = bytes.count
         bytes.append(text: value)
         entries[first].valueStart = UInt32(start)
@@ -124,6 +130,17 @@ package struct HeaderFields: Sendable {
     package mutating func remove(_ name: String) {
         isSerialized = false
         entries.removeAll { Grammar.equalIgnoringCase(bytes[$0.name], name.utf8) }
+    }
+
+    /// Has the writer look at them now, and not again each time that they are sent as they are.
+    package mutating func check() {
+        // What is wrong with them is said where they are sent.
+        do throws(HTTP1Error) {
+            try HTTP1Writer.check(self)
+            isChecked = true
+        } catch {
+            isChecked = false
+        }
     }
 
     // MARK: Asking
@@ -178,28 +195,53 @@ package struct HeaderFields: Sendable {
     @inline(__always)
     private func mayHave(_ name: String) -> Bool { marks & Self.mark(name) != 0 }
 
-    /// A hash (FNV-1a) of the values of the fields called `name`, in order, that goes on from `hash`.
-    package func hashValues(of name: StaticString, from hash: UInt64) -> UInt64 {
-        let prime: UInt64 = 0x100_0000_01b3
-        guard mayHave(name) else { return (hash ^ 0x200) &* prime }
-        return bytes.withUnsafeBufferPointer { bytes in
-            var hash = hash
-            for entry in entries where isNamed(entry, name) {
-                for byte in UnsafeBufferPointer(rebasing: bytes[entry.value]) {
-                    hash = (hash ^ UInt64(byte)) &* prime
+    /// Hashes how many fields are called `name`, and their values, in order.
+    package func hashValues(of name: StaticString, into hasher: inout Hasher) {
+        var count = 0
+        if mayHave(name) {
+            bytes.withUnsafeBytes { bytes in
+                for entry in entries where isNamed(entry, name) {
+                    count += 1
+                    hasher.combine(entry.valueCount)
+                    hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: bytes[entry.value]))
                 }
-                // Where a value ends, and where the values do; no byte is this.
-                hash = (hash ^ 0x100) &* prime
             }
-            return (hash ^ 0x200) &* prime
         }
+        hasher.combine(count)
     }
+
+    /// Whether these are `other`, handed on unchanged: so they are the same, without a look at a single one. If not,
+    /// they may still be equal.
+    package func areCopied(from other: HeaderFields) -> Bool {
+        func place<Element>(_ array: [Element]) -> UnsafePointer<Element>? {
+            array.withUnsafeBufferPointer { $0.baseAddress }
+        }
+        return place(bytes) == place(other.bytes) && place(entries) == place(other.entries)
+            && entries.count == other.entries.count
+    }
+
+    /// Bytes that they take, more or less.
+    package var size: Int { bytes.count }
 
     /// Whether a field called `name`, read as a comma-separated list, has the element `token`, whatever the
     /// case: `Connection: Keep-Alive, Upgrade` contains `upgrade`.
     package func contains(_ name: StaticString, token: StaticString) -> Bool {
+        guard mayHave(name) else { return false }
+        return entries.contains { entry in
+            guard Int(entry.valueCount) >= token.utf8CodeUnitCount, isNamed(entry, name) else { return false }
+            return bytes.withUnsafeBufferPointer {
+                Self.contains(token, in: UnsafeBufferPointer(rebasing: $0[entry.value]))
+            }
+        }
+    }
+
+    private static func contains(_ token: StaticString, in list: UnsafeBufferPointer<UInt8>) -> Bool {
+        // Nearly always there is one element.
+        guard list.contains(Grammar.comma) else {
+            return Grammar.equalIgnoringCase(Grammar.trimmed(list), token.utf8Bytes)
+        }
         var found = false
-        forEachElement(of: name) { element in
+        Grammar.forEachElement(of: list) { element in
             found = found || Grammar.equalIgnoringCase(element, token.utf8Bytes)
         }
         return found

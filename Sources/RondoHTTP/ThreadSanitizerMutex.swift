@@ -1,0 +1,1 @@
+../RondoCore/ThreadSanitizerMutex.swift
