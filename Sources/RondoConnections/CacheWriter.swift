@@ -31,9 +31,6 @@ struct CacheWrite: @unchecked Sendable {
         return cached.storagePolicy == .allowed && store.cache.diskCapacity > 0
     }
 
-    /// Nobody wants it any more.
-    func cancel() { store.forgetWritten(url) }
-
     func callAsFunction() {
         guard let entry else { return store.write(cached, url) }
         store.write(cached, entry, url)

@@ -267,10 +267,8 @@ extension Loader {
         case .isWritten: if CacheWriter.shared.isBusy { waitForStore {} }
         // What waits is older, and must not come later.
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
-            waitForStore { [connection] in
-                // Of a cancelled load nothing need be stored.
-                if connection?.isCancelled ?? true { write.cancel() } else { write() }
-            }
+            // Also if the load is cancelled by then: who has loaded the same counts on it.
+            waitForStore { write() }
         case .write(let write): write()
         }
     }
