@@ -156,8 +156,8 @@ extension Loader {
 
     /// A credential cannot be sent as it is: the load goes on without, and somebody should know why.
     func tellOfProblem(_ problem: String?) {
-        guard let problem, let connection else { return }
-        connection.report(.unusableCredential(reason: problem))
+        guard let problem else { return }
+        report(.unusableCredential(reason: problem))
         URLConnection.log.warning(
             "A credential was not sent to \(state.url?.host ?? "a server"): \(problem)")
     }

@@ -27,6 +27,11 @@ extension Loader {
         return false
     }
 
+    /// Tells whoever wants to hear what happens below the delegate's methods, until the end.
+    func report(_ diagnostic: URLConnection.Diagnostic) {
+        if connection != nil { settings.values.onDiagnostic?(diagnostic) }
+    }
+
     /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
     /// call, so that all are made while somebody listens.
     func spares(_ method: DelegateClass.Method) -> Bool {

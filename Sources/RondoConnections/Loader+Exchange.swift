@@ -45,7 +45,7 @@ extension Loader {
         if mayReuse, let kept = Pool.shared.take(for: route.key) {
             link = kept
             if settings.values.onDiagnostic != nil {
-                connection.report(
+                report(
                     .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
             }
         } else {
@@ -95,7 +95,7 @@ extension Loader {
     private func take(_ event: HTTPExchange.Event) {
         switch event {
         case .diagnostic(let diagnostic):
-            connection?.report(diagnostic)
+            report(diagnostic)
         case .progress, .waitsForBody, .waitsForGoAhead:
             break
         case .mayGoAhead:
@@ -198,7 +198,7 @@ extension Loader {
         } else {
             let wasOpen = channel.isOpen
             channel.close()
-            if wasOpen { connection?.report(.closed(reason: "the connection cannot serve another request")) }
+            if wasOpen { report(.closed(reason: "the connection cannot serve another request")) }
         }
     }
 }

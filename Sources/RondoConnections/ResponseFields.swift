@@ -53,8 +53,8 @@ enum ResponseFields {
         var known: [Known] = []
         /// Of the known fields as they stand; nil where two of them were one.
         var dictionary: [String: String]?
-        /// What the dictionary was made of, unless it is large.
-        var fields = HeaderFields()
+        /// What the dictionary was made of; nil where that is large.
+        var fields: HeaderFields?
     }
 
     private static let maximumSize = 1024
@@ -63,10 +63,12 @@ enum ResponseFields {
 
     static func dictionary(_ head: ResponseHead) -> [String: String] {
         memory.withLock { memory in
-            if let dictionary = memory.dictionary, head.fields.areCopied(from: memory.fields) {
+            if let dictionary = memory.dictionary, let known = memory.fields,
+                head.fields.areCopied(from: known)
+            {
                 return dictionary
             }
-            memory.fields = head.fields.size <= maximumSize ? head.fields : HeaderFields()
+            memory.fields = head.fields.size <= maximumSize ? head.fields : nil
             if let dictionary = renewed(head.fields, &memory) { return dictionary }
             var fields: [String: String] = [:]
             fields.reserveCapacity(head.fields.count)

@@ -280,10 +280,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
         state.withLock { $0.currentRequest = request }
     }
 
-    func report(_ diagnostic: Diagnostic) {
-        settings.values.onDiagnostic?(diagnostic)
-    }
-
     /// The load is over: the delegate is let go (rule UC-15).
     func didEnd() {
         // What is released must not be released under the lock.

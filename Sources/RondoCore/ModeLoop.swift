@@ -18,7 +18,7 @@ final class ModeLoop {
     private let loop: OpaquePointer
     private let wakeUp: WakeUp
     @exclusivity(unchecked) private var watchers: [IOWatcher?] = []
-    /// By index, how often the place has been given up.
+    /// By index, what tells the watchers apart that have stood there.
     @exclusivity(unchecked) private var generations: [UInt32] = []
     @exclusivity(unchecked) private var free: [UInt32] = []
     @exclusivity(unchecked) private var tokens: [ObjectIdentifier: WatcherToken] = [:]

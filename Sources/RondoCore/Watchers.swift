@@ -13,7 +13,6 @@ struct WatcherToken: Hashable, Sendable {
     }
 
     var index: Int { Int(rawValue & 0xFFFF_FFFF) }
-    var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
 }
 
 /// Owns one `ev_io`: its memory, which libev keeps the address of while the watcher runs, and its state.

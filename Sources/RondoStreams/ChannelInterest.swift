@@ -49,7 +49,14 @@ package final class ChannelInterest: Sendable {
 
     var gate: (any ChannelGate)? {
         get { state.withLock { $0.gate } }
-        set { state.withLock { $0.gate = newValue } }
+        set {
+            // What the old one holds is released without the lock.
+            let old = state.withLock { state in
+                defer { state.gate = newValue }
+                return state.gate
+            }
+            withExtendedLifetime(old) {}
+        }
     }
 
     /// Goes through the gate, on whatever thread.

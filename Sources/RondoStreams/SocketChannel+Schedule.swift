@@ -26,6 +26,7 @@ extension SocketChannel {
     private func schedule(at courier: StreamCourier) {
         let (loop, mode) = (courier.loop, courier.mode)
         let turns = madeTurns
+        if gate == nil { gate = OpenGate(self) }
         guard turns.add(courier) else { return courier.leave() }
         forEachSource { loop.add($0, forMode: mode) }
         forEachTimer { loop.add($0, forMode: mode) }

@@ -198,7 +198,7 @@ package final class SocketChannel {
     /// Of a channel whose owner has set none.
     ///
     /// `@unchecked Sendable`: such a channel is used by one thread, that of its loop.
-    private final class OpenGate: ChannelGate, @unchecked Sendable {
+    final class OpenGate: ChannelGate, @unchecked Sendable {
         private weak var channel: SocketChannel?
 
         init(_ channel: SocketChannel) { self.channel = channel }
@@ -310,7 +310,6 @@ package final class SocketChannel {
     /// The turns, from now on.
     var madeTurns: ChannelTurns {
         if let turns { return turns }
-        if gate == nil { gate = OpenGate(self) }
         let turns = ChannelTurns(interest)
         self.turns = turns
         return turns

@@ -36,14 +36,15 @@ package struct HeldBackSpans {
 
     /// - Parameters:
     ///   - began: When recording began: no span does before.
-    ///   - busyLoop: The loop that has been running long in one mode, and still is: what it holds back it does.
+    ///   - busyLoop: The loop that has been running long in one mode, and still is: what it holds back it does. It alone
+    ///     was looked at.
     /// - Returns: The spans that are over.
     package mutating func look(
         _ found: [Held], at now: Int64, notBefore began: Int64, busyLoop: UInt16? = nil
     ) -> [TraceRecord] {
         let seen = Set(found)
         var over: [TraceRecord] = []
-        for (held, span) in spans where !seen.contains(held) {
+        for (held, span) in spans where (busyLoop ?? held.loop) == held.loop && !seen.contains(held) {
             spans[held] = nil
             if let record = record(of: held, span, at: now) { over.append(record) }
         }

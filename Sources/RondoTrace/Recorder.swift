@@ -29,6 +29,8 @@ package final class Recorder: RunLoop.Instrument {
     }
 
     private let state: Mutex<State>
+    /// Held while loops are asked what they hold back and the answers are noted.
+    private let looking = Mutex(())
     private let look: PeriodicThread
     /// Nanoseconds of an activation at whose end the recorder looks by itself.
     private let longActivation: Int64
@@ -137,17 +139,21 @@ package final class Recorder: RunLoop.Instrument {
             }
             return nil
         }
-        if let busyLoop { lookForHeldBack(busyLoop: busyLoop) }
+        if let busyLoop { lookForHeldBack(busyLoop: (loop, busyLoop)) }
     }
 
     // MARK: - What does not happen
 
-    /// - Parameter busyLoop: One that ends a long activation on the calling thread.
-    private func lookForHeldBack(busyLoop: UInt16? = nil) {
-        let loops = state.withLock { $0.loops }
-        let found = loops.map { loop in
-            (loop: loop, isAlive: loop.isAlive, isRunning: loop.currentMode != nil, held: loop.heldBack())
-        }
+    /// - Parameter busyLoop: The one that ends a long activation on the calling thread, and alone is looked at; nil:
+    ///   all are.
+    private func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
+        // What was found first is noted first.
+        looking.withLock { _ in lookAndNote(busyLoop: busyLoop) }
+    }
+
+    private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?) {
+        let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
+        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: $0.heldBack()) }
         let now = LoopClock.now.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }
@@ -170,7 +176,7 @@ package final class Recorder: RunLoop.Instrument {
                             since: held.since))
                 }
             }
-            let over = state.spans.look(seen, at: now, notBefore: state.began, busyLoop: busyLoop)
+            let over = state.spans.look(seen, at: now, notBefore: state.began, busyLoop: busyLoop?.place)
             for record in over { state.ring.append(record) }
         }
     }

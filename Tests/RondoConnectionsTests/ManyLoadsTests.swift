@@ -106,6 +106,7 @@ import Testing
         }
         server.stop()
     }
+
     /// Three threads start loads in two other loops, one of which spins, and on a queue; each meanwhile
     /// cancels and asks what all have started. Connections and kept sockets go from thread to thread.
     @Test func `UC-4 UC-17 loads of several threads in two loops and on a queue, half cancelled by others`()

@@ -13,6 +13,25 @@ import Testing
         }
     }
 
+    @Test func `settings that are set after the start have no effect`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "ok")
+        }
+        let told = Box(0)
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            let request = URLRequest(url: server.url())
+            let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            connection?.start()
+            connection?.configuration.omittedFields = ["User-Agent", "Accept", "Accept-Encoding"]
+            connection?.configuration.onDiagnostic = { _ in told.mutate { $0 += 1 } }
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.isDone && told.value == 0)
+        #expect(server.requests.first?.value("User-Agent") != nil)
+    }
+
     @Test func `UC-3 an immediate start is scheduled in default only`() throws {
         let server = try Self.echo()
         let recorder = Recorder()

@@ -86,6 +86,11 @@ struct RecordingTests {
         #expect(spans.look([held(1)], at: 100, notBefore: 0, busyLoop: 2).isEmpty)
         // Of another loop nothing is known.
         #expect(spans.open(at: 150).isEmpty)
+        // Nor does a look at another loop count, which may come at once after the first.
+        #expect(spans.look([], at: 151, notBefore: 0, busyLoop: 2).isEmpty)
+        #expect(spans.open(at: 160).isEmpty)
+        #expect(spans.look([held(1)], at: 200, notBefore: 0).isEmpty)
+        #expect(spans.takeBegun().map(\.began) == [100])
         spans = HeldBackSpans()
         #expect(spans.look([held(1)], at: 100, notBefore: 0, busyLoop: 1).isEmpty)
         #expect(spans.takeBegun().map(\.began) == [100])
