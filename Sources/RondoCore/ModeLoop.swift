@@ -127,7 +127,8 @@ final class ModeLoop {
     }
 
     /// Has the next source brought into the cache while this one is served: among many they are far apart. It takes
-    /// three lines of the cache, and what its callback holds was most often allocated just before it.
+    /// three lines of the cache, and what its callback holds was most often allocated just before it. Safe whatever lies
+    /// there: a processor that is asked to fetch an address that is none does nothing.
     private func fetchNextReady() {
         guard let entry = ready.first, let source = withWatcher(entry.token, { $0.source }) else { return }
         for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }
