@@ -1,3 +1,5 @@
+internal import Glibc
+
 // Header fields are kept as they came: one buffer of bytes and, for each field, where its name and its value
 // lie in it. A head of twenty fields thus costs two allocations and not forty; a String is made when somebody
 // asks for one. Looking a name up compares bytes and allocates nothing.
@@ -284,12 +286,16 @@ package struct HeaderFields: Sendable {
     func isNamed(_ entry: Entry, _ name: StaticString) -> Bool {
         let count = name.utf8CodeUnitCount
         guard Int(entry.nameCount) == count else { return false }
-        let start = Int(entry.nameStart)
-        for index in 0..<count
-        where Grammar.lowercased(bytes[start + index]) != Grammar.lowercased(name.utf8Start[index]) {
-            return false
+        return bytes.withUnsafeBytes { bytes in
+            let found = UnsafeRawBufferPointer(rebasing: bytes[entry.name])
+            // Nearly always it is spelled in the usual way.
+            if let start = found.baseAddress, memcmp(start, name.utf8Start, count) == 0 { return true }
+            for index in 0..<count
+            where Grammar.lowercased(found[index]) != Grammar.lowercased(name.utf8Start[index]) {
+                return false
+            }
+            return true
         }
-        return true
     }
 
     /// How many fields are called `name`.
