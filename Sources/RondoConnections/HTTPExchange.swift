@@ -4,8 +4,9 @@ internal import RondoStreams
 
 /// One request and its response, by one codec over one channel.
 ///
-/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first.
-final class HTTPExchange: ChannelGate, @unchecked Sendable {
+/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first; `nextSpent` by the
+/// courier alone, when all that is over.
+final class HTTPExchange: ChannelGate, SpentObject, @unchecked Sendable {
     enum Event {
         case diagnostic(URLConnection.Diagnostic)
         /// Something has come of which there is nothing else to say.
@@ -33,6 +34,7 @@ final class HTTPExchange: ChannelGate, @unchecked Sendable {
     }
 
     let link: HTTPLink
+    @exclusivity(unchecked) var nextSpent: (any SpentObject)?
     private let request: OutgoingRequest
     /// It lets go of its exchange when that is over.
     private let owner: Loader

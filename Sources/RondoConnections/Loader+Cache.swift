@@ -243,6 +243,7 @@ extension Loader {
         // With a queue the question comes after what waits there, which may cancel the load.
         if let caching, caching.isStoring, calls == nil, spares(.willCacheResponse) {
             self.caching = nil
+            spentCaching = caching
             store(caching.prepare())
             return false
         }

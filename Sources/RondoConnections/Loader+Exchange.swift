@@ -119,6 +119,7 @@ extension Loader {
             receivedTransferred(data)
             if holdsBack { exchange?.pause() }
         case .end:
+            spentExchange = exchange
             disposeOfExchange()
             if isBodyProven() { transferEnded() }
         case .failed(let failure):

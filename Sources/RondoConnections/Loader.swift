@@ -110,6 +110,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     /// What the cache has to do with the request under way.
     @exclusivity(unchecked) var caching: CacheLoad?
+
+    // What is done with, and takes longer to clear away than the next request has to wait.
+    @exclusivity(unchecked) var spentExchange: HTTPExchange?
+    @exclusivity(unchecked) var spentCaching: CacheLoad?
+
     /// A response was given away to be stored; and the end of the load waits for that.
     @exclusivity(unchecked) var hasStored = false
     @exclusivity(unchecked) var isWaitingForStore = false
@@ -210,6 +215,9 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         closeBody()
         let left = shared.withLock { $0.schedule.takeAll(of: self) }
         withExtendedLifetime(left) {}
+        // It leads to this load and to what that has left.
+        let spent = spentExchange.take()
+        seat?.courier.releaseAfterTurns(spent)
         seat?.leave()
         seat = nil
         for other in rare?.otherSeats ?? [] { other.leave() }

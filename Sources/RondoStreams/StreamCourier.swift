@@ -28,6 +28,12 @@ package protocol SeatedCourierClient: CourierClient {
     func momentHasPassed()
 }
 
+/// What a courier keeps for a while and then releases.
+package protocol SpentObject: AnyObject, Sendable {
+    /// For the courier's use.
+    var nextSpent: (any SpentObject)? { get set }
+}
+
 package final class StreamCourier: Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
@@ -54,7 +60,13 @@ package final class StreamCourier: Sendable {
     package let mode: RunLoop.Mode
     private let source: RunLoop.Source
     private let members = Mutex(Members())
-    private let waiting = Mutex(CourierQueue())
+    private let waiting = Mutex(Waiting())
+
+    private struct Waiting: ~Copyable {
+        var clients = CourierQueue()
+        /// See `releaseAfterTurns`; the last one, which leads to the others.
+        var spent: (any SpentObject)?
+    }
 
     private struct Members: ~Copyable {
         /// Everybody who has joined.
@@ -101,6 +113,8 @@ package final class StreamCourier: Sendable {
         source.label = label
         way.courier.withLock { $0 = self }
     }
+
+    deinit { Self.release(waiting.withLock { $0.spent.take() }) }
 
     /// From the source to its courier, who keep each other until the last member leaves: an invalid source
     /// lets go of what it performs.
@@ -228,36 +242,59 @@ package final class StreamCourier: Sendable {
 
     /// Asks for a turn of `client`, who does not ask again before it has come.
     package func post(_ client: any CourierClient) {
-        waiting.withLock { $0.append(client) }
+        waiting.withLock { $0.clients.append(client) }
         source.signalAndWakeUp()
+    }
+
+    /// Keeps `spent`, which is over and done with, until those who wait for a turn have had it: what they send does not
+    /// wait for what is cleared away. If nobody waits it goes at once, and so does what is left of turns that were
+    /// withdrawn.
+    package func releaseAfterTurns(_ spent: (any SpentObject)?) {
+        let left = waiting.withLock { waiting -> (any SpentObject)? in
+            if waiting.clients.isEmpty { return waiting.spent.take() }
+            if let spent {
+                spent.nextSpent = waiting.spent
+                waiting.spent = spent
+            }
+            return nil
+        }
+        Self.release(left)
+    }
+
+    /// One after the other: of a long chain each would be released inside of the one before, as deep as the stack goes.
+    private static func release(_ first: (any SpentObject)?) {
+        var next = first
+        while let object = next { next = object.nextSpent.take() }
     }
 
     /// No turn is wanted any more of what was asked for.
     func withdraw(_ client: any CourierClient) {
         waiting.withLock { waiting in
-            waiting.remove(client)
-            if waiting.isEmpty { source.withdrawSignal() }
+            waiting.clients.remove(client)
+            if waiting.clients.isEmpty { source.withdrawSignal() }
         }
     }
 
     /// Serves those who wait now, and no more: whoever comes meanwhile has the next pass. One alone where the
     /// run ends after a source.
     private func turn() {
-        var rest = loop.returnsAfterSource ? 1 : waiting.withLock { $0.count }
+        var rest = loop.returnsAfterSource ? 1 : waiting.withLock { $0.clients.count }
         while rest > 0, let client = next() {
             if client.turnHasCome(by: self) { rest -= 1 }
         }
         // Under the lock, or a signal that comes between would be lost.
-        waiting.withLock { waiting in
-            if waiting.isEmpty { source.withdrawSignal() } else { source.signal() }
+        let spent = waiting.withLock { waiting in
+            if waiting.clients.isEmpty { source.withdrawSignal() } else { source.signal() }
+            return waiting.spent.take()
         }
+        Self.release(spent)
     }
 
     /// Those behind it stay signalled: its callback may run the loop, and they are served there.
     private func next() -> (any CourierClient)? {
         waiting.withLock { waiting in
-            guard let client = waiting.popFirst() else { return nil }
-            if !waiting.isEmpty { source.signal() }
+            guard let client = waiting.clients.popFirst() else { return nil }
+            if !waiting.clients.isEmpty { source.signal() }
             return client
         }
     }
