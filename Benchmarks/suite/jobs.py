@@ -88,6 +88,7 @@ def jobs(workload, peers, left_out):
         for scheme in ("http", "https"):
             for concurrency in (1, 64):
                 get(scheme, concurrency)
+        add("rondo", rondo, "get-spin", "http://localhost:{http}/1k.txt", 40_000, 1)
     if workload == "W6":
         bulk("http"), bulk("https")
     if workload == "W7":

@@ -130,15 +130,15 @@ public func reportPingPong(
     report("\(workload).cpu", peer, cpu * 1e6 / Double(rtt.count), "cpu-us/trip", wall: wall, cpu: cpu)
 }
 
-public func reportGet(_ peer: String, url: String, concurrency: Int, requests: Int, wall: Double, cpu: Double)
-{
+/// - Parameter variant: What stands behind the figures' usual names, such as `.spin`.
+public func reportGet(
+    _ peer: String, url: String, concurrency: Int, requests: Int, wall: Double, cpu: Double,
+    variant: String = ""
+) {
     let scheme = url.hasPrefix("https") ? "https" : "http"
-    report(
-        "W5.\(scheme).c\(concurrency).rate", peer, Double(requests) / wall, "requests/s", wall: wall, cpu: cpu
-    )
-    report(
-        "W5.\(scheme).c\(concurrency).cpu", peer, cpu * 1e4 / Double(requests), "cpu-s/10k-requests",
-        wall: wall, cpu: cpu)
+    let workload = "W5.\(scheme).c\(concurrency)\(variant)"
+    report("\(workload).rate", peer, Double(requests) / wall, "requests/s", wall: wall, cpu: cpu)
+    report("\(workload).cpu", peer, cpu * 1e4 / Double(requests), "cpu-s/10k-requests", wall: wall, cpu: cpu)
 }
 
 public func reportBulk(_ peer: String, url: String, bytes: Int, wall: Double, cpu: Double) {

@@ -3,13 +3,16 @@ import Rondo
 
 // W5, W6, and W7's pooled connections. HTTPS trusts what SSL_CERT_FILE names.
 
-func get(_ address: String, requests: Int, concurrency: Int) {
+/// - Parameter spinDuration: In seconds, of the loop.
+func get(_ address: String, requests: Int, concurrency: Int, spinDuration: TimeInterval = 0) {
+    RunLoop.current.spinDuration = spinDuration
     round(address, requests: concurrency * 4, concurrency: concurrency)
     let meter = Meter()
     let bytes = round(address, requests: requests, concurrency: concurrency)
     precondition(bytes == requests * 1024)
     reportGet(
-        peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu)
+        peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu,
+        variant: spinDuration > 0 ? ".spin" : "")
 }
 
 func bulk(_ address: String) {

@@ -16,6 +16,8 @@ Thread.detachNewThread {
     case "fds": descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000))
     case "echo": echo(port: UInt16(argument(2, 0)))
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
+    case "get-spin":
+        get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 1), spinDuration: 50e-6)
     case "bulk": bulk(argument(2, ""))
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
@@ -26,8 +28,8 @@ Thread.detachNewThread {
     case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|echo|get|bulk|idle|idle-http|pass|"
-                + "curve-timers|curve-sources|curve-get|curve-modes …")
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|echo|get|get-spin|bulk|idle|"
+                + "idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)
