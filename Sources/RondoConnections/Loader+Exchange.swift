@@ -66,12 +66,30 @@ extension Loader {
     }
 
     /// Lets in what a loop brings to the channel of `exchange`.
+    ///
+    /// A callback that a loop has begun looks the gate up, and may be held up before: the load that it was for is
+    /// over by then, and the channel another load's, which is in other loops perhaps. There it has nothing to do.
+    /// Nothing is lost: a descriptor that is ready is so for the loops that watch it now, and a turn that was
+    /// taken was asked for by the load before.
     func enter(for exchange: HTTPExchange, _ body: (SocketChannel) -> Void) {
+        guard isServedHere else { return }
         enter {
-            // Whoever has looked up the gate and comes in late must not touch a link that is another load's by then.
+            // The same load may have gone on to another request.
             guard self.exchange === exchange else { return }
             body(exchange.link.channel)
             noteProgress()
+        }
+    }
+
+    /// Whether the calling thread is in a pass of one of the places.
+    private var isServedHere: Bool {
+        // Where there is one place, its thread alone puts a channel there, which cannot have happened since it has
+        // begun the callback: whatever mode of it runs, it is the right one.
+        if places.count == 1 { return places[0].loop.isCurrent }
+        return places.contains { place in
+            guard place.loop.isCurrent, let mode = place.loop.currentMode else { return false }
+            return place.mode == mode
+                || place.mode == .common && place.loop.modes(named: .common).contains(mode)
         }
     }
 
