@@ -143,13 +143,26 @@ extension SocketChannel {
             }
             updateInterest()
         }
-        if canRead && wantsRead { readable() }
+        if canRead && wantsRead {
+            // Nearly always there is nothing more to do.
+            guard engine != nil || canWrite else {
+                handler?(.readable)
+                return
+            }
+            guard readable() else { return }
+        }
         if canWrite && wantsWrite && isOpen { handler?(.writable) }
     }
 
-    func readable() {
+    /// - Returns: False if the owner has let go of the channel: another one may have it by now, on another thread.
+    @discardableResult
+    func readable() -> Bool {
+        // Another owner has another gate; and only on this thread could this one let go of the channel.
+        let gate = gate
         handler?(.readable)
+        guard self.gate === gate else { return false }
         signalIfPlaintextIsPending()
+        return true
     }
 
     func signalIfPlaintextIsPending() {

@@ -240,6 +240,40 @@ import Testing
         #expect(findings == ["1", "[]", "[120]"])
     }
 
+    /// As a load does whose response is complete: the next one may have the channel at once, on another thread,
+    /// while the first is still telling its delegate.
+    @Test(arguments: [false, true])
+    func `an event in which its owner has let go of the channel is the last for it`(isSecured: Bool) throws {
+        let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
+        defer { server.terminate() }
+        let findings = try onStreamThread { loop in
+            let talk = Conversation(port, host: "localhost", tls: isSecured ? .test : nil)
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { talk.channel.isOpen }
+            let next = Mutex<[String]>([])
+            talk.onEvent = { [channel = talk.channel] event in
+                guard event == .readable else { return }
+                channel.gate = nil
+                channel.handler = { event in next.withLock { $0.append(event.word) } }
+                // None of the loops that it is in yet may come in.
+                channel.gate = TestGate { _ in }
+                channel.wantsWrite = true
+            }
+            talk.say("x")
+            // Both at once: it can be read, and can be written as ever.
+            try waitFor("the echo") { talk.channel.hasUnreadBytes ? () : nil }
+            talk.channel.wantsWrite = true
+            try loop.run { talk.words.last == "readable" }
+            loop.pass()
+            talk.channel.gate = nil
+            talk.channel.handler = nil
+            talk.channel.close()
+            return next.withLock { $0 } + [talk.words.last ?? "nothing"]
+        }
+        #expect(findings == ["readable"])
+    }
+
     @Test func `two loops serve one channel`() throws {
         let content = pattern(300_000)
         let (server, port) = try PythonServer.start(.plainEcho)
