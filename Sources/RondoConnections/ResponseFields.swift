@@ -57,8 +57,6 @@ enum ResponseFields {
         var fields: HeaderFields?
     }
 
-    private static let maximumSize = 1024
-
     private static let memory = Mutex(Memory())
 
     static func dictionary(_ head: ResponseHead) -> [String: String] {
@@ -68,7 +66,7 @@ enum ResponseFields {
             {
                 return dictionary
             }
-            memory.fields = head.fields.size <= maximumSize ? head.fields : nil
+            memory.fields = head.fields.size <= ResponseHead.maximumRemembered ? head.fields : nil
             if let dictionary = renewed(head.fields, &memory) { return dictionary }
             var fields: [String: String] = [:]
             fields.reserveCapacity(head.fields.count)

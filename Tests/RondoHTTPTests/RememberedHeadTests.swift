@@ -70,7 +70,7 @@ import Testing
         let bare = "HTTP/1.1 200 OK\r\n\r\n"
         #expect(find(bare, in: try remembering(bare)) == nil)
         #expect(find(bare, in: RememberedHead()) == nil)
-        let filling = String(repeating: "x", count: RememberedHead.maximumSize - Self.line.utf8.count - 7)
+        let filling = String(repeating: "x", count: ResponseHead.maximumRemembered - Self.line.utf8.count - 7)
         let largest = Self.line + "A: " + filling + "\r\n\r\n"
         #expect(find(largest, in: try remembering(largest)) != nil)
         let larger = Self.line + "A: x" + filling + "\r\n\r\n"

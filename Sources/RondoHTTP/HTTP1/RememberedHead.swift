@@ -6,9 +6,6 @@ internal import Synchronization
 ///
 /// One for the whole process, since most of a program's connections are to one server at a time.
 struct RememberedHead: Sendable {
-    /// Bytes of a head that is remembered.
-    static let maximumSize = 1024
-
     static let last = Mutex(RememberedHead())
 
     /// The status line as it came, with its line end; empty: nothing is remembered.
@@ -33,9 +30,9 @@ struct RememberedHead: Sendable {
     /// - Parameter bytes: All of it, with a status line of `lineSize` bytes.
     mutating func note(_ head: ResponseHead, of bytes: UnsafeRawBufferPointer, lineSize: Int) {
         // Without fields there is nothing that holds the empty line.
-        guard bytes.count <= Self.maximumSize, !head.fields.isEmpty, let start = bytes.baseAddress else {
-            return
-        }
+        guard bytes.count <= ResponseHead.maximumRemembered, !head.fields.isEmpty,
+            let start = bytes.baseAddress
+        else { return }
         let isSameLine = line.count == lineSize && line.withUnsafeBytes { Self.isEqual($0, start) }
         if !isSameLine { line = [UInt8](bytes[..<lineSize]) }
         self.head = head
@@ -45,4 +42,10 @@ struct RememberedHead: Sendable {
     private static func isEqual(_ bytes: UnsafeRawBufferPointer, _ other: UnsafeRawPointer) -> Bool {
         bytes.baseAddress.map { memcmp($0, other, bytes.count) == 0 } ?? true
     }
+}
+
+extension ResponseHead {
+    /// Bytes of a head that is remembered, in case the next one is the same. What is made of a larger one need
+    /// not be remembered either.
+    package static let maximumRemembered = 1024
 }
