@@ -65,6 +65,7 @@ package final class Recorder: RunLoop.Instrument {
                 for record in state.spans.end(at: now) { state.ring.append(record) }
                 state.ended = now
                 state.loops = []
+                state.entries = [:]
             }
             return Recording(
                 tables: state.index.tables, records: state.ring.records, began: state.began,
@@ -99,6 +100,9 @@ package final class Recorder: RunLoop.Instrument {
         let begun: [TraceRecord]
         let until: Int64
     }
+
+    /// How many loops there is something of beside what was recorded.
+    var loopsRemembered: Int { state.withLock { max($0.loops.count, $0.entries.count) } }
 
     var beganAt: Int64 { state.withLock { $0.began } }
 
@@ -146,7 +150,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// - Parameter busyLoop: The one that ends a long activation on the calling thread, and alone is looked at; nil:
     ///   all are.
-    private func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
+    func lookForHeldBack(busyLoop: (loop: RunLoop, place: UInt16)? = nil) {
         // What was found first is noted first.
         looking.withLock { _ in lookAndNote(busyLoop: busyLoop) }
     }
@@ -161,7 +165,7 @@ package final class Recorder: RunLoop.Instrument {
             for entry in found {
                 guard entry.isAlive else {
                     state.loops.removeAll { $0 === entry.loop }
-                    state.index.forget(entry.loop)
+                    if let place = state.index.forget(entry.loop) { state.entries[place] = nil }
                     continue
                 }
                 let loop = state.index.place(of: entry.loop, isOwn: false, thread: 0).place

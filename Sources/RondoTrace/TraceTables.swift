@@ -89,9 +89,11 @@ struct TraceIndex {
     }
 
     /// The loop is gone: another may get its identity.
-    mutating func forget(_ loop: RunLoop) {
-        loops[ObjectIdentifier(loop)] = nil
+    ///
+    /// - Returns: Its place, which is nobody else's; nil: it had none.
+    mutating func forget(_ loop: RunLoop) -> UInt16? {
         lastLoop = nil
+        return loops.removeValue(forKey: ObjectIdentifier(loop))
     }
 
     mutating func placeOfThread() -> UInt16 {

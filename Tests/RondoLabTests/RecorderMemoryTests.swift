@@ -1,0 +1,24 @@
+import RondoTestSupport
+import Testing
+
+@testable import RondoCore
+@testable import RondoTrace
+
+/// What a recorder keeps for itself beside its events.
+struct RecorderMemoryTests {
+    @Test func `of a loop whose thread has ended nothing is kept but what was recorded`() throws {
+        // Nobody's instrument: it hears of this loop alone.
+        let recorder = Recorder()
+        let thread = LoopThread { loop in
+            for kind in [RunLoopEvent.Kind.entry, .exit(.finished), .entry] {
+                recorder.runLoop(
+                    loop, did: RunLoopEvent(kind: kind, began: 0, mode: .default, depth: 1, subject: nil))
+            }
+        }
+        try thread.value()
+        #expect(recorder.loopsRemembered == 1)
+        recorder.lookForHeldBack()
+        #expect(recorder.loopsRemembered == 0)
+        #expect(recorder.soFar().records.map(\.loop) == [1, 1, 1])
+    }
+}
