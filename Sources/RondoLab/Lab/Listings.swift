@@ -384,7 +384,12 @@ enum Listings {
                 watcher.label = "watcher"
                 loop.add(watcher, forMode: .default)
 
-                let timer = Timer(timeInterval: 0, repeats: false) { _ in }
+                let timer = Timer(timeInterval: 0, repeats: false) { _ in
+                    // From now on there is nothing to do but to sleep, until this ends it.
+                    let end = Timer(timeInterval: 0.005, repeats: false) { _ in loop.stop() }
+                    end.label = "end"
+                    loop.add(end, forMode: .default)
+                }
                 timer.label = "timer"
                 loop.add(timer, forMode: .default)
 
@@ -395,7 +400,7 @@ enum Listings {
 
                 loop.perform {}
 
-                loop.spend(0.005, in: .default)
+                loop.spend(Stage.patience, in: .default)
             }
             """#,
         "main-queue": #"""
