@@ -229,6 +229,18 @@ import Testing
         }
     }
 
+    /// libzstd would decode it, and with a window of 128 MiB too.
+    @Test(.enabled(if: areKnown([.zstd]), "the trait Zstd is off"))
+    func `RFC 8878 3.1.1 a frame of Zstandard 0.7, from before the standard, is refused`() throws {
+        // A header without a size, a block of two bytes as they are, and the end.
+        let frame = Data([0x27, 0xB5, 0x2F, 0xFD, 0, 0x88, 0x40, 0, 2, 0x68, 0x69, 0xC0, 0, 0])
+        let refusal = ContentDecodingError.corrupt(.zstd, detail: "it does not begin with a frame")
+        #expect(throws: refusal) { try decode([frame], [.zstd]) }
+        #expect(throws: refusal) { try decode(frame.map { Data([$0]) }, [.zstd]) }
+        // After a frame it is what follows the content.
+        #expect(try decodeText([Self.zstd + frame], [.zstd]) == Self.text)
+    }
+
     @Test(.enabled(if: areKnown([.zstd]), "the trait Zstd is off"))
     func `RFC 9659 a window above 8 MiB is refused`() throws {
         // Window descriptor 0x70: 2²⁴ bytes.

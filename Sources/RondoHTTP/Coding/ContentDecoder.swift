@@ -227,8 +227,8 @@ protocol CodingDecoder: AnyObject {
     func finish() throws(ContentDecodingError)
 }
 
-/// Bytes that decide whether content that has ended is followed by more of its kind, or by something else
-/// that is no concern of ours. They may come one at a time.
+/// Bytes that decide whether content begins as its coding does, or, where it has ended, is followed by more of its kind
+/// or by something else that is no concern of ours. They may come one at a time.
 struct ContinuationProbe {
     enum Verdict { case undecided, more, other }
 

@@ -7,16 +7,17 @@
         private static let maximumWindowLog: Int32 = 23
 
         private enum State {
+            /// Whether a frame begins is asked here, before the first one too: libzstd, as Debian builds it, also
+            /// decodes what was written before there was a standard, and minds no limit of the window there.
+            case beforeFrame(ContinuationProbe, isFirst: Bool)
             case decoding
-            case betweenFrames(ContinuationProbe)
             case ended
         }
 
         var coding: ContentCoding { .zstd }
         /// Owned: freed in `deinit`.
         private let context: OpaquePointer
-        private var state = State.decoding
-        private var sawInput = false
+        private var state = State.beforeFrame(ZstdDecoder.frameProbe, isFirst: true)
 
         init() throws(ContentDecodingError) {
             guard let context = ZSTD_createDCtx() else { throw .outOfMemory(.zstd) }
@@ -29,23 +30,25 @@
         func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
             throws(ContentDecodingError) -> DecoderStep
         {
-            if !input.isEmpty { sawInput = true }
             switch state {
             case .ended:
                 return DecoderStep(consumed: input.count, produced: 0)
             case .decoding:
                 return try decompress(input, into: output)
-            case .betweenFrames(var probe):
+            case .beforeFrame(var probe, let isFirst):
                 let taken = probe.take(input)
                 switch probe.verdict {
                 case .undecided:
-                    state = .betweenFrames(probe)
+                    state = .beforeFrame(probe, isFirst: isFirst)
                     return DecoderStep(consumed: taken, produced: 0)
                 case .other:
+                    if isFirst { throw .corrupt(.zstd, detail: "it does not begin with a frame") }
                     state = .ended
                     return DecoderStep(consumed: input.count, produced: 0)
                 case .more:
                     state = .decoding
+                    // Nearly always the magic number has come in one piece.
+                    if taken == probe.bytes.count { return try decompress(input, into: output) }
                     // A magic number makes no output and ends no frame.
                     _ = try probe.bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
                         try decompress(UnsafeRawBufferPointer(bytes), into: output)
@@ -68,7 +71,7 @@
             if ZSTD_isError(result) != 0 {
                 throw .corrupt(.zstd, detail: String(cString: ZSTD_getErrorName(result)))
             }
-            if result == 0, sawInput { state = .betweenFrames(Self.frameProbe) }
+            if result == 0 { state = .beforeFrame(Self.frameProbe, isFirst: false) }
             return DecoderStep(consumed: source.pos, produced: target.pos)
         }
 
@@ -81,7 +84,11 @@
         }
 
         func finish() throws(ContentDecodingError) {
-            if case .decoding = state, sawInput { throw .truncated(.zstd) }
+            switch state {
+            case .beforeFrame(let probe, isFirst: true) where !probe.bytes.isEmpty: throw .truncated(.zstd)
+            case .decoding: throw .truncated(.zstd)
+            case .beforeFrame, .ended: break
+            }
         }
     }
 #endif
