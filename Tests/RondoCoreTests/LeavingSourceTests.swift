@@ -7,21 +7,48 @@ import Testing
 /// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the kernel: until
 /// then nobody can tell that they are still there.
 @Suite(.leavesNothing) struct LeavingSourceTests {
-    private static func source(
-        _ pipe: BytePipe, interest: RunLoop.Source.Interest = .read,
+    /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as it does.
+    private static func addReadySource(
+        to loop: RunLoop, of pipe: BytePipe = BytePipe(),
         _ perform: @escaping @Sendable (RunLoop.Source) -> Void
     ) -> RunLoop.Source {
-        RunLoop.Source(fileDescriptor: pipe.readEnd, keepsFile: true, interest: interest) { source, _ in
-            perform(source)
+        pipe.write()
+        let source = RunLoop.Source(fileDescriptor: pipe.readEnd, keepsFile: true, interest: .read) {
+            source, _ in
+            withExtendedLifetime(pipe) { perform(source) }
         }
+        loop.add(source, forMode: .work)
+        return source
+    }
+
+    /// Runs `loop` in `.work` for so many passes, none of which sleeps: what is not served in its pass never is.
+    ///
+    /// - Parameter began: Called as each pass begins, with its number from 1.
+    private static func run(
+        _ loop: RunLoop, forPasses count: Int, began: @escaping @Sendable (Int) -> Void = { _ in }
+    ) {
+        let passes = Mutex(0)
+        let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in
+            let pass = passes.withLock { passes in
+                passes += 1
+                return passes
+            }
+            began(pass)
+            if pass == count { loop.stop() }
+            loop.wakeUp()
+        }
+        // The mode is not empty, whoever leaves it.
+        let port = Port()
+        loop.add(port, forMode: .work)
+        loop.add(observer, forMode: .work)
+        loop.runOn(.work)
+        observer.invalidate()
+        loop.remove(port, forMode: .work)
     }
 
     @Test func `RL-13 a source that leaves in its callback does not keep the mode from being empty`() throws {
         let results = try onLoopThread { loop in
-            let pipe = BytePipe()
-            pipe.write()
-            let source = Self.source(pipe) { loop.remove($0, forMode: .work) }
-            loop.add(source, forMode: .work)
+            let source = Self.addReadySource(to: loop) { loop.remove($0, forMode: .work) }
             let first = loop.runOn(.work)
             let isMember = loop.contains(source, forMode: .work) || source.isScheduled
             let date = loop.limitDate(forMode: .work)
@@ -33,22 +60,17 @@ import Testing
     @Test func `RL-8 a source that leaves after it was found ready is not called`() throws {
         let log = EventLog()
         try onLoopThread { loop in
-            let pipes = [BytePipe(), BytePipe()]
-            let sources = Mutex<[RunLoop.Source]>([])
-            for pipe in pipes {
-                let source = Self.source(pipe) { source in
+            let sources = SourceList()
+            let kept = (1...2).map { _ in
+                Self.addReadySource(to: loop) { _ in
                     log.note("called")
-                    for source in sources.withLock({ $0 }) { loop.remove(source, forMode: .work) }
+                    for source in sources.sources { loop.remove(source, forMode: .work) }
                 }
-                sources.withLock { $0.append(source) }
-                loop.add(source, forMode: .work)
-                pipe.write()
             }
-            loop.add(Port(), forMode: .work)
+            for source in kept { sources.append(source) }
             // The look of a last pass would have them taken out: so it is not the next one.
-            loop.add(Timer(timeInterval: 0.02, repeats: false) { _ in loop.stop() }, forMode: .work)
-            loop.runOn(.work)
-            sources.withLock { $0 = [] }
+            Self.run(loop, forPasses: 5)
+            withExtendedLifetime(kept) {}
         }
         #expect(log.entries == ["called"])
     }
@@ -58,37 +80,27 @@ import Testing
     {
         let log = EventLog()
         try onLoopThread { loop in
-            let pipe = BytePipe()
-            pipe.write()
-            let source = Self.source(pipe) { source in
+            let source = Self.addReadySource(to: loop) { source in
                 log.note("\(source.interest.rawValue)")
                 loop.remove(source, forMode: .work)
-                if log.entries.count == 2 { source.interest = .write }
-                if log.entries.count == 3 { source.interest = .read }
+                // A pipe's end for reading is never ready to be written: a callback would be a stale watcher's.
+                if log.count(of: "1") == 2 { source.interest = .write }
                 loop.add(source, forMode: .work)
-                if log.entries.count == 5 { loop.stop() }
             }
-            loop.add(source, forMode: .work)
-            // A pipe's end for reading is never ready to be written: a callback would be a stale watcher's.
-            loop.add(
-                Timer(timeInterval: 0.001, repeats: true) { _ in
-                    if log.entries.count == 2 {
-                        log.note("timer")
-                        source.interest = .read
-                    }
-                }, forMode: .work)
-            loop.runOn(.work)
+            Self.run(loop, forPasses: 5) { pass in
+                log.note("pass")
+                if pass == 4 { source.interest = .read }
+            }
             source.invalidate()
         }
-        #expect(log.entries == ["1", "1", "timer", "1", "1"])
+        #expect(log.entries == ["pass", "1", "pass", "1", "pass", "pass", "1", "pass", "1"])
     }
 
     @Test func `SRC-15 a source that leaves one loop is served by another that it enters meanwhile`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let pipe = BytePipe()
-            pipe.write()
-            let source = Self.source(pipe) { source in
+            let source = Self.addReadySource(to: loop, of: pipe) { source in
                 log.note(RunLoop.current === loop ? "first" : "second")
                 guard RunLoop.current === loop else {
                     pipe.drain()
@@ -104,7 +116,6 @@ import Testing
                     #expect(other.contains(source, forMode: .work))
                 }
             }
-            loop.add(source, forMode: .work)
             loop.add(Port(), forMode: .work)
             for _ in 1...3 { loop.poll(.work) }
             log.note("\(source.isScheduled)")
@@ -117,18 +128,15 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             let pipe = BytePipe()
-            pipe.write()
-            let source = Self.source(pipe) { source in
+            _ = Self.addReadySource(to: loop, of: pipe) { source in
                 log.note("first")
                 loop.remove(source, forMode: .work)
                 source.invalidate()
-                let successor = Self.source(pipe) { successor in
+                _ = Self.addReadySource(to: loop, of: pipe) { successor in
                     log.note("second")
                     loop.remove(successor, forMode: .work)
                 }
-                loop.add(successor, forMode: .work)
             }
-            loop.add(source, forMode: .work)
             log.note("\(loop.runOn(.work))")
         }
         #expect(log.entries == ["first", "second", "finished"])
@@ -138,14 +146,8 @@ import Testing
         weak var weakLoop: RunLoop?
         let source = try {
             let (loop, source) = try onLoopThread { loop in
-                let pipe = BytePipe()
-                pipe.write()
                 // Its callback keeps no loop.
-                let source = Self.source(pipe) { source in
-                    RunLoop.current.remove(source, forMode: .work)
-                    withExtendedLifetime(pipe) {}
-                }
-                loop.add(source, forMode: .work)
+                let source = Self.addReadySource(to: loop) { RunLoop.current.remove($0, forMode: .work) }
                 loop.poll(.work)
                 return (loop, source)
             }
@@ -160,9 +162,7 @@ import Testing
     @Test func `RL-15 what is added and removed from several modes is where it was added last`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
-            let pipe = BytePipe()
-            pipe.write()
-            let source = Self.source(pipe) { source in
+            let source = Self.addReadySource(to: loop) { source in
                 log.note("\(loop.currentMode!.rawValue)")
                 loop.remove(source, forMode: .work)
                 loop.add(source, forMode: .other)
@@ -171,7 +171,6 @@ import Testing
                 loop.remove(source, forMode: .work)
             }
             loop.add(Port(), forMode: .other)
-            loop.add(source, forMode: .work)
             log.note("\(loop.runOn(.work))")
             loop.poll(.work)
             loop.poll(.other)
