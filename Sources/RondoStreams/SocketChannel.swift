@@ -211,7 +211,12 @@ package final class SocketChannel {
     package internal(set) var configuration: Configuration
     /// What any thread may touch.
     package let interest = ChannelInterest()
-    @exclusivity(unchecked) package var handler: ((Event) -> Void)?
+    package var handler: ((Event) -> Void)? {
+        get { heldHandler }
+        set { heldHandler = newValue }
+    }
+    // Not as `handler` itself: what another module sets is checked for overlapping accesses, whatever stands here.
+    @exclusivity(unchecked) private var heldHandler: ((Event) -> Void)?
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
     package var onTrust: ((TLSTrust) -> Void)? {
         get { rare?.onTrust }
