@@ -241,13 +241,56 @@ import Testing
         #expect(try decodeText([Self.zstd + frame], [.zstd]) == Self.text)
     }
 
+    /// Whole, byte by byte, and in two pieces wherever they part.
+    private func cuts(of bytes: Data) -> [[Data]] {
+        [[bytes], bytes.map { Data([$0]) }]
+            + (1..<bytes.count).map { [bytes.prefix($0), bytes.dropFirst($0)] }
+    }
+
     @Test(.enabled(if: areKnown([.zstd]), "the trait Zstd is off"))
-    func `RFC 9659 a window above 8 MiB is refused`() throws {
-        // Window descriptor 0x70: 2²⁴ bytes.
-        #expect(throws: ContentDecodingError.self) {
-            try decode([Data([0x28, 0xB5, 0x2F, 0xFD, 0, 0x70, 1, 0, 0])], [.zstd])
+    func `RFC 9659 a window above 8 MiB is refused, however the frame comes`() throws {
+        // Window descriptor 0x70: 2²⁴ bytes. Without a size, and with one: 0, which libzstd decodes in one step.
+        for frame in [
+            [0x28, 0xB5, 0x2F, 0xFD, 0, 0x70, 1, 0, 0] as [UInt8],
+            [0x28, 0xB5, 0x2F, 0xFD, 0x80, 0x70, 0, 0, 0, 0, 1, 0, 0],
+        ] {
+            for pieces in cuts(of: Data(frame)) {
+                #expect(throws: ContentDecodingError.self) { try decode(pieces, [.zstd]) }
+            }
         }
-        #expect(try decode([Data([0x28, 0xB5, 0x2F, 0xFD, 0, 0x68, 1, 0, 0])], [.zstd]).isEmpty)
+        for pieces in cuts(of: Data([0x28, 0xB5, 0x2F, 0xFD, 0, 0x68, 1, 0, 0])) {
+            #expect(try decode(pieces, [.zstd]).isEmpty)
+        }
+    }
+
+    @Test(.enabled(if: areKnown([.zstd]), "the trait Zstd is off"))
+    func `RFC 8878 3.1.1 a frame is as long as its header says, however it comes`() throws {
+        // A single segment of `size` bytes; a block of two bytes as they are, and an empty one as the last.
+        func frame(_ size: UInt8) -> Data {
+            Data([0x28, 0xB5, 0x2F, 0xFD, 0x20, size, 0x10, 0, 0, 0x68, 0x69, 1, 0, 0])
+        }
+        for pieces in cuts(of: frame(2)) { #expect(try decodeText(pieces, [.zstd]) == "hi") }
+        for size in [0, 1, 3, 255] as [UInt8] {
+            for pieces in cuts(of: frame(size)) {
+                #expect(throws: ContentDecodingError.self, "\(size) in \(pieces.count)") {
+                    try decode(pieces, [.zstd])
+                }
+            }
+        }
+    }
+
+    @Test(.enabled(if: areKnown([.zstd]), "the trait Zstd is off"))
+    func `RFC 8878 3.1.2 a frame to be skipped may be empty, and look like the header of another`() throws {
+        let empty = Data([0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0])
+        for pieces in cuts(of: empty + empty + Self.zstd) {
+            #expect(try decodeText(pieces, [.zstd]) == Self.text)
+        }
+        // After the magic number: no single segment, a size of two bytes, a window of 3 KiB. Those bytes begin a frame to
+        // be skipped, if one asks in the middle.
+        let disguised = Data([0x28, 0xB5, 0x2F, 0xFD, 0x50, 0x2A, 0x4D, 0x18, 0x81, 0, 0, 0x21])
+        let outcomes = Set(
+            cuts(of: disguised).map { pieces in (try? decodeText(pieces, [.zstd])) ?? "refused" })
+        #expect(outcomes.count == 1)
     }
 
     /// 2,048 blocks that say "131,072 zeros".

@@ -218,8 +218,8 @@ struct DecoderStep {
 protocol CodingDecoder: AnyObject {
     var coding: ContentCoding { get }
 
-    /// Decodes some of `input` into `output`, which is never empty; `input` may be. Where it produces nothing,
-    /// it has consumed everything. After the end of the content it consumes without looking.
+    /// Decodes some of `input` into `output`, which is never empty; `input` may be. Where it produces nothing, it has
+    /// consumed something, if there was anything. After the end of the content it consumes without looking.
     func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
         throws(ContentDecodingError) -> DecoderStep
 

@@ -2,6 +2,10 @@
     internal import CZstd
 
     /// Zstandard (RFC 8878), a series of frames.
+    ///
+    /// libzstd decodes a frame that is there as a whole in another way than one that comes in pieces: it minds no limit
+    /// of the window then. And a frame whose last block is empty it does not hold to the size that its header says. So
+    /// the bytes of a header are given to it one at a time, and the size is looked at here.
     final class ZstdDecoder: CodingDecoder {
         /// The largest window, as a power of two: 8 MiB, the most that this content coding may use (RFC 9659).
         private static let maximumWindowLog: Int32 = 23
@@ -10,7 +14,10 @@
             /// Whether a frame begins is asked here, before the first one too: libzstd, as Debian builds it, also
             /// decodes what was written before there was a standard, and minds no limit of the window there.
             case beforeFrame(ContinuationProbe, isFirst: Bool)
-            case decoding
+            /// The bytes of the header that have been decoded.
+            case header([UInt8])
+            /// How much is to come yet, where the header says it.
+            case decoding(left: UInt64?)
             case ended
         }
 
@@ -33,36 +40,71 @@
             switch state {
             case .ended:
                 return DecoderStep(consumed: input.count, produced: 0)
-            case .decoding:
-                return try decompress(input, into: output)
             case .beforeFrame(var probe, let isFirst):
                 let taken = probe.take(input)
                 switch probe.verdict {
                 case .undecided:
                     state = .beforeFrame(probe, isFirst: isFirst)
-                    return DecoderStep(consumed: taken, produced: 0)
+                case .more:
+                    state = .header([])
+                    _ = try probe.bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
+                        try readHeader([], UnsafeRawBufferPointer(bytes))
+                    }
                 case .other:
                     if isFirst { throw .corrupt(.zstd, detail: "it does not begin with a frame") }
                     state = .ended
-                    return DecoderStep(consumed: input.count, produced: 0)
-                case .more:
-                    state = .decoding
-                    // Nearly always the magic number has come in one piece.
-                    if taken == probe.bytes.count { return try decompress(input, into: output) }
-                    // A magic number makes no output and ends no frame.
-                    _ = try probe.bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
-                        try decompress(UnsafeRawBufferPointer(bytes), into: output)
-                    }
-                    var step = try decompress(
-                        UnsafeRawBufferPointer(rebasing: input[taken...]), into: output)
-                    step.consumed += taken
-                    return step
                 }
+                return DecoderStep(consumed: taken, produced: 0)
+            case .header(let bytes):
+                return DecoderStep(consumed: try readHeader(bytes, input), produced: 0)
+            case .decoding(let left):
+                return try decompress(input, into: output, left: left)
             }
         }
 
-        private func decompress(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
-            throws(ContentDecodingError) -> DecoderStep
+        /// - Returns: How much of `input` belongs to the header.
+        private func readHeader(_ before: [UInt8], _ input: UnsafeRawBufferPointer)
+            throws(ContentDecodingError) -> Int
+        {
+            var bytes = before
+            for index in input.indices {
+                let byte = UnsafeRawBufferPointer(rebasing: input[index...index])
+                // A header makes no output. A frame to be skipped may be nothing but its header.
+                if try step(byte, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)).hasEnded {
+                    state = .beforeFrame(Self.frameProbe, isFirst: false)
+                    return index + 1
+                }
+                bytes.append(input[index])
+                // An error while bytes of the header are missing; of a frame to be skipped it is 0.
+                let size = ZSTD_getFrameContentSize(bytes, bytes.count)
+                if size != Self.sizeError {
+                    state = .decoding(left: size == Self.unknownSize ? nil : UInt64(size))
+                    return index + 1
+                }
+            }
+            state = .header(bytes)
+            return input.count
+        }
+
+        private func decompress(
+            _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer, left: UInt64?
+        ) throws(ContentDecodingError) -> DecoderStep {
+            let (step, hasEnded) = try step(input, into: output)
+            var rest = left
+            if let left {
+                let produced = UInt64(step.produced)
+                guard produced <= left, !hasEnded || produced == left else {
+                    throw .corrupt(.zstd, detail: "a frame is not as long as its header says")
+                }
+                rest = left - produced
+            }
+            state = hasEnded ? .beforeFrame(Self.frameProbe, isFirst: false) : .decoding(left: rest)
+            return step
+        }
+
+        /// One call of libzstd, and whether a frame has ended in it.
+        private func step(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
+            throws(ContentDecodingError) -> (DecoderStep, hasEnded: Bool)
         {
             // For this call only.
             var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
@@ -71,9 +113,12 @@
             if ZSTD_isError(result) != 0 {
                 throw .corrupt(.zstd, detail: String(cString: ZSTD_getErrorName(result)))
             }
-            if result == 0 { state = .beforeFrame(Self.frameProbe, isFirst: false) }
-            return DecoderStep(consumed: source.pos, produced: target.pos)
+            return (DecoderStep(consumed: source.pos, produced: target.pos), hasEnded: result == 0)
         }
+
+        /// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, macros that Swift does not see.
+        private static let unknownSize = CUnsignedLongLong.max
+        private static let sizeError = CUnsignedLongLong.max - 1
 
         /// RFC 8878 §3.1.1 and §3.1.2: a frame, or one to be skipped. Little-endian.
         private static var frameProbe: ContinuationProbe {
@@ -86,7 +131,7 @@
         func finish() throws(ContentDecodingError) {
             switch state {
             case .beforeFrame(let probe, isFirst: true) where !probe.bytes.isEmpty: throw .truncated(.zstd)
-            case .decoding: throw .truncated(.zstd)
+            case .header, .decoding: throw .truncated(.zstd)
             case .beforeFrame, .ended: break
             }
         }
