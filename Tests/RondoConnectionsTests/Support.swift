@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Synchronization
 import Testing
 
@@ -137,6 +138,28 @@ extension RunLoop.Mode {
 }
 
 extension RunLoop {
+    /// Lets 60.1 seconds pass five times by the loop's clock, while it runs on another thread than this.
+    func passTime(by clock: ManualClock) throws {
+        for _ in 0..<5 {
+            try waitUntilAsleep()
+            clock.advance(by: 60.1)
+        }
+        try waitUntilAsleep()
+    }
+
+    /// Runs the default mode while those minutes pass. On the loop's thread.
+    func runWhileTimePasses(by clock: ManualClock) {
+        let elsewhere = LoopThread { _ in
+            do { try self.passTime(by: clock) } catch { Issue.record(error) }
+            self.stop()
+        }
+        let keepAlive = Port()
+        add(keepAlive, forMode: .default)
+        #expect(run(in: .default, for: 1e9, returnAfterSourceHandled: false) == .stopped)
+        keepAlive.invalidate()
+        #expect(throws: Never.self) { try elsewhere.value() }
+    }
+
     /// Runs `mode` until it is empty or stopped; the limit is for failures only.
     @discardableResult
     func runOut(_ mode: Mode = .default) -> RunResult {

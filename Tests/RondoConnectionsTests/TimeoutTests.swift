@@ -203,15 +203,6 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
-    /// Lets more than the timeout pass several times over while `loop`, whose clock it is, runs.
-    private static func passTime(_ clock: ManualClock, of loop: RunLoop) throws {
-        for _ in 0..<5 {
-            try loop.waitUntilAsleep()
-            clock.advance(by: 60.1)
-        }
-        try loop.waitUntilAsleep()
-    }
-
     /// Notes challenges, which are answered by somebody else.
     private final class Thinking: NSObject, URLConnectionDataDelegate, Sendable {
         /// `@unchecked Sendable`: the delegate hands it on and does not touch it again; what the thread that answers
@@ -254,7 +245,7 @@ import Testing
         let thinking = Thinking { held in
             Thread.detachNewThread {
                 do {
-                    if let loop = loops.value { try Self.passTime(clock, of: loop) }
+                    if let loop = loops.value { try loop.passTime(by: clock) }
                 } catch {
                     Issue.record(error)
                 }
@@ -277,7 +268,7 @@ import Testing
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()
-                if request.target == "/0", let loop = loops.value { try Self.passTime(clock, of: loop) }
+                if request.target == "/0", let loop = loops.value { try loop.passTime(by: clock) }
                 try peer.respond(body: request.target)
             }
         }
@@ -316,9 +307,9 @@ import Testing
             return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
         try waitFor("the response") { recorder.response }
-        try Self.passTime(clock, of: thread.loop)
+        try thread.loop.passTime(by: clock)
         goOn.open()
-        try Self.passTime(clock, of: thread.loop)
+        try thread.loop.passTime(by: clock)
         #expect(recorder.calls == ["response 200"] || recorder.text == "one")
         connections.value?.holdBack(false)
         #expect(try thread.value() == .finished)
@@ -370,7 +361,7 @@ import Testing
         let thinking = Thinking { held in
             Thread.detachNewThread {
                 do {
-                    if let loop = loops.value { try Self.passTime(clock, of: loop) }
+                    if let loop = loops.value { try loop.passTime(by: clock) }
                 } catch {
                     Issue.record(error)
                 }
@@ -408,7 +399,7 @@ import Testing
             return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
         }
         try cache.began.wait()
-        try Self.passTime(clock, of: thread.loop)
+        try thread.loop.passTime(by: clock)
         cache.mayGoOn.open()
         #expect(try thread.value() == .finished)
         #expect(recorder.calls == ["response 200", "data", "finish"])
