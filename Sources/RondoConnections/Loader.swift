@@ -126,6 +126,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var hasProgressed = false
     @exclusivity(unchecked) var timeIsUp = false
     let timeout: TimeInterval
+    private let live = LiveObject(.load)
 
     init(
         _ connection: URLConnection, request: URLRequest, places: [Place], delegate: DelegateObject?,

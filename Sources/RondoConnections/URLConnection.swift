@@ -59,6 +59,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// The same, of the label, and of the delegate queue.
     private let isLabelled = Atomic(false)
     private let isQueued = Atomic(false)
+    private let live = LiveObject(.urlConnection)
 
     // MARK: - Making
 
