@@ -6,7 +6,7 @@ internal import RondoStreams
 ///
 /// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first; `nextSpent` by the
 /// courier alone, when all that is over.
-final class HTTPExchange: ChannelGate, SpentObject, @unchecked Sendable {
+final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Sendable {
     enum Event {
         case diagnostic(URLConnection.Diagnostic)
         /// Something has come of which there is nothing else to say.
@@ -47,6 +47,8 @@ final class HTTPExchange: ChannelGate, SpentObject, @unchecked Sendable {
     /// What is to be sent; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
+    /// It is sent with others; see `RunLoop.putOff(_:)`.
+    @exclusivity(unchecked) private var isPutOff = false
 
     // What was received and not read yet.
     /// Held only while there is something unread.
@@ -192,6 +194,19 @@ final class HTTPExchange: ChannelGate, SpentObject, @unchecked Sendable {
         owner.received(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
+        // Of a body the delegate is told as it is sent.
+        isPutOff = hasNoBody && owner.putOff(self)
+        if !isPutOff { send() }
+    }
+
+    private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
+
+    func doWhatWasPutOff() { enter { _ in sendIfPutOff() } }
+
+    /// Who was turned away at the gate has not come to it.
+    func sendIfPutOff() {
+        guard isPutOff else { return }
+        isPutOff = false
         send()
     }
 

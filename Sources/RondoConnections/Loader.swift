@@ -91,6 +91,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
     @exclusivity(unchecked) private var hasAskedForStorage = false
 
+    /// A turn is on the stack.
+    @exclusivity(unchecked) private var isHavingTurn = false
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     @exclusivity(unchecked) var retries = 0
@@ -174,6 +176,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         }
         if isWanted { enter { turn() } }
         return isWanted
+    }
+
+    /// Puts off what is called between two callbacks of its loop, if there are more to come; see there.
+    func putOff(_ work: any PutOffWork) -> Bool {
+        isHavingTurn && places.count == 1 && places[0].loop.putOff(work)
     }
 
     func forEachCourier(_ body: (StreamCourier) -> Void) {
@@ -265,6 +272,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     /// A turn on a loop.
     private func turn() {
+        isHavingTurn = true
+        defer { isHavingTurn = false }
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
@@ -283,6 +292,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         if let answer { take(answer) }
         if hasChallengeResponses { takeChallengeResponses() }
         if waitingForSlot != nil { takeSlot() }
+        exchange?.sendIfPutOff()
         begin()
         if alarms.contains(.goAhead) { exchange?.goAhead() }
         if isWaitingForBody {

@@ -31,6 +31,8 @@ struct Pass {
 
     /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
     func run(hasWork: Bool) -> RunLoop.RunResult {
+        // By a run further out, which may have to wait long for its next pass.
+        if !loop.owner.putOff.isEmpty { loop.doWhatWasPutOff() }
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         let isObserved = notify(.entry)
         var result: RunLoop.RunResult?
@@ -39,6 +41,7 @@ struct Pass {
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
+        if !loop.owner.putOff.isEmpty { loop.doWhatWasPutOff() }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -70,6 +73,9 @@ struct Pass {
             performBlocks()
             handled = performSignalledSources()
             if handled { performBlocks() }
+        }
+        if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
+            loop.doWhatWasPutOff()
         }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {

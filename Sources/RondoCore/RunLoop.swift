@@ -222,6 +222,7 @@ final class LoopOwner {
     @exclusivity(unchecked) var isEnding = false
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
+    @exclusivity(unchecked) var putOff = PutOffList()
 }
 
 extension RunLoop {

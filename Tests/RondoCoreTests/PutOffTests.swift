@@ -1,0 +1,96 @@
+import RondoTestSupport
+import RondoTesting
+import Testing
+
+@testable import RondoCore
+
+/// What is put off until the descriptors that are ready have been served. (The clock stands still, or a slow machine would
+/// have it done earlier.)
+@Suite(.leavesNothing) struct PutOffTests {
+    private final class Work: PutOffWork {
+        let log: EventLog
+
+        init(_ log: EventLog) { self.log = log }
+
+        func doWhatWasPutOff() { log.note("work") }
+    }
+
+    /// Runs a mode in which `count` descriptors are ready; the callback of each puts something off, or does it at once.
+    private func entries(
+        count: Int,
+        then action: @escaping @Sendable (Int, RunLoop, ManualClock, EventLog) -> Void = { _, _, _, _ in },
+        run: @escaping @Sendable (RunLoop, EventLog) -> Void = { loop, _ in loop.runOn(.work) }
+    ) throws -> [String] {
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            let log = EventLog()
+            let pipes = (0..<count).map { _ in BytePipe() }
+            for pipe in pipes {
+                pipe.write()
+                let source = RunLoop.Source(fileDescriptor: pipe.readEnd, interest: .read) { source, _ in
+                    log.note("call")
+                    source.invalidate()
+                    if !loop.putOff(Work(log)) { log.note("now") }
+                    action(log.count(of: "call"), loop, clock, log)
+                }
+                loop.add(source, forMode: .work)
+            }
+            log.observe(.exit, of: loop, in: .work)
+            run(loop, log)
+            return log.entries
+        }
+    }
+
+    @Test func `it is done when all that is ready has been served, before the run ends`() throws {
+        let calls = Array(repeating: "call", count: 5)
+        #expect(try entries(count: 5) == calls + Array(repeating: "work", count: 5) + ["exit"])
+    }
+
+    @Test func `it is done at once where nothing else is ready`() throws {
+        #expect(try entries(count: 1) == ["call", "now", "exit"])
+    }
+
+    @Test func `there is never more of it than is documented`() throws {
+        let entries = try entries(count: 3 * RunLoop.maximumPutOff + 2)
+        let calls = Array(repeating: "call", count: RunLoop.maximumPutOff)
+        let works = Array(repeating: "work", count: RunLoop.maximumPutOff)
+        #expect(
+            entries == calls + works + calls + works + calls + works + [
+                "call", "call", "work", "work", "exit",
+            ])
+    }
+
+    @Test func `it waits for a millisecond and one callback at most`() throws {
+        let entries = try entries(count: 4) { calls, _, clock, _ in
+            if calls == 2 { clock.advance(by: 0.001) }
+        }
+        #expect(entries == ["call", "call", "work", "work", "call", "call", "work", "work", "exit"])
+    }
+
+    @Test func `it is done before a nested run of another mode`() throws {
+        let entries = try entries(count: 4) { calls, loop, _, log in
+            guard calls == 2 else { return }
+            loop.addDueTimer("inner", to: log, mode: .inner)
+            loop.runOn(.inner)
+        }
+        #expect(
+            entries == ["call", "call", "work", "work", "inner", "call", "call", "work", "work", "exit"])
+    }
+
+    @Test func `it is done before a run returns`() throws {
+        let entries = try entries(count: 3) { _, _, _, _ in
+        } run: { loop, log in
+            for _ in 1...3 {
+                let result = loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+                log.note("\(result)")
+            }
+        }
+        #expect(
+            entries == [
+                "call", "work", "exit", "handledSource", "call", "work", "exit", "handledSource", "call",
+                "now", "exit",
+                "handledSource",
+            ])
+    }
+}
