@@ -1,20 +1,33 @@
 extension LoopState {
+    /// A member without a date, since it is being called. `Unmanaged`: a timer that leaves its last mode leaves the
+    /// list too, and in a mode the loop holds it.
+    struct FiringTimer {
+        let timer: Unmanaged<Timer>
+        /// See `TimerSlots.order`.
+        var order: UInt32
+
+        func isOf(_ other: Timer) -> Bool { timer.toOpaque() == Unmanaged.passUnretained(other).toOpaque() }
+    }
+
     @inline(__always)
     func withTimers<Result>(of mode: Int, _ body: (TimerHeap) -> Result) -> Result {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
     /// - Returns: False where the mode holds it already.
-    mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant) -> Bool {
+    mutating func add(_ timer: Timer, toMode mode: Int) -> Bool {
         guard !timer.slots.contains(mode) else { return false }
+        let deadline = deadline(of: timer)
         if timer.slots.isEmpty {
             // In whatever mode it stands, it has been added once.
-            timer.slots.order = nextTimerOrder()
+            let order = nextTimerOrder()
             // Released when it leaves its last mode; a loop that ends takes all of its timers out.
-            _ = Unmanaged.passRetained(timer)
-            if timer.slots.isFiring { firingTimers.append(.passUnretained(timer)) }
+            let unmanaged = Unmanaged.passRetained(timer)
+            if timer.slots.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
+            timer.slots.add(mode, order: order)
+        } else {
+            timer.slots.add(mode, order: order(of: timer))
         }
-        timer.slots.add(mode)
         withTimers(of: mode) { timers in
             timers.count += 1
             if !timer.slots.isFiring { timers.insert(timer, deadline) }
@@ -28,11 +41,11 @@ extension LoopState {
     @discardableResult
     mutating func remove(_ timer: Timer, fromMode mode: Int) -> Bool {
         guard timer.slots.contains(mode) else { return false }
-        withTimers(of: mode) { timers in
+        let deadline = withTimers(of: mode) { timers in
             timers.count -= 1
-            if !timer.slots.isFiring { timers.remove(timer) }
+            return timer.slots.isFiring ? nil : timers.remove(timer)
         }
-        timer.slots.remove(mode)
+        timer.slots.remove(mode, deadline: deadline)
         if timer.slots.isEmpty {
             if timer.slots.isFiring { isFiringNoMore(timer) }
             Unmanaged.passUnretained(timer).release()
@@ -40,8 +53,20 @@ extension LoopState {
         return true
     }
 
+    /// When it is due next, or was due that is being called. Not for where it is asked of every timer: who waits is
+    /// asked for its place in the heap, which all others then have to keep as well.
+    func deadline(of timer: Timer) -> LoopInstant {
+        let slots = timer.slots
+        guard slots.isWaiting, let mode = slots.first else { return slots.deadline }
+        return withTimers(of: mode) { $0.deadline(of: timer) }
+    }
+
     /// Moves a timer that is not firing.
     func setDate(_ deadline: LoopInstant, of timer: Timer) {
+        guard timer.slots.isWaiting else {
+            timer.slots.deadline = deadline
+            return
+        }
         timer.slots.forEach { mode in
             withTimers(of: mode) {
                 $0.remove(timer)
@@ -52,33 +77,44 @@ extension LoopState {
 
     /// The next timer of those that were found due in `mode`. It has no date while it fires.
     mutating func takeDueTimer(in mode: Int) -> Timer? {
-        guard let timer = withTimers(of: mode, { $0.takeFirstDue()?.timer?.takeUnretainedValue() }) else {
-            return nil
+        guard let node = withTimers(of: mode, { $0.takeFirstDue() }),
+            let timer = node.timer?.takeUnretainedValue()
+        else { return nil }
+        timer.slots.forEach { other in
+            if other != mode { withTimers(of: other) { _ = $0.remove(timer) } }
         }
-        timer.slots.forEach { if $0 != mode { withTimers(of: $0) { $0.remove(timer) } } }
-        timer.slots.isFiring = true
-        firingTimers.append(.passUnretained(timer))
+        firingTimers.append(FiringTimer(timer: .passUnretained(timer), order: timer.slots.order ?? 0))
+        timer.slots.beginFiring(deadline: node.deadline)
         return timer
     }
 
     /// It has fired and gets its next date, in whatever modes it is now.
     mutating func putBack(_ timer: Timer, _ deadline: LoopInstant) {
         guard timer.slots.isFiring else { return }
-        if !timer.slots.isEmpty { isFiringNoMore(timer) }
-        timer.slots.isFiring = false
-        timer.slots.forEach { withTimers(of: $0) { $0.insert(timer, deadline) } }
+        let order = timer.slots.isEmpty ? nil : isFiringNoMore(timer)
+        timer.slots.endFiring(deadline: deadline, order: order)
+        timer.slots.forEach { mode in withTimers(of: mode) { $0.insert(timer, deadline) } }
     }
 
-    private mutating func isFiringNoMore(_ timer: Timer) {
+    /// - Returns: Its order.
+    @discardableResult
+    private mutating func isFiringNoMore(_ timer: Timer) -> UInt32? {
         // The innermost is the last.
-        let place = firingTimers.lastIndex { $0.toOpaque() == Unmanaged.passUnretained(timer).toOpaque() }
-        if let place { firingTimers.remove(at: place) }
+        guard let place = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
+        return firingTimers.remove(at: place).order
     }
 
     /// The timers in `mode`, in no particular order.
     func timers(inMode mode: Int) -> [Timer] {
         modes[mode].timers.timers
-            + firingTimers.map { $0.takeUnretainedValue() }.filter { $0.slots.contains(mode) }
+            + firingTimers.map { $0.timer.takeUnretainedValue() }.filter { $0.slots.contains(mode) }
+    }
+
+    // MARK: - The order of addition
+
+    /// Of a timer that is in a mode.
+    private func order(of timer: Timer) -> UInt32 {
+        timer.slots.order ?? firingTimers.last { $0.isOf(timer) }?.order ?? 0
     }
 
     private mutating func nextTimerOrder() -> UInt32 {
@@ -92,11 +128,14 @@ extension LoopState {
         var numbered: Set<ObjectIdentifier> = []
         let timers = modes.indices.flatMap { self.timers(inMode: $0) }
             .filter { numbered.insert(ObjectIdentifier($0)).inserted }
-            .sorted { $0.slots.order < $1.slots.order }
+            .sorted { order(of: $0) < order(of: $1) }
         lastTimerOrder = 0
         for timer in timers {
             lastTimerOrder += 1
             timer.slots.order = lastTimerOrder
+            for index in firingTimers.indices where firingTimers[index].isOf(timer) {
+                firingTimers[index].order = lastTimerOrder
+            }
         }
     }
 }

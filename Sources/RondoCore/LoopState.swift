@@ -33,9 +33,7 @@ struct LoopState {
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
-    /// Members without a date, since they are being called. `Unmanaged`: a timer that leaves its last mode leaves this
-    /// too, and in a mode the loop holds it.
-    var firingTimers: [Unmanaged<Timer>] = []
+    var firingTimers: [FiringTimer] = []
     /// See `TimerSlots.order`.
     var lastTimerOrder: UInt32 = 0
 

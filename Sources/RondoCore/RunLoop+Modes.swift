@@ -57,8 +57,8 @@ extension RunLoop {
         let nearest = state.withLock { state in
             state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearestTimer }
         }
-        // Its own date, asked without the loop's lock: that of a timer comes first.
-        return nearest?.fireDate
+        // The date that it was given, asked without the loop's lock: that of a timer comes first.
+        return nearest.map { $0.timer.fireDate(at: $0.deadline) }
     }
 
     /// How long the loop has run in `mode` altogether until `now`, in nanoseconds.

@@ -13,48 +13,60 @@ public final class Timer: NSObject, Sendable {
         let call: @Sendable (Timer) -> Void
     }
 
-    /// A program may have a million timers, so what few of them have stands elsewhere. (The order of its fields leaves
-    /// no gaps.)
-    struct State {
-        /// The date that fires next, or is firing now.
-        var deadline: LoopInstant
-        /// `loop`: not retained, since every timer of a loop, a million of them, would count it in and out. A loop
-        /// that ends takes out its timers first, under the lock of each, and sets this to nil there: under that lock
-        /// it is alive, as long as the timer is in it. Who takes the timer out may be leaving the loop's own lock when
-        /// that loop goes: a Mutex touches nothing of itself after the step that lets others in.
-        private var unretainedLoop: Unmanaged<RunLoop>?
-        private var content: Content?
-        private var marks: Marks = .isValid
+    struct Marks: OptionSet {
+        let rawValue: UInt8
 
-        private enum Content {
-            case block(Block)
-            /// With the block.
-            case rarities(Rarities)
+        static let isValid = Marks(rawValue: 1)
+        static let isCommon = Marks(rawValue: 2)
+        static let threadHasEnded = Marks(rawValue: 4)
+        static let isCalled = Marks(rawValue: 8)
+        static let isOvertaken = Marks(rawValue: 16)
+
+        subscript(mark: Marks) -> Bool {
+            get { contains(mark) }
+            set { if newValue { formUnion(mark) } else { subtract(mark) } }
+        }
+    }
+
+    /// Where it is, or all that few have, which knows that too: one word.
+    ///
+    /// The loop is not retained, since every timer of a loop, a million of them, would count it in and out. A loop
+    /// that ends takes out its timers first, under the lock of each, and sets this to nil there: under that lock
+    /// it is alive, as long as the timer is in it. Who takes the timer out may be leaving the loop's own lock when
+    /// that loop goes: a Mutex touches nothing of itself after the step that lets others in.
+    private enum Place {
+        case nowhere
+        case loop(Unmanaged<RunLoop>)
+        /// Owned: released when the timer goes. (So that a look at it counts no reference.)
+        case rarities(Unmanaged<Rarities>)
+    }
+
+    /// What the lock guards, for as long as somebody holds it.
+    struct State: ~Copyable {
+        /// Alive, and not counted: the lock is its own.
+        fileprivate let timer: Unmanaged<Timer>
+        fileprivate var marks: Marks
+
+        private var place: Place {
+            @inline(__always) get { timer._withUnsafeGuaranteedRef { $0.place } }
+            @inline(__always) nonmutating set { timer._withUnsafeGuaranteedRef { $0.place = newValue } }
         }
 
-        private struct Marks: OptionSet {
-            let rawValue: UInt8
-
-            static let isValid = Marks(rawValue: 1)
-            static let isCommon = Marks(rawValue: 2)
-            static let threadHasEnded = Marks(rawValue: 4)
-            static let isCalled = Marks(rawValue: 8)
-            static let isOvertaken = Marks(rawValue: 16)
-
-            subscript(mark: Marks) -> Bool {
-                get { contains(mark) }
-                set { if newValue { formUnion(mark) } else { subtract(mark) } }
+        private var unretainedLoop: Unmanaged<RunLoop>? {
+            @inline(__always) get {
+                switch place {
+                case .nowhere: nil
+                case .loop(let loop): loop
+                case .rarities(let rarities): rarities._withUnsafeGuaranteedRef { $0.unretainedLoop }
+                }
             }
-        }
-
-        init(deadline: LoopInstant, block: Block) {
-            self.deadline = deadline
-            content = .block(block)
-        }
-
-        init(deadline: LoopInstant, rarities: Rarities) {
-            self.deadline = deadline
-            content = .rarities(rarities)
+            nonmutating set {
+                if case .rarities(let rarities) = place {
+                    rarities._withUnsafeGuaranteedRef { $0.unretainedLoop = newValue }
+                } else {
+                    place = newValue.map { .loop($0) } ?? .nowhere
+                }
+            }
         }
 
         var isValid: Bool { marks[.isValid] }
@@ -86,7 +98,7 @@ public final class Timer: NSObject, Sendable {
         /// The loop that holds it.
         var loop: RunLoop? {
             get { unretainedLoop?.takeUnretainedValue() }
-            set { unretainedLoop = newValue.map { .passUnretained($0) } }
+            nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
         }
 
         /// As `loop`, without counting the reference.
@@ -102,49 +114,75 @@ public final class Timer: NSObject, Sendable {
         @inline(__always)
         func mayEnter(_ loop: RunLoop) -> Bool { isValid && (unretainedLoop == nil || isHeld(by: loop)) }
 
-        var block: Block? {
-            switch content {
-            case .block(let block): block
-            case .rarities(let rarities): rarities.block
-            case nil: nil
+        var block: Block? { timer._withUnsafeGuaranteedRef { $0.block } }
+
+        /// The date that fires next, or is firing now.
+        var deadline: LoopInstant {
+            timer._withUnsafeGuaranteedRef { timer in
+                guard let loop else { return timer.slots.deadline }
+                return loop.state.withLock { $0.deadline(of: timer) }
             }
         }
 
-        var rarities: Rarities? { if case .rarities(let rarities) = content { rarities } else { nil } }
+        /// What few timers have, to read it; nil: it has nothing of the kind.
+        @inline(__always)
+        func withRarities<Result>(_ body: (Rarities) -> Result) -> Result? {
+            guard case .rarities(let rarities) = place else { return nil }
+            return rarities._withUnsafeGuaranteedRef(body)
+        }
 
-        /// To write to what few timers have.
-        mutating func makeRarities() -> Rarities {
-            if let rarities { return rarities }
-            let made = Rarities(block: block)
-            content = .rarities(made)
-            return made
+        /// The same to write to it.
+        @inline(__always)
+        @discardableResult
+        func withMadeRarities<Result>(_ body: (Rarities) -> Result) -> Result {
+            if case .rarities(let rarities) = place { return rarities._withUnsafeGuaranteedRef(body) }
+            let made = Rarities()
+            made.unretainedLoop = unretainedLoop
+            place = .rarities(.passRetained(made))
+            return body(made)
         }
 
         /// - Returns: What is to be released without the lock.
-        mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?) {
+        fileprivate mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?) {
             marks = marks.subtracting([.isValid, .isCommon])
             unretainedLoop = nil
-            switch content {
-            case .block(let block):
-                content = nil
-                return (block, nil)
-            case .rarities(let rarities):
-                return (rarities.block.take(), rarities.attachment.take())
-            case nil:
-                return (nil, nil)
-            }
+            return (
+                timer._withUnsafeGuaranteedRef { $0.block.take() },
+                withRarities { $0.attachment.take() } ?? nil
+            )
         }
 
-        /// `fireDate` of a deadline, by the anchor. What was made with an interval gets one when it is first asked.
-        mutating func date(of moment: LoopInstant) -> Date {
-            let rarities = makeRarities()
-            let anchor =
-                rarities.anchor ?? Anchor(moment: deadline, date: LoopClock.machineDate(of: deadline))
-            rarities.anchor = anchor
+        /// `fireDate` of a moment, by the anchor. What was made with an interval gets one when it is first asked, at
+        /// its deadline.
+        func date(of moment: LoopInstant, deadline: LoopInstant) -> Date {
+            let anchor = withMadeRarities { rarities in
+                let anchor =
+                    rarities.anchor ?? Anchor(moment: deadline, date: LoopClock.machineDate(of: deadline))
+                rarities.anchor = anchor
+                return anchor
+            }
             if moment == anchor.moment { return anchor.date }
             let distance = moment.seconds(since: anchor.moment)
             // From the distant past there is no way to count.
             return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: moment)
+        }
+    }
+
+    /// The lock of a timer. A Mutex around all that it guards would leave gaps: a program may have a million timers,
+    /// and each takes a piece of 64 bytes from the heap.
+    struct Guard {
+        /// Alive: it is asked for its lock.
+        fileprivate let timer: Unmanaged<Timer>
+
+        @inline(__always)
+        func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+            timer._withUnsafeGuaranteedRef { [timer] in
+                $0.marks.withLock { marks in
+                    var state = State(timer: timer, marks: marks)
+                    defer { marks = state.marks }
+                    return body(&state)
+                }
+            }
         }
     }
 
@@ -158,11 +196,12 @@ public final class Timer: NSObject, Sendable {
     ///
     /// `@unchecked Sendable`: touched under the lock of its timer only.
     final class Rarities: @unchecked Sendable {
-        @exclusivity(unchecked) var block: Block?
+        /// See `Place`.
+        @exclusivity(unchecked) var unretainedLoop: Unmanaged<RunLoop>?
         /// `timeInterval`, which never changes.
         @exclusivity(unchecked) var interval: TimeInterval = 0
         @exclusivity(unchecked) var anchor: Anchor?
-        /// When it last fired, if that is not `State.deadline`: a beat of the grid, or the moment at which it
+        /// When it last fired, if that is not its deadline: a beat of the grid, or the moment at which it
         /// was fired by hand.
         @exclusivity(unchecked) var lastBeat: LoopInstant?
         @exclusivity(unchecked) var tolerance: TimeInterval = 0
@@ -170,21 +209,31 @@ public final class Timer: NSObject, Sendable {
         @exclusivity(unchecked) var moved: LoopInstant?
         @exclusivity(unchecked) var label: String?
         @exclusivity(unchecked) var attachment: (any AnyObject & Sendable)?
-
-        init(block: Block?) {
-            self.block = block
-        }
     }
 
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    let state: Mutex<State>
+    // In this order they leave no gaps. `nonisolated(unsafe)`: guarded by the lock, which stands in `marks`, but for the
+    // slots, which are guarded by the lock of the loop that holds the timer, and by the timer's while none does; whoever
+    // does not find it in that loop's heap must hold the timer's to know which loop that is. They stand here, and not in a
+    // table of the loop, so that taking a timer out needs no look-up.
+
+    private let marks = Mutex(Marks.isValid)
+    @exclusivity(unchecked) nonisolated(unsafe) private var slotBits: UInt16
+    @exclusivity(unchecked) nonisolated(unsafe) private var place = Place.nowhere
+    @exclusivity(unchecked) nonisolated(unsafe) private var block: Block?
+    @exclusivity(unchecked) nonisolated(unsafe) private var slotWord: UInt64
     private let live = LiveObject(.timer)
-    /// `nonisolated(unsafe)`: guarded by the lock of the loop that holds the timer, and by `state` while none
-    /// does; whoever does not find it in that loop's heap must hold `state` to know which loop that is. It
-    /// stands here, and not in a table of the loop, so that taking a timer out needs no look-up.
-    @exclusivity(unchecked) nonisolated(unsafe) var slots = TimerSlots()
+
+    var slots: TimerSlots {
+        @inline(__always) get { TimerSlots(bits: slotBits, word: slotWord) }
+        @inline(__always) set { (slotBits, slotWord) = (newValue.bits, newValue.word) }
+    }
+
+    var state: Guard {
+        @inline(__always) get { Guard(timer: .passUnretained(self)) }
+    }
 
     // MARK: - Making timers
 
@@ -216,21 +265,27 @@ public final class Timer: NSObject, Sendable {
         first: LoopInstant, date: Date?, interval: TimeInterval, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
     ) {
-        guard repeats || date != nil else {
-            state = Mutex(State(deadline: first, block: Block(call: block)))
-            return
-        }
-        let rarities = Rarities(block: Block(call: block))
+        let slots = TimerSlots(deadline: first)
+        (slotBits, slotWord) = (slots.bits, slots.word)
+        self.block = Block(call: block)
+        guard repeats || date != nil else { return }
+        let rarities = Rarities()
         if let date { rarities.anchor = Anchor(moment: first, date: date) }
         if repeats { rarities.interval = interval > 0 ? interval : Self.minimumInterval }
-        state = Mutex(State(deadline: first, rarities: rarities))
+        place = .rarities(.passRetained(rarities))
+    }
+
+    deinit {
+        if case .rarities(let rarities) = place { rarities.release() }
     }
 
     /// Seconds; a moment further away may be past what the clock can count.
     private static let longestUntold: TimeInterval = 1e9
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
-    public var timeInterval: TimeInterval { state.withLock { $0.rarities?.interval ?? 0 } }
+    public var timeInterval: TimeInterval {
+        state.withLock { state in state.withRarities { $0.interval } ?? 0 }
+    }
 
     /// A new timer, added to the calling thread's loop in the default mode (rule TM-10).
     @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
@@ -258,31 +313,32 @@ public final class Timer: NSObject, Sendable {
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
-                let next = state.rarities?.moved ?? state.deadline
-                return state.date(of: state.isValid ? next : state.rarities?.lastBeat ?? next)
+                let deadline = state.deadline
+                let (moved, lastBeat) = state.withRarities { ($0.moved, $0.lastBeat) } ?? (nil, nil)
+                let next = moved ?? deadline
+                let moment = state.isValid ? next : lastBeat ?? next
+                return state.date(of: moment, deadline: deadline)
             }
         }
         set {
             let instant = LoopClock.instant(of: newValue)
             let loop = state.withLock { state -> RunLoop? in
                 guard state.isValid else { return nil }
-                // The block may have taken it out of its loop.
-                let isFiring =
-                    state.loop?.state.withLock { loopState -> Bool in
-                        guard !slots.isFiring else { return true }
+                if state.isCalled {
+                    // Without this lock nobody changes what is firing; the block may have taken it out of its loop.
+                    let deadline = slots.deadline
+                    guard instant > deadline else { return nil }
+                    state.withMadeRarities { ($0.moved, $0.lastBeat) = (instant, deadline) }
+                } else if let loop = state.loop {
+                    state.isOvertaken = loop.state.withLock { loopState in
                         loopState.setDate(instant, of: self)
-                        return false
-                    } ?? slots.isFiring
-                if isFiring && state.isCalled {
-                    guard instant > state.deadline else { return nil }
-                    let rarities = state.makeRarities()
-                    rarities.moved = instant
-                    rarities.lastBeat = state.deadline
+                        return slots.isFiring
+                    }
                 } else {
-                    state.isOvertaken = isFiring
-                    state.deadline = instant
+                    state.isOvertaken = slots.isFiring
+                    slots.deadline = instant
                 }
-                state.makeRarities().anchor = Anchor(moment: instant, date: newValue)
+                state.withMadeRarities { $0.anchor = Anchor(moment: instant, date: newValue) }
                 return state.loop
             }
             loop?.wakeIfForeign()
@@ -294,32 +350,48 @@ public final class Timer: NSObject, Sendable {
     /// A repeating timer keeps at most half its interval; a negative value counts as 0 (rule TM-27). Later
     /// dates are still counted from the grid (rule TM-26).
     public var tolerance: TimeInterval {
-        get { state.withLock { $0.rarities?.tolerance ?? 0 } }
+        get { state.withLock { state in state.withRarities { $0.tolerance } ?? 0 } }
         set {
             let value = max(0, newValue.isNaN ? 0 : newValue)
             state.withLock { state in
-                let rarities = state.makeRarities()
-                rarities.tolerance = rarities.interval > 0 ? min(value, rarities.interval / 2) : value
+                state.withMadeRarities { rarities in
+                    rarities.tolerance = rarities.interval > 0 ? min(value, rarities.interval / 2) : value
+                }
             }
         }
     }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
     public var label: String? {
-        get { state.withLock { $0.rarities?.label } }
+        get { state.withLock { state in state.withRarities { $0.label } ?? nil } }
         set {
-            state.withLock { if newValue != nil || $0.rarities != nil { $0.makeRarities().label = newValue } }
+            state.withLock { state in
+                if newValue == nil {
+                    _ = state.withRarities { $0.label = nil }
+                } else {
+                    state.withMadeRarities { $0.label = newValue }
+                }
+            }
         }
     }
 
     /// What the layer above keeps with it, set once: released when it is invalidated or goes.
     package var attachment: (any AnyObject & Sendable)? {
-        get { state.withLock { $0.rarities?.attachment } }
-        set { state.withLock { if $0.isValid { $0.makeRarities().attachment = newValue } } }
+        get { state.withLock { state in state.withRarities { $0.attachment } ?? nil } }
+        set {
+            state.withLock { state in
+                if state.isValid { state.withMadeRarities { $0.attachment = newValue } }
+            }
+        }
     }
 
     /// Nothing: timers made with a block carry no user info.
     public var userInfo: Any? { nil }
+
+    /// `fireDate` of one that waits for `deadline`.
+    func fireDate(at deadline: LoopInstant) -> Date {
+        state.withLock { $0.date(of: deadline, deadline: deadline) }
+    }
 
     // MARK: - Firing by hand, ending
 
@@ -330,9 +402,11 @@ public final class Timer: NSObject, Sendable {
         let now = LoopClock.now
         let (block, repeats) = state.withLock { state -> (Block?, Bool) in
             guard state.isValid else { return (nil, false) }
-            let rarities = state.makeRarities()
-            rarities.lastBeat = now
-            return (rarities.block, rarities.interval > 0)
+            let repeats = state.withMadeRarities { rarities in
+                rarities.lastBeat = now
+                return rarities.interval > 0
+            }
+            return (state.block, repeats)
         }
         guard let block else { return }
         block.call(self)
@@ -409,7 +483,7 @@ public final class Timer: NSObject, Sendable {
             guard state.mayEnter(loop), !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
-                return loopState.add(self, toMode: loopState.index(of: mode), deadline: state.deadline)
+                return loopState.add(self, toMode: loopState.index(of: mode))
             }
             if added {
                 state.loop = loop
@@ -449,9 +523,11 @@ public final class Timer: NSObject, Sendable {
             // Another thread may have changed it since it was taken.
             guard state.isValid, state.isHeld(by: loop), !state.isOvertaken else { return (nil, false) }
             state.isCalled = true
-            guard let rarities = state.rarities else { return (state.block, false) }
-            rarities.lastBeat = state.deadline
-            return (rarities.block, rarities.interval > 0)
+            let repeats = state.withRarities { rarities in
+                rarities.lastBeat = slots.deadline
+                return rarities.interval > 0
+            }
+            return (state.block, repeats ?? false)
         }
         if let block {
             Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
@@ -459,14 +535,14 @@ public final class Timer: NSObject, Sendable {
         }
         let now = LoopClock.now
         let holder = state.withLock { state -> RunLoop? in
-            if block != nil { state.advance(past: now) }
+            let deadline = block != nil ? state.next(after: slots.deadline, now) : slots.deadline
             (state.isCalled, state.isOvertaken) = (false, false)
             // The block may have moved it to another loop.
             guard let holder = state.loop else {
-                slots.isFiring = false
+                slots.endFiring(deadline: deadline, order: nil)
                 return nil
             }
-            holder.state.withLock { $0.putBack(self, state.deadline) }
+            holder.state.withLock { $0.putBack(self, deadline) }
             return holder
         }
         if let holder, holder !== loop { holder.wakeUp() }
@@ -474,18 +550,18 @@ public final class Timer: NSObject, Sendable {
 }
 
 extension Timer.State {
-    /// After a firing: to the date that the block has set, or to the next one of the grid.
-    fileprivate mutating func advance(past now: LoopInstant) {
-        let rarities = makeRarities()
-        rarities.lastBeat = deadline
-        if let moved = rarities.moved {
-            deadline = moved
-            rarities.moved = nil
-        } else {
+    /// After a firing at `deadline`: the date that the block has set, or the next one of the grid.
+    fileprivate func next(after deadline: LoopInstant, _ now: LoopInstant) -> LoopInstant {
+        withMadeRarities { rarities in
+            rarities.lastBeat = deadline
+            if let moved = rarities.moved {
+                rarities.moved = nil
+                return moved
+            }
             let beat = max(1, LoopClock.nanoseconds(rarities.interval))
             var schedule = TimerSchedule(first: deadline, interval: beat)
             schedule.advance(past: now)
-            deadline = schedule.deadline
+            return schedule.deadline
         }
     }
 }

@@ -7,7 +7,7 @@ internal import CEv
 ///
 /// A million timers do not fit into the processor's caches, so what is done often stays away from most:
 ///
-/// - A date is taken back by its *index*, which stands in the timer. To write an index with every node that moves
+/// - A date is taken back, or told, by its *index*, which stands in the timer. To write an index with every node that moves
 ///   would cost more than moving it, and a program whose timers are each in one mode and all fire never asks for one.
 ///   So they are written for all when the first date is taken back, which touches every timer once, and kept from then
 ///   on, until the heap is made anew.
@@ -57,19 +57,30 @@ final class TimerHeap {
     }
 
     /// - Parameter timer: One that has a date.
-    func remove(_ timer: Timer) {
-        if !keepsIndices { noteIndices() }
-        let index = Int(timer.slots.index(in: mode))
+    /// - Returns: The date.
+    @discardableResult
+    func remove(_ timer: Timer) -> LoopInstant {
+        let index = index(of: timer)
         guard index >= 0 else {
+            let deadline = due.start[~index].deadline
             due.start[~index].timer = nil
-            return skipRemovedDue()
+            skipRemovedDue()
+            return deadline
         }
+        let deadline = nodes.start[index].deadline
         nodes.start[index].timer = nil
         gaps += 1
         if gaps > nodes.count / 2 + Self.toleratedGaps {
             removeGaps()
             heapify()
         }
+        return deadline
+    }
+
+    /// - Parameter timer: One that has a date.
+    func deadline(of timer: Timer) -> LoopInstant {
+        let index = index(of: timer)
+        return index >= 0 ? nodes.start[index].deadline : due.start[~index].deadline
     }
 
     @inline(__always)
@@ -85,7 +96,9 @@ final class TimerHeap {
     @inline(__always)
     var nearest: LoopInstant? { nearestNode?.deadline }
 
-    var nearestTimer: Timer? { nearestNode?.timer?.takeUnretainedValue() }
+    var nearestTimer: (timer: Timer, deadline: LoopInstant)? {
+        nearestNode.flatMap { node in node.timer.map { ($0.takeUnretainedValue(), node.deadline) } }
+    }
 
     // MARK: - What is due
 
@@ -152,7 +165,7 @@ final class TimerHeap {
 
     @inline(__always)
     private static func order(of node: TimerNode) -> Int64 {
-        node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.slots.order) } } ?? 0
+        node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.slots.order ?? 0) } } ?? 0
     }
 
     /// The first of those noted that still has its date, which it loses here, in this mode.
@@ -182,8 +195,8 @@ final class TimerHeap {
         }
         // It takes two lines of the cache, and what its block holds was most often allocated just before it.
         rondo_prefetch(timer.toOpaque() - 48)
-        rondo_prefetch(timer.toOpaque() + 16)
-        rondo_prefetch(timer.toOpaque() + 64)
+        rondo_prefetch(timer.toOpaque())
+        rondo_prefetch(timer.toOpaque() + 48)
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
@@ -200,6 +213,11 @@ final class TimerHeap {
     }
 
     // MARK: - Indices
+
+    private func index(of timer: Timer) -> Int {
+        if !keepsIndices { noteIndices() }
+        return Int(timer.slots.index(in: mode))
+    }
 
     private func noteIndices() {
         for index in 0..<nodes.count { note(Int32(truncatingIfNeeded: index), of: nodes.start[index]) }

@@ -1,74 +1,110 @@
-/// The modes that hold a timer, where its date stands in the heap of each, and when it was added to its loop.
+/// The modes that hold a timer, when it was added to its loop, and its date or where that stands.
 ///
-/// Nearly every timer is in one mode, and a program may have a million of them: that one takes twelve bytes, and what
-/// a timer in several needs stands elsewhere. All of it is guarded by the lock of the loop.
+/// Nearly every timer is in one mode, and a program may have a million of them: that one takes ten bytes, and what a
+/// timer in several needs stands elsewhere. As long as it waits in a mode, its date stands in the heap of that mode
+/// alone. All of it is guarded by the lock of the loop, and what is told only of a timer that waits nowhere also by the
+/// timer's own: nobody changes it without.
 struct TimerSlots {
     struct Slot {
         let mode: Int
         var index: Int32
     }
 
-    /// Of a timer in several modes.
+    /// Of a timer in several modes, or in one whose number is too large.
     private final class Several {
         var order: UInt32
+        /// While it fires.
+        var deadline: LoopInstant
         var slots: [Slot]
 
-        init(order: UInt32, slots: [Slot]) {
+        init(order: UInt32, deadline: LoopInstant, slots: [Slot]) {
             self.order = order
+            self.deadline = deadline
             self.slots = slots
         }
     }
 
     /// `isFiring`, `isSeveral` and the mode, if it is one.
-    private var bits = noMode
-    // Of a timer in one mode its order and its index; of one in several, the two halves of a reference to them: in
-    // one word, they would need to stand on an address that eight divides.
-    private var low: UInt32 = 0
-    private var high: UInt32 = 0
+    private(set) var bits: UInt16
+    /// Of a timer that waits in one mode its order and, above it, its index; of one in several a reference to them; of
+    /// any other its deadline.
+    private(set) var word: UInt64
 
-    private static let firingBit: UInt32 = 1 << 31
-    private static let severalBit: UInt32 = 1 << 30
+    private static let firingBit: UInt16 = 1 << 15
+    private static let severalBit: UInt16 = 1 << 14
     private static let noMode = severalBit - 1
 
-    private var oneMode: UInt32 {
-        get { bits & Self.noMode }
-        set { bits = bits & ~Self.noMode | newValue }
+    /// In no mode.
+    init(deadline: LoopInstant) {
+        self.init(bits: Self.noMode, word: Self.word(of: deadline))
     }
+
+    /// As they were told before.
+    @inline(__always)
+    init(bits: UInt16, word: UInt64) {
+        self.bits = bits
+        self.word = word
+    }
+
+    private static func word(of deadline: LoopInstant) -> UInt64 { UInt64(bitPattern: deadline.nanoseconds) }
+
+    private var oneMode: Int { Int(bits & Self.noMode) }
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// Retained by this struct, from the second mode on until one is left, which every timer comes to before it goes:
-    /// its loop holds it as long.
+    /// Retained by this struct, from when it is needed on until all modes but one are left, which every timer comes to
+    /// before it goes: its loop holds it as long.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
-        return UnsafeRawPointer(bitPattern: UInt(high) << 32 | UInt(low)).map(Unmanaged.fromOpaque)
+        return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
+    }
+
+    private mutating func make(_ made: Several) {
+        bits = bits & Self.firingBit | Self.severalBit
+        word = UInt64(UInt(bitPattern: Unmanaged.passRetained(made).toOpaque()))
     }
 
     /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
     @inline(__always)
-    var isFiring: Bool {
-        get { bits & Self.firingBit != 0 }
-        set { bits = newValue ? bits | Self.firingBit : bits & ~Self.firingBit }
-    }
+    var isFiring: Bool { bits & Self.firingBit != 0 }
 
     @inline(__always)
     var isEmpty: Bool { bits & ~Self.firingBit == Self.noMode }
 
+    /// Whether its date stands in the heaps of its modes.
+    @inline(__always)
+    var isWaiting: Bool { !isEmpty && !isFiring }
+
+    /// Of a timer that does not wait.
+    var deadline: LoopInstant {
+        get {
+            if let several { return several.takeUnretainedValue().deadline }
+            return LoopInstant(nanoseconds: Int64(bitPattern: word))
+        }
+        set {
+            if let several {
+                several.takeUnretainedValue().deadline = newValue
+            } else {
+                word = Self.word(of: newValue)
+            }
+        }
+    }
+
     /// One of them; nil if there is none.
     var first: Int? {
         if let several { return several.takeUnretainedValue().slots.first?.mode }
-        return isEmpty ? nil : Int(oneMode)
+        return isEmpty ? nil : oneMode
     }
 
     var modes: [Int] {
         if let several { return several.takeUnretainedValue().slots.map(\.mode) }
-        return isEmpty ? [] : [Int(oneMode)]
+        return isEmpty ? [] : [oneMode]
     }
 
     @inline(__always)
     func forEach(_ body: (Int) -> Void) {
         guard isSeveral else {
-            if !isEmpty { body(Int(oneMode)) }
+            if !isEmpty { body(oneMode) }
             return
         }
         for mode in modes { body(mode) }
@@ -76,31 +112,38 @@ struct TimerSlots {
 
     @inline(__always)
     func contains(_ mode: Int) -> Bool {
-        guard let several else { return oneMode == mode }
+        guard let several else { return !isEmpty && oneMode == mode }
         return several.takeUnretainedValue().slots.contains { $0.mode == mode }
     }
 
-    /// Timers with equal dates fire in this order (rule TM-23).
-    var order: UInt32 {
-        get { isSeveral ? orderOfSeveral : low }
+    /// Timers with equal dates fire in this order (rule TM-23). Nil of one that fires and is in one mode, or in none: it
+    /// stands in `LoopState.firingTimers` then.
+    var order: UInt32? {
+        get {
+            if let several { return several.takeUnretainedValue().order }
+            return isWaiting ? UInt32(truncatingIfNeeded: word) : nil
+        }
         set {
-            if let several { several.takeUnretainedValue().order = newValue } else { low = newValue }
+            guard let newValue else { return }
+            if let several {
+                several.takeUnretainedValue().order = newValue
+            } else if isWaiting {
+                word = word & ~UInt64(UInt32.max) | UInt64(newValue)
+            }
         }
     }
 
-    private var orderOfSeveral: UInt32 { several?.takeUnretainedValue().order ?? 0 }
-
-    /// - Parameter mode: One that holds it.
+    /// - Parameter mode: One in which it waits.
     @inline(__always)
     func index(in mode: Int) -> Int32 {
-        guard let several else { return Int32(bitPattern: high) }
+        guard let several else { return Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32) }
         return several.takeUnretainedValue().slots.first { $0.mode == mode }?.index ?? 0
     }
 
     @inline(__always)
     mutating func setIndex(_ index: Int32, in mode: Int) {
         guard isSeveral else {
-            high = UInt32(bitPattern: index)
+            word = word & UInt64(UInt32.max) | UInt64(UInt32(bitPattern: index)) << 32
             return
         }
         setIndexAmongSeveral(index, in: mode)
@@ -113,31 +156,62 @@ struct TimerSlots {
         }
     }
 
-    mutating func add(_ mode: Int) {
-        if isEmpty {
-            oneMode = UInt32(mode)
-        } else if let several {
+    /// - Parameters:
+    ///   - mode: One that does not hold it.
+    ///   - order: Its order; a new one if this is its first mode.
+    mutating func add(_ mode: Int, order: UInt32) {
+        if let several {
             several.takeUnretainedValue().slots.append(Slot(mode: mode, index: 0))
+        } else if !isEmpty {
+            let first = Slot(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
+            let deadline = isFiring ? deadline : LoopInstant(nanoseconds: 0)
+            make(Several(order: order, deadline: deadline, slots: [first, Slot(mode: mode, index: 0)]))
+        } else if mode >= Self.noMode {
+            make(Several(order: order, deadline: deadline, slots: [Slot(mode: mode, index: 0)]))
         } else {
-            let first = Slot(mode: Int(oneMode), index: Int32(bitPattern: high))
-            let made = Several(order: low, slots: [first, Slot(mode: mode, index: 0)])
-            let word = UInt(bitPattern: Unmanaged.passRetained(made).toOpaque())
-            bits |= Self.severalBit
-            (low, high) = (UInt32(truncatingIfNeeded: word), UInt32(truncatingIfNeeded: word >> 32))
+            bits = bits & Self.firingBit | UInt16(mode)
+            if !isFiring { word = UInt64(order) }
         }
     }
 
-    mutating func remove(_ mode: Int) {
+    /// - Parameter deadline: The date that it had there, if it did wait.
+    mutating func remove(_ mode: Int, deadline: LoopInstant?) {
         guard let several else {
-            if oneMode == mode { oneMode = Self.noMode }
+            if !isEmpty, oneMode == mode {
+                bits = bits & Self.firingBit | Self.noMode
+                if let deadline { self.deadline = deadline }
+            }
             return
         }
         let modes = several.takeUnretainedValue()
         modes.slots.removeAll { $0.mode == mode }
-        guard modes.slots.count == 1, let last = modes.slots.first else { return }
-        bits &= ~Self.severalBit
-        oneMode = UInt32(last.mode)
-        (low, high) = (modes.order, UInt32(bitPattern: last.index))
+        if modes.slots.isEmpty {
+            bits = bits & Self.firingBit | Self.noMode
+            self.deadline = deadline ?? modes.deadline
+        } else if !isFiring, modes.slots.count == 1, modes.slots[0].mode < Self.noMode {
+            // While it fires there is no place for its order anywhere else.
+            bits = UInt16(modes.slots[0].mode)
+            word = UInt64(modes.order)
+            setIndex(modes.slots[0].index, in: modes.slots[0].mode)
+        } else {
+            return
+        }
         several.release()
+    }
+
+    /// It has been taken out of the heaps of all its modes.
+    mutating func beginFiring(deadline: LoopInstant) {
+        bits |= Self.firingBit
+        self.deadline = deadline
+    }
+
+    /// - Parameter order: What `LoopState.firingTimers` has kept of one that is in a mode.
+    mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
+        bits &= ~Self.firingBit
+        if isEmpty {
+            self.deadline = deadline
+        } else if !isSeveral {
+            word = UInt64(order ?? 0)
+        }
     }
 }

@@ -28,8 +28,7 @@ import Testing
             let timer = timer()
             let date = Int64(generator.next() % 20)
             added += 1
-            timer.slots.order = added
-            timer.slots.add(3)
+            timer.slots.add(3, order: added)
             heap.insert(timer, LoopInstant(nanoseconds: date))
             expected.append((date, timer))
         }
@@ -38,7 +37,8 @@ import Testing
         for step in 0..<2 * min(count, 300) {
             let chosen = Int(generator.next() % UInt64(expected.count))
             let entry = expected.remove(at: chosen)
-            heap.remove(entry.timer)
+            #expect(heap.deadline(of: entry.timer).nanoseconds == entry.date)
+            #expect(heap.remove(entry.timer).nanoseconds == entry.date)
             if step % 2 == 0 {
                 let date = Int64(generator.next() % 20)
                 heap.insert(entry.timer, LoopInstant(nanoseconds: date))
@@ -48,7 +48,7 @@ import Testing
             }
             if expected.isEmpty { break }
         }
-        expected.sort { ($0.date, $0.timer.slots.order) < ($1.date, $1.timer.slots.order) }
+        expected.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
         #expect(heap.timers.count == expected.count)
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
         #expect((heap.nearestTimer == nil) == expected.isEmpty)
@@ -67,13 +67,14 @@ import Testing
         var timers: [(date: Int64, timer: Timer)] = []
         for order in 0..<500 {
             let entry = (date: Int64(generator.next() % 1000), timer: timer())
-            entry.timer.slots.order = UInt32(order)
-            entry.timer.slots.add(0)
+            entry.timer.slots.add(0, order: UInt32(order))
             heap.insert(entry.timer, LoopInstant(nanoseconds: entry.date))
             timers.append(entry)
         }
         func takeBack(_ isTaken: (Int) -> Bool) {
-            for index in timers.indices where isTaken(index) { heap.remove(timers[index].timer) }
+            for index in timers.indices where isTaken(index) {
+                #expect(heap.remove(timers[index].timer).nanoseconds == timers[index].date)
+            }
             timers = timers.enumerated().filter { !isTaken($0.offset) }.map(\.element)
         }
         // Before anything was due, in the midst of what is due, and after a heap was made anew.
@@ -82,7 +83,7 @@ import Testing
         takeBack { $0 % 3 == 0 }
         heap.collectDue(at: LoopInstant(nanoseconds: 510))
         takeBack { $0 % 5 == 0 }
-        timers.sort { ($0.date, $0.timer.slots.order) < ($1.date, $1.timer.slots.order) }
+        timers.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
         #expect(heap.timers.count == timers.count)
         #expect(
             takeDue(from: heap, at: 510)
@@ -114,20 +115,73 @@ import Testing
 
     @Test func `TM-12 a timer knows its place in each of its modes, and its order in all`() {
         let timer = timer()
-        timer.slots.order = 42
-        for mode in [7, 0, 5] { timer.slots.add(mode) }
+        for mode in [7, 0, 5] { timer.slots.add(mode, order: 42) }
         for (index, mode) in [7, 0, 5].enumerated() { timer.slots.setIndex(Int32(index) - 1, in: mode) }
-        timer.slots.isFiring = true
-        #expect(timer.slots.modes == [7, 0, 5] && timer.slots.order == 42)
+        #expect(timer.slots.modes == [7, 0, 5] && timer.slots.order == 42 && timer.slots.isWaiting)
         #expect([7, 0, 5].map { timer.slots.index(in: $0) } == [-1, 0, 1])
-        timer.slots.remove(7)
-        timer.slots.remove(9)
-        #expect(timer.slots.modes == [0, 5] && !timer.slots.contains(7) && timer.slots.isFiring)
-        timer.slots.remove(0)
+        timer.slots.remove(7, deadline: LoopInstant(nanoseconds: 1))
+        timer.slots.remove(9, deadline: nil)
+        #expect(timer.slots.modes == [0, 5] && !timer.slots.contains(7))
+        timer.slots.remove(0, deadline: LoopInstant(nanoseconds: 1))
         #expect(timer.slots.first == 5 && timer.slots.order == 42 && timer.slots.index(in: 5) == 1)
-        #expect(timer.slots.isFiring && timer.slots.contains(5) && !timer.slots.contains(0))
-        timer.slots.remove(5)
-        #expect(timer.slots.isEmpty && timer.slots.first == nil && timer.slots.isFiring)
+        #expect(timer.slots.contains(5) && !timer.slots.contains(0))
+        timer.slots.remove(5, deadline: LoopInstant(nanoseconds: 1))
+        #expect(timer.slots.isEmpty && timer.slots.first == nil && timer.slots.deadline.nanoseconds == 1)
+    }
+
+    /// The last number is one for which there is no room in a timer.
+    @Test(arguments: [[3], [3, 5], [16_383], [16_384, 2], [1 << 20]])
+    func `TM-25 a timer that fires keeps its date in itself, in whatever modes it is`(_ modes: [Int]) {
+        let date = LoopInstant(nanoseconds: .min + 7)
+        let timer = timer()
+        for mode in modes { timer.slots.add(mode, order: 42) }
+        #expect(timer.slots.modes == modes && timer.slots.order == 42 && timer.slots.isWaiting)
+        timer.slots.beginFiring(deadline: date)
+        #expect(timer.slots.modes == modes && timer.slots.isFiring && !timer.slots.isWaiting)
+        #expect(timer.slots.deadline == date)
+        // Its block may take it out of all modes, and put it into others.
+        for mode in modes { timer.slots.remove(mode, deadline: nil) }
+        #expect(timer.slots.isEmpty && timer.slots.isFiring && timer.slots.deadline == date)
+        for mode in modes.reversed() { timer.slots.add(mode, order: 43) }
+        timer.slots.add(9, order: 43)
+        #expect(timer.slots.modes == modes.reversed() + [9] && timer.slots.deadline == date)
+        timer.slots.remove(9, deadline: nil)
+        #expect(timer.slots.deadline == date)
+        timer.slots.endFiring(deadline: LoopInstant(nanoseconds: 8), order: 43)
+        #expect(timer.slots.order == 43 && timer.slots.isWaiting && timer.slots.modes == modes.reversed())
+        for mode in modes { timer.slots.remove(mode, deadline: LoopInstant(nanoseconds: 8)) }
+        #expect(timer.slots.isEmpty && timer.slots.deadline.nanoseconds == 8)
+    }
+
+    /// Of one that waits it stands in the heap alone.
+    @Test func `TM-19 the date of a timer is told and set, wherever it is`() throws {
+        let dates = try onLoopThread { loop in
+            let start = Date(timeIntervalSinceReferenceDate: 1e9)
+            let others = (0..<50).map { number in
+                Timer(fire: start + Double(number), interval: 0, repeats: false) { _ in }
+            }
+            let timer = Timer(fire: start, interval: 60, repeats: true) { _ in }
+            var dates = [timer.fireDate]
+            for other in others { loop.add(other, forMode: .work) }
+            loop.add(timer, forMode: .work)
+            dates.append(timer.fireDate)
+            timer.fireDate = start + 25
+            dates.append(timer.fireDate)
+            loop.add(timer, forMode: .other)
+            dates.append(timer.fireDate)
+            timer.fireDate = start + 26
+            loop.remove(timer, forMode: .work)
+            dates.append(timer.fireDate)
+            dates.append(loop.nextTimerDate(forMode: .other) ?? .distantPast)
+            loop.remove(timer, forMode: .other)
+            dates.append(timer.fireDate)
+            loop.add(timer, forMode: .work)
+            timer.invalidate()
+            dates.append(timer.fireDate)
+            for other in others { other.invalidate() }
+            return dates.map { $0.timeIntervalSince(start) }
+        }
+        #expect(dates == [0, 0, 25, 25, 26, 26, 26, 26])
     }
 
     /// What another thread does in between is done here by this one.
@@ -160,8 +214,7 @@ import Testing
         let heap = TimerHeap(mode: 0)
         let timers = (0..<4).map { _ in timer() }
         for (order, timer) in timers.enumerated() {
-            timer.slots.order = UInt32(order)
-            timer.slots.add(0)
+            timer.slots.add(0, order: UInt32(order))
         }
         func date(_ index: Int, _ nanoseconds: Int64) {
             heap.insert(timers[index], LoopInstant(nanoseconds: nanoseconds))
@@ -174,7 +227,7 @@ import Testing
         #expect(takeFirst() === timers[0])
         // In the block of the first: one comes before those that wait, and one of them gets a later date.
         date(3, 2)
-        #expect(heap.nearestTimer === timers[3])
+        #expect(heap.nearestTimer?.timer === timers[3])
         heap.remove(timers[1])
         date(1, 6)
         heap.collectDue(at: LoopInstant(nanoseconds: 6))
