@@ -16,21 +16,27 @@ extension LoopState {
 
     /// - Returns: False where the mode holds it already.
     mutating func add(_ timer: Timer, toMode mode: Int) -> Bool {
-        guard !timer.slots.contains(mode) else { return false }
-        let deadline = deadline(of: timer)
-        if timer.slots.isEmpty {
+        var slots = timer.slots
+        guard !slots.contains(mode) else { return false }
+        let deadline: LoopInstant
+        if slots.isEmpty {
+            deadline = slots.deadline
             // In whatever mode it stands, it has been added once.
             let order = nextTimerOrder()
             // Released when it leaves its last mode; a loop that ends takes all of its timers out.
             let unmanaged = Unmanaged.passRetained(timer)
-            if timer.slots.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
-            timer.slots.add(mode, order: order)
+            if slots.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
+            slots.add(mode, order: order)
         } else {
-            timer.slots.add(mode, order: order(of: timer))
+            deadline = self.deadline(of: timer)
+            slots = timer.slots
+            slots.add(mode, order: order(of: timer))
         }
+        timer.slots = slots
+        let isFiring = slots.isFiring
         withTimers(of: mode) { timers in
             timers.count += 1
-            if !timer.slots.isFiring { timers.insert(timer, deadline) }
+            if !isFiring { timers.insert(timer, deadline) }
         }
         return true
     }
@@ -45,9 +51,11 @@ extension LoopState {
             timers.count -= 1
             return timer.slots.isFiring ? nil : timers.remove(timer)
         }
-        timer.slots.remove(mode, deadline: deadline)
-        if timer.slots.isEmpty {
-            if timer.slots.isFiring { isFiringNoMore(timer) }
+        var slots = timer.slots
+        slots.remove(mode, deadline: deadline)
+        timer.slots = slots
+        if slots.isEmpty {
+            if slots.isFiring { isFiringNoMore(timer) }
             Unmanaged.passUnretained(timer).release()
         }
         return true
@@ -83,17 +91,20 @@ extension LoopState {
         timer.slots.forEach { other in
             if other != mode { withTimers(of: other) { _ = $0.remove(timer) } }
         }
-        firingTimers.append(FiringTimer(timer: .passUnretained(timer), order: timer.slots.order ?? 0))
-        timer.slots.beginFiring(deadline: node.deadline)
+        var slots = timer.slots
+        firingTimers.append(FiringTimer(timer: .passUnretained(timer), order: slots.order ?? 0))
+        slots.beginFiring(deadline: node.deadline)
+        timer.slots = slots
         return timer
     }
 
     /// It has fired and gets its next date, in whatever modes it is now.
     mutating func putBack(_ timer: Timer, _ deadline: LoopInstant) {
-        guard timer.slots.isFiring else { return }
-        let order = timer.slots.isEmpty ? nil : isFiringNoMore(timer)
-        timer.slots.endFiring(deadline: deadline, order: order)
-        timer.slots.forEach { mode in withTimers(of: mode) { $0.insert(timer, deadline) } }
+        var slots = timer.slots
+        guard slots.isFiring else { return }
+        slots.endFiring(deadline: deadline, order: slots.isEmpty ? nil : isFiringNoMore(timer))
+        timer.slots = slots
+        slots.forEach { mode in withTimers(of: mode) { $0.insert(timer, deadline) } }
     }
 
     /// - Returns: Its order.

@@ -77,24 +77,24 @@ struct TimerSlots {
 
     /// Of a timer that does not wait.
     var deadline: LoopInstant {
-        get {
-            if let several { return several.takeUnretainedValue().deadline }
-            return LoopInstant(nanoseconds: Int64(bitPattern: word))
+        @inline(__always) get {
+            isSeveral ? deadlineOfSeveral : LoopInstant(nanoseconds: Int64(bitPattern: word))
         }
-        set {
-            if let several {
-                several.takeUnretainedValue().deadline = newValue
-            } else {
-                word = Self.word(of: newValue)
-            }
+        @inline(__always) set {
+            if isSeveral { deadlineOfSeveral = newValue } else { word = Self.word(of: newValue) }
         }
     }
 
-    /// One of them; nil if there is none.
-    var first: Int? {
-        if let several { return several.takeUnretainedValue().slots.first?.mode }
-        return isEmpty ? nil : oneMode
+    private var deadlineOfSeveral: LoopInstant {
+        get { several?.takeUnretainedValue().deadline ?? .never }
+        nonmutating set { several?.takeUnretainedValue().deadline = newValue }
     }
+
+    /// One of them; nil if there is none.
+    @inline(__always)
+    var first: Int? { isSeveral ? firstOfSeveral : isEmpty ? nil : oneMode }
+
+    private var firstOfSeveral: Int? { several?.takeUnretainedValue().slots.first?.mode }
 
     var modes: [Int] {
         if let several { return several.takeUnretainedValue().slots.map(\.mode) }
@@ -112,15 +112,18 @@ struct TimerSlots {
 
     @inline(__always)
     func contains(_ mode: Int) -> Bool {
-        guard let several else { return !isEmpty && oneMode == mode }
-        return several.takeUnretainedValue().slots.contains { $0.mode == mode }
+        isSeveral ? severalContain(mode) : !isEmpty && oneMode == mode
+    }
+
+    private func severalContain(_ mode: Int) -> Bool {
+        several?.takeUnretainedValue().slots.contains { $0.mode == mode } ?? false
     }
 
     /// Timers with equal dates fire in this order (rule TM-23). Nil of one that fires and is in one mode, or in none: it
     /// stands in `LoopState.firingTimers` then.
     var order: UInt32? {
-        get {
-            if let several { return several.takeUnretainedValue().order }
+        @inline(__always) get {
+            if isSeveral { return orderOfSeveral }
             return isWaiting ? UInt32(truncatingIfNeeded: word) : nil
         }
         set {
@@ -133,11 +136,16 @@ struct TimerSlots {
         }
     }
 
+    private var orderOfSeveral: UInt32? { several?.takeUnretainedValue().order }
+
     /// - Parameter mode: One in which it waits.
     @inline(__always)
     func index(in mode: Int) -> Int32 {
-        guard let several else { return Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32) }
-        return several.takeUnretainedValue().slots.first { $0.mode == mode }?.index ?? 0
+        isSeveral ? indexAmongSeveral(mode) : Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32)
+    }
+
+    private func indexAmongSeveral(_ mode: Int) -> Int32 {
+        several?.takeUnretainedValue().slots.first { $0.mode == mode }?.index ?? 0
     }
 
     @inline(__always)
@@ -159,30 +167,40 @@ struct TimerSlots {
     /// - Parameters:
     ///   - mode: One that does not hold it.
     ///   - order: Its order; a new one if this is its first mode.
+    @inline(__always)
     mutating func add(_ mode: Int, order: UInt32) {
+        if isEmpty, mode < Self.noMode {
+            bits = bits & Self.firingBit | UInt16(truncatingIfNeeded: mode)
+            if !isFiring { word = UInt64(order) }
+        } else {
+            addToSeveral(mode, order: order)
+        }
+    }
+
+    private mutating func addToSeveral(_ mode: Int, order: UInt32) {
+        let slot = Slot(mode: mode, index: 0)
         if let several {
-            several.takeUnretainedValue().slots.append(Slot(mode: mode, index: 0))
-        } else if !isEmpty {
+            several.takeUnretainedValue().slots.append(slot)
+        } else if isEmpty {
+            make(Several(order: order, deadline: deadline, slots: [slot]))
+        } else {
             let first = Slot(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
             let deadline = isFiring ? deadline : LoopInstant(nanoseconds: 0)
-            make(Several(order: order, deadline: deadline, slots: [first, Slot(mode: mode, index: 0)]))
-        } else if mode >= Self.noMode {
-            make(Several(order: order, deadline: deadline, slots: [Slot(mode: mode, index: 0)]))
-        } else {
-            bits = bits & Self.firingBit | UInt16(mode)
-            if !isFiring { word = UInt64(order) }
+            make(Several(order: order, deadline: deadline, slots: [first, slot]))
         }
     }
 
     /// - Parameter deadline: The date that it had there, if it did wait.
+    @inline(__always)
     mutating func remove(_ mode: Int, deadline: LoopInstant?) {
-        guard let several else {
-            if !isEmpty, oneMode == mode {
-                bits = bits & Self.firingBit | Self.noMode
-                if let deadline { self.deadline = deadline }
-            }
-            return
-        }
+        if isSeveral { return removeFromSeveral(mode, deadline: deadline) }
+        guard !isEmpty, oneMode == mode else { return }
+        bits = bits & Self.firingBit | Self.noMode
+        if let deadline { word = Self.word(of: deadline) }
+    }
+
+    private mutating func removeFromSeveral(_ mode: Int, deadline: LoopInstant?) {
+        guard let several else { return }
         let modes = several.takeUnretainedValue()
         modes.slots.removeAll { $0.mode == mode }
         if modes.slots.isEmpty {
@@ -200,12 +218,14 @@ struct TimerSlots {
     }
 
     /// It has been taken out of the heaps of all its modes.
+    @inline(__always)
     mutating func beginFiring(deadline: LoopInstant) {
         bits |= Self.firingBit
         self.deadline = deadline
     }
 
     /// - Parameter order: What `LoopState.firingTimers` has kept of one that is in a mode.
+    @inline(__always)
     mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
         bits &= ~Self.firingBit
         if isEmpty {
