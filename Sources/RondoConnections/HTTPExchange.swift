@@ -48,7 +48,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
     /// It is sent with others; see `RunLoop.putOff(_:)`.
-    @exclusivity(unchecked) private var isPutOff = false
+    @exclusivity(unchecked) private(set) var isPutOff = false
 
     // What was received and not read yet.
     /// Held only while there is something unread.
@@ -194,8 +194,9 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         owner.received(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
-        // Of a body the delegate is told as it is sent.
-        isPutOff = hasNoBody && owner.putOff(self)
+        // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the link is known
+        // to be alive.
+        isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
         if !isPutOff { send() }
     }
 
@@ -207,6 +208,9 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     func sendIfPutOff() {
         guard isPutOff else { return }
         isPutOff = false
+        if isTimed { times.requestStart = LoopClock.now }
+        // The server's time begins here.
+        owner.received(.progress)
         send()
     }
 

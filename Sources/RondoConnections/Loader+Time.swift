@@ -37,7 +37,9 @@ extension Loader {
         // fault.
         noteProgress()
         if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
-        if let exchange, exchange.isPaused || exchange.hasUnreadInput { progressedAt = now }
+        if let exchange, exchange.isPaused || exchange.isPutOff || exchange.hasUnreadInput {
+            progressedAt = now
+        }
         if exchange == nil, pipe != nil || isWaitingForStore { progressedAt = now }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9

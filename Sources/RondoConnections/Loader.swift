@@ -91,7 +91,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
     @exclusivity(unchecked) private var hasAskedForStorage = false
 
-    /// A turn is on the stack.
+    /// A turn is on the stack: what begins in one is one of many perhaps, what begins in a callback of the channel's is not.
     @exclusivity(unchecked) private var isHavingTurn = false
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
@@ -276,6 +276,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         defer { isHavingTurn = false }
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
+        // By an earlier turn, and those who came to send it were turned away.
+        exchange?.sendIfPutOff()
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil
@@ -292,7 +294,6 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         if let answer { take(answer) }
         if hasChallengeResponses { takeChallengeResponses() }
         if waitingForSlot != nil { takeSlot() }
-        exchange?.sendIfPutOff()
         begin()
         if alarms.contains(.goAhead) { exchange?.goAhead() }
         if isWaitingForBody {

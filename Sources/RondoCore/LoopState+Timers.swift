@@ -14,13 +14,15 @@ extension LoopState {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
+    /// - Parameter deadline: Of a timer that waits in other modes, where it is known; see `deadline(of:)`.
     /// - Returns: False where the mode holds it already.
-    mutating func add(_ timer: Timer, toMode mode: Int) -> Bool {
+    @inline(__always)
+    mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant? = nil) -> Bool {
         var slots = timer.slots
         guard !slots.contains(mode) else { return false }
-        let deadline: LoopInstant
+        let deadline = slots.isEmpty ? slots.deadline : deadline ?? self.deadline(of: timer)
+        if !slots.isEmpty { slots = timer.slots }
         if slots.isEmpty {
-            deadline = slots.deadline
             // In whatever mode it stands, it has been added once.
             let order = nextTimerOrder()
             // Released when it leaves its last mode; a loop that ends takes all of its timers out.
@@ -28,8 +30,6 @@ extension LoopState {
             if slots.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
             slots.add(mode, order: order)
         } else {
-            deadline = self.deadline(of: timer)
-            slots = timer.slots
             slots.add(mode, order: order(of: timer))
         }
         timer.slots = slots
@@ -115,11 +115,14 @@ extension LoopState {
         return firingTimers.remove(at: place).order
     }
 
-    /// The timers in `mode`, in no particular order.
-    func timers(inMode mode: Int) -> [Timer] {
-        modes[mode].timers.timers
+    /// The timers in `mode` and their dates, in no particular order.
+    func timerDates(inMode mode: Int) -> [TimerDate] {
+        modes[mode].timers.dates
             + firingTimers.map { $0.timer.takeUnretainedValue() }.filter { $0.slots.contains(mode) }
+            .map { TimerDate(timer: $0, deadline: $0.slots.deadline) }
     }
+
+    func timers(inMode mode: Int) -> [Timer] { timerDates(inMode: mode).map(\.timer) }
 
     // MARK: - The order of addition
 
@@ -143,7 +146,7 @@ extension LoopState {
         lastTimerOrder = 0
         for timer in timers {
             lastTimerOrder += 1
-            timer.slots.order = lastTimerOrder
+            if timer.slots.order != nil { timer.slots.order = lastTimerOrder }
             for index in firingTimers.indices where firingTimers[index].isOf(timer) {
                 firingTimers[index].order = lastTimerOrder
             }

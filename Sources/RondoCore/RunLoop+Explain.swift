@@ -310,7 +310,7 @@ extension RunLoop {
                 state.modes.enumerated().map { index, mode in
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
-                        timers: state.timers(inMode: index), observers: mode.observers,
+                        timers: state.timerDates(inMode: index), observers: mode.observers,
                         hasBlocks: !mode.blocks.isEmpty
                     )
                 }
@@ -325,9 +325,9 @@ extension RunLoop {
         for mode in modes {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
             for source in mode.sources { lines.append("    \(source.summary)") }
-            for timer in mode.timers {
-                let date = timer.state.withLock { $0.deadline }
-                let due = String(format: "%.3f s", date.seconds(since: now))
+            for date in mode.timers {
+                let timer = date.timer
+                let due = String(format: "%.3f s", date.deadline.seconds(since: now))
                 let repeats = timer.timeInterval > 0 ? ", every \(timer.timeInterval.formatted()) s" : ""
                 lines.append("    timer\(timer.label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)")
             }

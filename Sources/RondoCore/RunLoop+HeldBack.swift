@@ -32,10 +32,10 @@ extension RunLoop {
             HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
         }
         // The locks of members come before that of the loop, so it was let go.
-        found += waiting.timers.map { timer, mode in
+        found += waiting.timers.map { date, mode in
             HeldBack(
-                subject: ObjectIdentifier(timer), kind: .timer, label: timer.label, mode: mode,
-                since: timer.state.withLock { $0.deadline.nanoseconds })
+                subject: ObjectIdentifier(date.timer), kind: .timer, label: date.timer.label, mode: mode,
+                since: date.deadline.nanoseconds)
         }
         found += waiting.signalled.filter { $0.source.isSignalled }.map { source, mode in
             HeldBack(
@@ -113,7 +113,7 @@ extension LoopState {
     /// Members of modes that do not run, and of none that does.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
-        var timers: [(timer: Timer, mode: RunLoop.Mode)] = []
+        var timers: [(date: TimerDate, mode: RunLoop.Mode)] = []
         var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var mainQueueWaits = false
@@ -126,11 +126,12 @@ extension LoopState {
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         // Each is listed once, under the first of its modes.
-        var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0) } } ?? [])
+        var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
         for (index, mode) in modes.enumerated() where index != activations.last?.mode {
             if !mode.blocks.isEmpty { found.blocks.append(mode.name) }
-            for timer in mode.timers.dueTimers(at: now) where seen.insert(ObjectIdentifier(timer)).inserted {
-                found.timers.append((timer, mode.name))
+            for date in mode.timers.dueTimers(at: now)
+            where seen.insert(ObjectIdentifier(date.timer)).inserted {
+                found.timers.append((date, mode.name))
             }
             for source in mode.sources
             where !(running?.holds(source) ?? false)

@@ -94,7 +94,7 @@ extension RunLoop {
     /// - Note: Any thread may call this; the block runs on this loop's thread only.
     public func add(_ timer: Timer, forMode mode: Mode) {
         if mode.namesCommonModes {
-            for mode in timer.register(in: self) { timer.enter(self, mode, isCommon: true) }
+            timer.enter(self, common: timer.register(in: self))
         } else {
             timer.enter(self, mode)
         }

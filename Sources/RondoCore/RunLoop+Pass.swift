@@ -28,11 +28,11 @@ struct Pass {
     let modeLoop: ModeLoop
     let limit: RunLoop.RunLimit
     let returnAfterSourceHandled: Bool
+    /// Another one follows at once.
+    let isRepeated: Bool
 
     /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
     func run(hasWork: Bool) -> RunLoop.RunResult {
-        // By a run further out, which may have to wait long for its next pass.
-        if !loop.owner.putOff.isEmpty { loop.doWhatWasPutOff() }
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         let isObserved = notify(.entry)
         var result: RunLoop.RunResult?
@@ -41,7 +41,7 @@ struct Pass {
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
-        if !loop.owner.putOff.isEmpty { loop.doWhatWasPutOff() }
+        if !isRepeated { loop.doWhatWasPutOff() }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -79,6 +79,7 @@ struct Pass {
         }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
+            loop.doWhatWasPutOff()
             loop.drainMainQueue(in: mode, modeLoop)
             drainedMainQueue = true
             handled = true
@@ -94,8 +95,10 @@ struct Pass {
             for kind in kindsToServe(timersAreDue: timersAreDue) {
                 switch kind {
                 case .timers:
+                    loop.doWhatWasPutOff()
                     fireDueTimers()
                 case .mainQueue:
+                    loop.doWhatWasPutOff()
                     loop.drainMainQueue(in: mode, modeLoop)
                     drainedMainQueue = true
                     handled = true
@@ -182,6 +185,7 @@ struct Pass {
         var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
+        if !blocks.isEmpty { loop.doWhatWasPutOff() }
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
         swap(&blocks, &loop.owner.spareBlocks)

@@ -42,7 +42,17 @@ extension RunLoop {
     /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run() {
-        while run(mode: .default, before: .distantFuture) {}
+        guard isCurrent else { return }
+        repeatedly {
+            runActivation(.default, limit: .never, returnAfterSourceHandled: true, isRepeated: true) != nil
+        }
+    }
+
+    /// Makes runs that return after each source, and that nothing of the caller's comes between.
+    private func repeatedly(_ run: () -> Bool) {
+        doWhatWasPutOff()
+        while run() {}
+        doWhatWasPutOff()
     }
 
     /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not
@@ -52,10 +62,12 @@ extension RunLoop {
         guard isCurrent else { return }
         // Translated once: setting the wall clock meanwhile moves nothing.
         let instant = limit == .distantFuture ? .never : LoopClock.instant(of: limit)
-        repeat {
+        repeatedly {
             let limit = RunLimit(instant: instant, from: now)
-            guard runActivation(.default, limit: limit, returnAfterSourceHandled: true) != nil else { return }
-        } while instant > LoopClock.now
+            return runActivation(.default, limit: limit, returnAfterSourceHandled: true, isRepeated: true)
+                != nil
+                && instant > LoopClock.now
+        }
     }
 
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
@@ -103,9 +115,12 @@ extension RunLoop {
 
     // MARK: - One activation
 
+    /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
     /// - Returns: How it ended; nil if it could not even start.
     @discardableResult
-    func runActivation(_ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool) -> RunResult? {
+    func runActivation(
+        _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
+    ) -> RunResult? {
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
             let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
@@ -115,11 +130,14 @@ extension RunLoop {
         }
         let pass = Pass(
             loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
-            returnAfterSourceHandled: returnAfterSourceHandled)
-        let servedFurtherOut = owner.servedFurtherOut
+            returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
+        // By a run further out, which may have to wait long for its next pass.
+        if !isRepeated { doWhatWasPutOff() }
+        let (servedFurtherOut, mayPutOff) = (owner.servedFurtherOut, owner.mayPutOff)
         owner.servedFurtherOut = owner.serving.count
+        owner.mayPutOff = isRepeated || !returnAfterSourceHandled
         let result = pass.run(hasWork: hasWork)
-        owner.servedFurtherOut = servedFurtherOut
+        (owner.servedFurtherOut, owner.mayPutOff) = (servedFurtherOut, mayPutOff)
         endActivation(index, modeLoop)
         return result
     }

@@ -223,6 +223,8 @@ final class LoopOwner {
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var putOff = PutOffList()
+    /// The innermost run does not return for a while.
+    @exclusivity(unchecked) var mayPutOff = false
 }
 
 extension RunLoop {
@@ -295,6 +297,8 @@ extension RunLoop {
         for executor in common.3.values { executor.letGoOfLoop() }
         owner.modeLoops.removeAll()
         owner.wakeUp = nil
+        // Where the thread has ended inside a callback.
+        owner.putOff = PutOffList()
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
         while blocks.popFirst() != nil {}

@@ -479,11 +479,33 @@ public final class Timer: NSObject, Sendable {
     /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
     ///   any more, since another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
+        enter(loop, .one(mode), isCommon: isCommon)
+    }
+
+    /// The common modes, in one step: its date is known before it waits in the first of them.
+    func enter(_ loop: RunLoop, common modes: [RunLoop.Mode]) {
+        if !modes.isEmpty { enter(loop, .several(modes), isCommon: true) }
+    }
+
+    private enum Entered {
+        case one(RunLoop.Mode)
+        case several([RunLoop.Mode])
+    }
+
+    private func enter(_ loop: RunLoop, _ entered: Entered, isCommon: Bool) {
         let added = state.withLock { state -> Bool in
             guard state.mayEnter(loop), !isCommon || state.isCommon else { return false }
             let added = loop.state.withLock { loopState -> Bool in
                 guard loopState.isAlive else { return false }
-                return loopState.add(self, toMode: loopState.index(of: mode))
+                switch entered {
+                case .one(let mode):
+                    return loopState.add(self, toMode: loopState.index(of: mode))
+                case .several(let modes):
+                    let deadline = loopState.deadline(of: self)
+                    return modes.reduce(false) {
+                        loopState.add(self, toMode: loopState.index(of: $1), deadline: deadline) || $0
+                    }
+                }
             }
             if added {
                 state.loop = loop

@@ -1,5 +1,19 @@
 internal import CEv
 
+/// A timer and the date for which it waits, as its heap tells them.
+struct TimerDate {
+    let timer: Timer
+    let deadline: LoopInstant
+}
+
+extension TimerDate {
+    /// Nil: the date has been taken back.
+    init?(_ node: TimerNode) {
+        guard let timer = node.timer?.takeUnretainedValue() else { return nil }
+        self.init(timer: timer, deadline: node.deadline)
+    }
+}
+
 /// The dates of the timers of one mode, nearest first.
 ///
 /// A timer in several modes has a date in each, which is the same; equal dates fire in the order in which the timers
@@ -42,9 +56,9 @@ final class TimerHeap {
         self.mode = mode
     }
 
-    /// The timers that have a date, in no particular order.
-    var timers: [Timer] {
-        (nodes.all.map(\.timer) + due.all[nextDue...].map(\.timer)).compactMap { $0?.takeUnretainedValue() }
+    /// In no particular order.
+    var dates: [TimerDate] {
+        nodes.all.compactMap(TimerDate.init) + due.all[nextDue...].compactMap(TimerDate.init)
     }
 
     // MARK: - Dates
@@ -96,9 +110,7 @@ final class TimerHeap {
     @inline(__always)
     var nearest: LoopInstant? { nearestNode?.deadline }
 
-    var nearestTimer: (timer: Timer, deadline: LoopInstant)? {
-        nearestNode.flatMap { node in node.timer.map { ($0.takeUnretainedValue(), node.deadline) } }
-    }
+    var nearestTimer: TimerDate? { nearestNode.flatMap(TimerDate.init) }
 
     // MARK: - What is due
 
@@ -200,7 +212,7 @@ final class TimerHeap {
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
-    func dueTimers(at now: LoopInstant) -> [Timer] {
+    func dueTimers(at now: LoopInstant) -> [TimerDate] {
         var found = due.all[nextDue...].filter { $0.timer != nil }
         var unexplored = [0]
         while let index = unexplored.popLast() {
@@ -209,7 +221,7 @@ final class TimerHeap {
             unexplored += (4 * index + 1)...(4 * index + 4)
         }
         found.withUnsafeMutableBufferPointer { Self.sort($0) }
-        return found.compactMap { $0.timer?.takeUnretainedValue() }
+        return found.compactMap(TimerDate.init)
     }
 
     // MARK: - Indices

@@ -52,8 +52,8 @@ struct TimerSlots {
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// Retained by this struct, from when it is needed on until all modes but one are left, which every timer comes to
-    /// before it goes: its loop holds it as long.
+    /// Retained by this struct, from when it is needed on until it is in one mode and waits, or in none, which every timer
+    /// comes to before it goes: its loop holds it as long.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)

@@ -381,6 +381,51 @@ import Testing
         #expect(thinking.recorder.calls == ["response 200", "finish"])
     }
 
+    /// A request that begins while other descriptors are ready is sent after the callback of the next one.
+    @Test func `UC-58 the time in which a request waits for other callbacks is not the server's`() throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let loops = Box<RunLoop?>(nil)
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "first")
+            _ = try peer.readRequest()
+            // Whoever looks at the clock has done so then.
+            try loops.value?.waitUntilAsleep()
+            try peer.respond(body: "second")
+            peer.waitForEnd()
+        }
+        let request = Self.request(server)
+        let recorders = [Recorder(), Recorder()]
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            loops.value = loop
+            // Its connection is kept.
+            _ = URLConnection(request: request, delegate: recorders[0])
+            loop.runOut()
+            // Both are found ready by one look.
+            let callbacks = Box(0)
+            var ends: [Int32] = [-1, -1]
+            guard pipe(&ends) == 0 else { return .stopped }
+            defer { for end in ends { close(end) } }
+            for _ in 1...2 {
+                let source = RunLoop.Source(fileDescriptor: ends[1], interest: .write) { source, _ in
+                    source.invalidate()
+                    callbacks.mutate { $0 += 1 }
+                    if callbacks.value == 1 {
+                        _ = URLConnection(request: request, delegate: recorders[1])
+                    } else {
+                        clock.advance(by: 61)
+                    }
+                }
+                loop.add(source, forMode: .default)
+            }
+            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        }
+        #expect(ended == .finished)
+        #expect(recorders.map(\.text) == ["first", "second"])
+        #expect(server.accepted == 1)
+    }
+
     @Test func `UC-58 the time that storing a response takes is not the server's`() throws {
         let clock = ManualClock(advancesAutomatically: false)
         let server = try TestServer { peer in

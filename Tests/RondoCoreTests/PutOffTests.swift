@@ -17,7 +17,7 @@ import Testing
 
     /// Runs a mode in which `count` descriptors are ready; the callback of each puts something off, or does it at once.
     private func entries(
-        count: Int,
+        count: Int, mode: RunLoop.Mode = .work,
         then action: @escaping @Sendable (Int, RunLoop, ManualClock, EventLog) -> Void = { _, _, _, _ in },
         run: @escaping @Sendable (RunLoop, EventLog) -> Void = { loop, _ in loop.runOn(.work) }
     ) throws -> [String] {
@@ -34,9 +34,9 @@ import Testing
                     if !loop.putOff(Work(log)) { log.note("now") }
                     action(log.count(of: "call"), loop, clock, log)
                 }
-                loop.add(source, forMode: .work)
+                loop.add(source, forMode: mode)
             }
-            log.observe(.exit, of: loop, in: .work)
+            log.observe(.exit, of: loop, in: mode)
             run(loop, log)
             return log.entries
         }
@@ -78,7 +78,7 @@ import Testing
             entries == ["call", "call", "work", "work", "inner", "call", "call", "work", "work", "exit"])
     }
 
-    @Test func `it is done before a run returns`() throws {
+    @Test func `nothing is put off in a run that returns after a source`() throws {
         let entries = try entries(count: 3) { _, _, _, _ in
         } run: { loop, log in
             for _ in 1...3 {
@@ -87,10 +87,38 @@ import Testing
             }
         }
         #expect(
+            entries == ["call", "now", "exit", "handledSource"] + ["call", "now", "exit", "handledSource"]
+                + ["call", "now", "exit", "handledSource"])
+    }
+
+    /// It is a repetition of runs that return after a source, and nothing comes between.
+    @Test func `it is put off in run(until:)`() throws {
+        let entries = try entries(count: 3, mode: .default) { _, _, _, _ in
+        } run: { loop, _ in
+            loop.run(until: .distantFuture)
+        }
+        #expect(entries.filter { $0 != "exit" } == ["call", "call", "call", "work", "work", "work"])
+    }
+
+    @Test func `it is done before a timer fires and before a block runs`() throws {
+        let entries = try entries(count: 4) { calls, loop, clock, log in
+            if calls == 1 { loop.performWithoutWaking(inModes: [.work]) { log.note("block") } }
+            if calls == 3 { loop.addDueTimer("timer", to: log, mode: .work) }
+        }
+        #expect(
             entries == [
-                "call", "work", "exit", "handledSource", "call", "work", "exit", "handledSource", "call",
-                "now", "exit",
-                "handledSource",
+                "call", "work", "block", "call", "call", "work", "work", "timer", "call", "now", "exit",
             ])
+    }
+
+    /// As of many loads that begin in one turn of their source.
+    @Test func `what is put off in one callback is bounded as well`() throws {
+        let entries = try entries(count: 2) { calls, loop, _, log in
+            guard calls == 1 else { return }
+            for _ in 1...20 where !loop.putOff(Work(log)) { log.note("now") }
+        }
+        let works = Array(repeating: "work", count: RunLoop.maximumPutOff)
+        #expect(
+            entries == ["call"] + works + ["now", "call"] + Array(repeating: "work", count: 5) + ["exit"])
     }
 }

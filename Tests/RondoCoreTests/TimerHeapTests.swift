@@ -49,16 +49,16 @@ import Testing
             if expected.isEmpty { break }
         }
         expected.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
-        #expect(heap.timers.count == expected.count)
+        #expect(heap.dates.count == expected.count)
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
         #expect((heap.nearestTimer == nil) == expected.isEmpty)
         let due = expected.filter { $0.date <= 12 }.map { ObjectIdentifier($0.timer) }
-        #expect(heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0) } == due)
+        #expect(heap.dueTimers(at: LoopInstant(nanoseconds: 12)).map { ObjectIdentifier($0.timer) } == due)
         #expect(takeDue(from: heap, at: 12) == due)
         let rest = expected.filter { $0.date > 12 }
         #expect(heap.nearest?.nanoseconds == rest.first?.date)
         #expect(takeDue(from: heap, at: 19) == rest.map { ObjectIdentifier($0.timer) })
-        #expect(heap.nearest == nil && heap.timers.isEmpty)
+        #expect(heap.nearest == nil && heap.dates.isEmpty)
     }
 
     @Test func `TM-15 a date is taken back wherever it stands, in the heap or among those that are due`() {
@@ -84,7 +84,7 @@ import Testing
         heap.collectDue(at: LoopInstant(nanoseconds: 510))
         takeBack { $0 % 5 == 0 }
         timers.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
-        #expect(heap.timers.count == timers.count)
+        #expect(heap.dates.count == timers.count)
         #expect(
             takeDue(from: heap, at: 510)
                 == timers.filter { $0.date <= 510 }.map { ObjectIdentifier($0.timer) })
