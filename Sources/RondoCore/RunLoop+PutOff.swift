@@ -17,14 +17,15 @@ struct PutOffList {
 
     var isEmpty: Bool { works.isEmpty }
 
+    var isFull: Bool { works.count - first >= RunLoop.maximumPutOff }
+
     /// Whether it is enough, or has waited long enough.
-    func isDue(at now: LoopInstant) -> Bool {
-        works.count - first >= RunLoop.maximumPutOff
-            || now.nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
+    func isDue(at now: @autoclosure () -> LoopInstant) -> Bool {
+        isFull || now().nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
     }
 
-    mutating func append(_ work: any PutOffWork, at now: LoopInstant) {
-        if works.isEmpty { began = now }
+    mutating func append(_ work: any PutOffWork, at now: @autoclosure () -> LoopInstant) {
+        if works.isEmpty { began = now() }
         works.append(work)
     }
 
@@ -59,15 +60,14 @@ extension RunLoop {
         guard owner.mayPutOff, let mode = state.withLock({ $0.activations.last?.mode }),
             let modeLoop = owner.modeLoops[mode]
         else { return false }
-        let now = LoopClock.now
         if owner.putOff.isEmpty {
             if modeLoop.ready.isEmpty { return false }
-        } else if owner.putOff.isDue(at: now) {
+        } else if owner.putOff.isFull {
             // In order: those before it first.
             doWhatWasPutOff()
             return false
         }
-        owner.putOff.append(work, at: now)
+        owner.putOff.append(work, at: LoopClock.now)
         return true
     }
 
