@@ -101,7 +101,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoStreamsTests",
-            dependencies: ["RondoStreams", "RondoTestSupport"],
+            dependencies: ["RondoStreams", "RondoTesting", "RondoTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",

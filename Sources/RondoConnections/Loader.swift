@@ -164,7 +164,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             }
             if isLost { return tearDown() }
             beginMeasuringIdleTime()
-            wakeUp()
+            askForTurn(later: true)
         }
     }
 
@@ -230,19 +230,21 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         seat = nil
         for other in rare?.otherSeats ?? [] { other.leave() }
         rare?.otherSeats = []
-        for place in places { place.loop.wakeUp() }
+        for place in places { place.loop.wakeIfForeign() }
         connection?.didEnd()
         connection = nil
         delegate = nil
     }
 
     /// Has a turn made, in a pass of a scheduled mode. Any thread.
-    func wakeUp() {
+    func wakeUp() { askForTurn(later: false) }
+
+    private func askForTurn(later: Bool) {
         let turns = shared.withLock { shared in
             shared.schedule.isWanted = true
             return shared.schedule.turnsToAskFor()
         }
-        turns.ask(for: self)
+        turns.ask(for: self, later: later)
     }
 
     /// The calls that wait for a delegate queue, from now on.

@@ -67,6 +67,11 @@ struct Pass {
         // signalled since is found at the end of the pass, as if it had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
+        // It may be sources to be served.
+        if putOffIsDue {
+            loop.doWhatWasPutOff()
+            outset.hasWork = true
+        }
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false
@@ -74,9 +79,7 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
-            loop.doWhatWasPutOff()
-        }
+        if putOffIsDue { loop.doWhatWasPutOff() }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
             loop.doWhatWasPutOff()
@@ -159,6 +162,10 @@ struct Pass {
         }
     }
 
+    private var putOffIsDue: Bool {
+        !loop.owner.putOff.isEmpty && (modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now))
+    }
+
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
 
     // MARK: - Observers, blocks, signalled sources
@@ -210,6 +217,7 @@ struct Pass {
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if returnAfterSourceHandled { break }
+            loop.doWhatIsOverdue()
         }
         return performed
     }

@@ -1,10 +1,12 @@
-// To send a request leads far into the kernel, and wakes whoever waits for it. Between two callbacks, whose code is
-// somewhere else altogether, each way there begins with caches that have forgotten it, and a server that is quicker than
-// the client goes to sleep before the next request. Several in a row take a fifth less of the processor's time.
+// What is done between two callbacks begins with caches that have forgotten it: the code of a callback, of the load that it
+// ends and of the next one that it starts does not fit into them together, and to send a request leads far into the kernel
+// and wakes whoever waits for it, who is asleep again before the next request if he is quicker. So what follows from the
+// callbacks of descriptors that are ready together is done together: loads begin in a row, and then send in a row. Of
+// 64 small requests in flight each takes two fifths less of the processor's time by that.
 
 /// Work that no callback waits for; see `RunLoop.putOff(_:)`.
 package protocol PutOffWork: AnyObject {
-    /// On the loop's thread, between two callbacks. It calls nothing of the user's.
+    /// On the loop's thread, between two callbacks. It calls nothing of the user's; it may signal a source.
     func doWhatWasPutOff()
 }
 
@@ -51,17 +53,17 @@ extension RunLoop {
     ///
     /// It is done between two callbacks: before the loop serves anything else than sources, before it looks at the kernel
     /// again, before a run begins or returns, and when there are `maximumPutOff` of them. A millisecond is the longest that
-    /// it waits, and what the loop serves in one pass.
+    /// it waits, and a callback that is longer.
     ///
-    /// - Returns: False where it is to be done now: no descriptor waits to be served and nothing is put off, it would be too
-    ///   much, or the run returns after each source.
+    /// - Returns: False where it is to be done now: no descriptor waits to be served, the source that is being served does
+    ///   not serve several and nothing is put off, it would be too much, or the run returns after each source.
     /// - Note: In a callback of this loop.
     package func putOff(_ work: any PutOffWork) -> Bool {
         guard owner.mayPutOff, let mode = state.withLock({ $0.activations.last?.mode }),
             let modeLoop = owner.modeLoops[mode]
         else { return false }
         if owner.putOff.isEmpty {
-            if modeLoop.ready.isEmpty { return false }
+            if modeLoop.ready.isEmpty && !owner.servesSeveral { return false }
         } else if owner.putOff.isFull {
             // In order: those before it first.
             doWhatWasPutOff()
@@ -71,8 +73,20 @@ extension RunLoop {
         return true
     }
 
+    /// Whether the source that is being served serves several things one after the other, so that what one puts off may be
+    /// done with what the others do. Loop's thread only.
+    package var servesSeveral: Bool {
+        get { owner.servesSeveral }
+        set { owner.servesSeveral = newValue }
+    }
+
+    /// To be called between two of several.
+    package func doWhatIsOverdue() {
+        if !owner.putOff.isEmpty, owner.putOff.isDue(at: LoopClock.now) { doAllThatWasPutOff() }
+    }
+
     @inline(__always)
-    func doWhatWasPutOff() {
+    package func doWhatWasPutOff() {
         if !owner.putOff.isEmpty { doAllThatWasPutOff() }
     }
 

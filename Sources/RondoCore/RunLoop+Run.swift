@@ -121,6 +121,8 @@ extension RunLoop {
     func runActivation(
         _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
+        // By a run further out, which may have to wait long for its next pass.
+        if !isRepeated { doWhatWasPutOff() }
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
             let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
@@ -131,13 +133,14 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
-        // By a run further out, which may have to wait long for its next pass.
-        if !isRepeated { doWhatWasPutOff() }
         let (servedFurtherOut, mayPutOff) = (owner.servedFurtherOut, owner.mayPutOff)
+        let servesSeveral = owner.servesSeveral
+        owner.servesSeveral = false
         owner.servedFurtherOut = owner.serving.count
         owner.mayPutOff = isRepeated || !returnAfterSourceHandled
         let result = pass.run(hasWork: hasWork)
         (owner.servedFurtherOut, owner.mayPutOff) = (servedFurtherOut, mayPutOff)
+        owner.servesSeveral = servesSeveral
         endActivation(index, modeLoop)
         return result
     }

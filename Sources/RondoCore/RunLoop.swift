@@ -225,6 +225,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var putOff = PutOffList()
     /// The innermost run does not return for a while.
     @exclusivity(unchecked) var mayPutOff = false
+    /// See `RunLoop.servesSeveral`.
+    @exclusivity(unchecked) var servesSeveral = false
 }
 
 extension RunLoop {

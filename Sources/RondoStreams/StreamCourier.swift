@@ -34,7 +34,7 @@ package protocol SpentObject: AnyObject, Sendable {
     var nextSpent: (any SpentObject)? { get set }
 }
 
-package final class StreamCourier: Sendable {
+package final class StreamCourier: PutOffWork, Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -64,6 +64,8 @@ package final class StreamCourier: Sendable {
 
     private struct Waiting: ~Copyable {
         var clients = CourierQueue()
+        /// Some of them came by `postLater`, and the source is still to be signalled for them.
+        var isPutOff = false
         /// See `releaseAfterTurns`; the last one, which leads to the others.
         var spent: (any SpentObject)?
     }
@@ -246,6 +248,24 @@ package final class StreamCourier: Sendable {
         source.signalAndWakeUp()
     }
 
+    /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.putOff(_:)`.
+    package func postLater(_ client: any CourierClient) {
+        let isPutOff = loop.isCurrent && loop.putOff(self)
+        waiting.withLock { waiting in
+            waiting.clients.append(client)
+            waiting.isPutOff = waiting.isPutOff || isPutOff
+        }
+        if !isPutOff { source.signalAndWakeUp() }
+    }
+
+    package func doWhatWasPutOff() {
+        waiting.withLock { waiting in
+            guard waiting.isPutOff else { return }
+            waiting.isPutOff = false
+            if !waiting.clients.isEmpty { source.signalAndWakeUp() }
+        }
+    }
+
     /// Keeps `spent`, which is over and done with, until those who wait for a turn have had it: what they send does not
     /// wait for what is cleared away. If nobody waits it goes at once, and so does what is left of turns that were
     /// withdrawn.
@@ -279,9 +299,14 @@ package final class StreamCourier: Sendable {
     /// run ends after a source.
     private func turn() {
         var rest = loop.returnsAfterSource ? 1 : waiting.withLock { $0.clients.count }
+        let areSeveral = rest > 1
+        loop.servesSeveral = areSeveral
         while rest > 0, let client = next() {
             if client.turnHasCome(by: self) { rest -= 1 }
+            loop.doWhatIsOverdue()
         }
+        loop.servesSeveral = false
+        if areSeveral { loop.doWhatWasPutOff() }
         // Under the lock, or a signal that comes between would be lost.
         let spent = waiting.withLock { waiting in
             if waiting.clients.isEmpty { source.withdrawSignal() } else { source.signal() }

@@ -26,9 +26,12 @@ package struct StreamSchedule {
         case queue(DispatchQueue)
 
         /// To be called without a lock. A queue is the stream's own affair.
-        package func ask(for client: any CourierClient) {
+        ///
+        /// - Parameter later: The turn may wait until the loop has served what is ready.
+        package func ask(for client: any CourierClient, later: Bool = false) {
             switch self {
             case .none, .queue: break
+            case .courier(let courier) where later: courier.postLater(client)
             case .courier(let courier): courier.post(client)
             case .couriers(let couriers): for courier in couriers { courier.post(client) }
             }

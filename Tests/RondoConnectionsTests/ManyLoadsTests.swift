@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Synchronization
 import Testing
 
@@ -182,5 +183,37 @@ import Testing
             if number % 2 == 1 { #expect(delegate.calls == ["response", "data", "finish"]) }
         }
         server.stop()
+    }
+
+    /// Not each between two of the callbacks. (The clock stands still, or a slow machine would have them begin earlier.)
+    @Test func `UC-13 loads that are started by callbacks of what is ready together begin together`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "ok")
+        }
+        let log = EventLog()
+        let recorders = (0..<3).map { _ in Recorder() }
+        try onLoopThread { loop in
+            ManualClock(advancesAutomatically: false).attach(to: loop)
+            let pipes = recorders.map { _ in Pipe() }
+            for (pipe, recorder) in zip(pipes, recorders) {
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
+                    source.invalidate()
+                    log.note("start")
+                    let connection = URLConnection(
+                        request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+                    connection?.configuration.onDiagnostic = {
+                        if case .connecting = $0 { log.note("connect") }
+                    }
+                    connection?.start()
+                }
+                loop.add(source, forMode: .default)
+            }
+            loop.runOut()
+        }
+        #expect(log.entries == ["start", "start", "start", "connect", "connect", "connect"])
+        #expect(recorders.allSatisfy { $0.calls == ["response 200", "data", "finish"] })
     }
 }

@@ -1,5 +1,6 @@
 import RondoCore
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 @testable import RondoStreams
@@ -63,6 +64,165 @@ import Testing
             for seat in seats { seat.leave() }
         }
         #expect(log.entries == ["turn of a", "turn of c"])
+    }
+
+    // MARK: - Turns that may wait
+
+    /// Asks for a turn, and has something done in it that may be put off.
+    private final class Beginner: CourierClient, PutOffWork {
+        let number: Int
+        let log: EventLog
+        let loop: RunLoop
+        let isLast: Bool
+        let onTurn: @Sendable () -> Void
+
+        init(
+            _ number: Int, of count: Int = 1, _ log: EventLog, _ loop: RunLoop,
+            onTurn: @escaping @Sendable () -> Void = {}
+        ) {
+            self.number = number
+            self.log = log
+            self.loop = loop
+            isLast = number == count
+            self.onTurn = onTurn
+        }
+
+        func turnHasCome(by courier: StreamCourier) -> Bool {
+            log.note("turn \(number)")
+            if !loop.putOff(self) { doWhatWasPutOff() }
+            onTurn()
+            return true
+        }
+
+        func doWhatWasPutOff() {
+            log.note("send \(number)")
+            if isLast { loop.stop() }
+        }
+    }
+
+    /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each asks for a turn
+    /// that may wait, and calls `action`. It is stopped when the last has sent.
+    ///
+    /// - Parameter slowTurn: The number of one that takes a millisecond.
+    private func entries(
+        count: Int, slowTurn: Int = 0,
+        then action: @escaping @Sendable (StreamCourier, Beginner) -> Void = { _, _ in },
+        run: @escaping @Sendable (RunLoop, EventLog) -> Void = { loop, _ in
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+        }
+    ) throws -> [String] {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            let courier = StreamCourier.join(loop, .default)
+            let pipes = (0..<count).map { _ in Pipe() }
+            for pipe in pipes {
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
+                    source.invalidate()
+                    let number = log.count(of: "call") + 1
+                    let beginner = Beginner(number, of: count, log, loop) {
+                        if number == slowTurn { clock.advance(by: 0.001) }
+                    }
+                    log.note("call")
+                    courier.postLater(beginner)
+                    action(courier, beginner)
+                }
+                loop.add(source, forMode: .default)
+            }
+            run(loop, log)
+            courier.leave()
+        }
+        return log.entries
+    }
+
+    private func turns(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "turn \($0)" } }
+    private func sends(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "send \($0)" } }
+    private func calls(_ count: Int) -> [String] { Array(repeating: "call", count: count) }
+
+    @Test func `turns that may wait come together, when all that is ready has been served`() throws {
+        #expect(try entries(count: 3) == calls(3) + turns(1...3) + sends(1...3))
+    }
+
+    @Test func `one alone has its turn in the next pass, and puts nothing off`() throws {
+        #expect(try entries(count: 1) == ["call", "turn 1", "send 1"])
+    }
+
+    @Test func `no more turns wait than are put off at most`() throws {
+        let most = RunLoop.maximumPutOff
+        #expect(
+            try entries(count: most + 2) == calls(most) + turns(1...most) + sends(1...most) + calls(2)
+                + turns(most + 1...most + 2) + sends(most + 1...most + 2))
+    }
+
+    @Test func `what is put off in a turn waits for one turn that takes its time`() throws {
+        #expect(
+            try entries(count: 4, slowTurn: 2) == calls(4) + turns(1...2) + sends(1...2) + turns(3...4)
+                + sends(3...4))
+    }
+
+    @Test func `a turn that was put off is withdrawn with the others`() throws {
+        let entries = try entries(count: 3) { courier, beginner in
+            if beginner.number == 2 { courier.withdraw(beginner) }
+        }
+        #expect(entries == ["call", "call", "call", "turn 1", "turn 3", "send 1", "send 3"])
+    }
+
+    @Test func `a turn that was put off comes in the next run, if the loop is stopped`() throws {
+        let entries = try entries(count: 3) { courier, beginner in
+            if beginner.number == 2 { courier.loop.stop() }
+        } run: { loop, log in
+            for _ in 1...2 {
+                #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+                log.note("returned")
+            }
+        }
+        #expect(
+            entries == ["call", "call", "returned", "turn 1", "turn 2", "send 1", "send 2", "call", "turn 3"]
+                + ["send 3", "returned"])
+    }
+
+    @Test func `a nested run has the turns that were put off further out`() throws {
+        let entries = try entries(count: 3) { courier, beginner in
+            guard beginner.number == 2 else { return }
+            let result = courier.loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+            beginner.log.note("\(result)")
+            courier.loop.stop()
+        }
+        #expect(
+            entries == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "call", "turn 3", "send 3"]
+                + ["stopped"])
+    }
+
+    @Test func `where the run returns after a source no turn waits`() throws {
+        let entries = try entries(count: 2) { _, _ in
+        } run: { loop, log in
+            while log.count(of: "send 2") == 0 {
+                let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
+                log.note("\(result)")
+            }
+        }
+        // A turn, and what is ready (rule RL-56).
+        #expect(
+            entries == ["call", "handledSource", "turn 1", "send 1", "call", "handledSource", "turn 2"]
+                + ["send 2", "handledSource"])
+    }
+
+    @Test func `what another thread asks for wakes the loop`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let courier = StreamCourier.join(loop, .default)
+            let elsewhere = LoopThread { _ in
+                #expect(throws: Never.self) { try loop.waitUntilAsleep() }
+                courier.postLater(Beginner(1, log, loop))
+            }
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+            #expect(throws: Never.self) { try elsewhere.value() }
+            courier.leave()
+        }
+        #expect(log.entries == ["turn 1", "send 1"])
     }
 
     // MARK: - What is spent
