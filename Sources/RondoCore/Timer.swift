@@ -34,11 +34,34 @@ public final class Timer: NSObject, Sendable {
     /// that ends takes out its timers first, under the lock of each, and sets this to nil there: under that lock
     /// it is alive, as long as the timer is in it. Who takes the timer out may be leaving the loop's own lock when
     /// that loop goes: a Mutex touches nothing of itself after the step that lets others in.
-    private enum Place {
-        case nowhere
-        case loop(Unmanaged<RunLoop>)
+    private struct Place {
+        /// The rarities' address has 1 added. (An enum would mark the upper bits of the pointer, and whoever looks for leaks
+        /// would not find the object by it.)
+        private let word: UInt
+
+        static let nowhere = Place(word: 0)
+
+        static func loop(_ loop: Unmanaged<RunLoop>) -> Place {
+            Place(word: UInt(bitPattern: loop.toOpaque()))
+        }
+
         /// Owned: released when the timer goes. (So that a look at it counts no reference.)
-        case rarities(Unmanaged<Rarities>)
+        static func rarities(_ rarities: Unmanaged<Rarities>) -> Place {
+            Place(word: UInt(bitPattern: rarities.toOpaque()) + 1)
+        }
+
+        /// Nil: it is nowhere, or they know it.
+        var loop: Unmanaged<RunLoop>? {
+            @inline(__always) get {
+                word & 1 == 0 ? UnsafeRawPointer(bitPattern: word).map { .fromOpaque($0) } : nil
+            }
+        }
+
+        var rarities: Unmanaged<Rarities>? {
+            @inline(__always) get {
+                word & 1 == 1 ? UnsafeRawPointer(bitPattern: word - 1).map { .fromOpaque($0) } : nil
+            }
+        }
     }
 
     /// What the lock guards, for as long as somebody holds it.
@@ -54,14 +77,12 @@ public final class Timer: NSObject, Sendable {
 
         private var unretainedLoop: Unmanaged<RunLoop>? {
             @inline(__always) get {
-                switch place {
-                case .nowhere: nil
-                case .loop(let loop): loop
-                case .rarities(let rarities): rarities._withUnsafeGuaranteedRef { $0.unretainedLoop }
-                }
+                let place = place
+                guard let rarities = place.rarities else { return place.loop }
+                return rarities._withUnsafeGuaranteedRef { $0.unretainedLoop }
             }
             nonmutating set {
-                if case .rarities(let rarities) = place {
+                if let rarities = place.rarities {
                     rarities._withUnsafeGuaranteedRef { $0.unretainedLoop = newValue }
                 } else {
                     place = newValue.map { .loop($0) } ?? .nowhere
@@ -127,7 +148,7 @@ public final class Timer: NSObject, Sendable {
         /// What few timers have, to read it; nil: it has nothing of the kind.
         @inline(__always)
         func withRarities<Result>(_ body: (Rarities) -> Result) -> Result? {
-            guard case .rarities(let rarities) = place else { return nil }
+            guard let rarities = place.rarities else { return nil }
             return rarities._withUnsafeGuaranteedRef(body)
         }
 
@@ -135,7 +156,7 @@ public final class Timer: NSObject, Sendable {
         @inline(__always)
         @discardableResult
         func withMadeRarities<Result>(_ body: (Rarities) -> Result) -> Result {
-            if case .rarities(let rarities) = place { return rarities._withUnsafeGuaranteedRef(body) }
+            if let rarities = place.rarities { return rarities._withUnsafeGuaranteedRef(body) }
             let made = Rarities()
             made.unretainedLoop = unretainedLoop
             place = .rarities(.passRetained(made))
@@ -276,7 +297,7 @@ public final class Timer: NSObject, Sendable {
     }
 
     deinit {
-        if case .rarities(let rarities) = place { rarities.release() }
+        if let rarities = place.rarities { rarities.release() }
     }
 
     /// Seconds; a moment further away may be past what the clock can count.
