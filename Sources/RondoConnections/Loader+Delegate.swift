@@ -18,6 +18,7 @@ extension Loader {
                 return true
             }
         }
+        hasCalled = true
         let answer = call.make(to: delegate, of: connection)
         if connection.isCancelled {
             tearDown()

@@ -91,6 +91,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
     @exclusivity(unchecked) private var hasAskedForStorage = false
 
+    /// The delegate was called, in the turn that is on the stack or since the last one.
+    @exclusivity(unchecked) var hasCalled = false
     /// A turn is on the stack: what begins in one is one of many perhaps, what begins in a callback of the channel's is not.
     @exclusivity(unchecked) private var isHavingTurn = false
     @exclusivity(unchecked) var isWaitingForBody = false
@@ -174,8 +176,14 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             defer { shared.schedule.isWanted = false }
             return shared.schedule.isWanted
         }
-        if isWanted { enter { turn() } }
-        return isWanted
+        guard isWanted else { return false }
+        var called = false
+        enter {
+            hasCalled = false
+            turn()
+            called = hasCalled
+        }
+        return called
     }
 
     /// Puts off what is called between two callbacks of its loop, if there are more to come; see there.

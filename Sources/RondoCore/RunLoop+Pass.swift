@@ -67,11 +67,6 @@ struct Pass {
         // signalled since is found at the end of the pass, as if it had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
-        // It may be sources to be served.
-        if putOffIsDue {
-            loop.doWhatWasPutOff()
-            outset.hasWork = true
-        }
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false
@@ -79,7 +74,9 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if putOffIsDue { loop.doWhatWasPutOff() }
+        if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
+            loop.doWhatWasPutOff()
+        }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
             loop.doWhatWasPutOff()
@@ -162,10 +159,6 @@ struct Pass {
         }
     }
 
-    private var putOffIsDue: Bool {
-        !loop.owner.putOff.isEmpty && (modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now))
-    }
-
     private var pollsOnly: Bool { if case .immediately = limit { true } else { false } }
 
     // MARK: - Observers, blocks, signalled sources
@@ -204,8 +197,9 @@ struct Pass {
             (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
         }
         guard let first else { return false }
+        let evenLate = loop.servesLateTurns(while: !modeLoop.ready.isEmpty)
         // One alone needs no order.
-        if count == 1 { return first.performIfSignalled(in: mode, of: loop) }
+        if count == 1 { return first.performIfSignalled(in: mode, of: loop, evenLate: evenLate) }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
         let batch =
             sources
@@ -214,7 +208,7 @@ struct Pass {
         var performed = false
         // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one
         // leaves.
-        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
+        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop, evenLate: evenLate) {
             performed = true
             if returnAfterSourceHandled { break }
             loop.doWhatIsOverdue()

@@ -1,12 +1,12 @@
 // What is done between two callbacks begins with caches that have forgotten it: the code of a callback, of the load that it
 // ends and of the next one that it starts does not fit into them together, and to send a request leads far into the kernel
 // and wakes whoever waits for it, who is asleep again before the next request if he is quicker. So what follows from the
-// callbacks of descriptors that are ready together is done together: loads begin in a row, and then send in a row. Of
-// 64 small requests in flight each takes two fifths less of the processor's time by that.
+// callbacks of descriptors that are ready together is done together: loads begin in a row (their turns come late), and then
+// send in a row (that is put off). Of 64 small requests in flight each takes two fifths less of the processor's time by that.
 
 /// Work that no callback waits for; see `RunLoop.putOff(_:)`.
 package protocol PutOffWork: AnyObject {
-    /// On the loop's thread, between two callbacks. It calls nothing of the user's; it may signal a source.
+    /// On the loop's thread, between two callbacks. It calls nothing of the user's.
     func doWhatWasPutOff()
 }
 
@@ -42,10 +42,52 @@ struct PutOffList {
     }
 }
 
+/// Turns of sources that may come late. Loop's thread only.
+struct LateTurns {
+    private(set) var count = 0
+    private var began = LoopInstant(nanoseconds: 0)
+
+    /// Whether they are enough, or have waited long enough.
+    func areDue(at now: @autoclosure () -> LoopInstant) -> Bool {
+        count >= RunLoop.maximumPutOff
+            || now().nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
+    }
+
+    mutating func addOne(at now: @autoclosure () -> LoopInstant) {
+        if count == 0 { began = now() }
+        count += 1
+    }
+
+    mutating func take() { count = 0 }
+}
+
+/// Whether the program runs the loop again and again in one mode, with nothing in between that takes time. Loop's thread only.
+struct RunHabit {
+    /// As many runs in a row make it.
+    static let leastRuns = 16
+    /// What is between two of them at most: 50 us.
+    static let longestPauseNanoseconds: Int64 = 50_000
+
+    private var mode = -1
+    private var endedAt = LoopInstant(nanoseconds: 0)
+    private var runs = 0
+
+    /// - Returns: Whether there is the habit.
+    mutating func begin(_ mode: Int, at now: LoopInstant) -> Bool {
+        let isAnother =
+            mode != self.mode || now.nanoseconds - endedAt.nanoseconds > Self.longestPauseNanoseconds
+        runs = isAnother ? 0 : min(runs + 1, Self.leastRuns)
+        self.mode = mode
+        return runs == Self.leastRuns
+    }
+
+    mutating func end(at now: LoopInstant) { endedAt = now }
+}
+
 extension RunLoop {
-    /// How much is put off before it is done.
+    /// How much is put off before it is done, and how many turns come late.
     package static let maximumPutOff = 16
-    /// How old what was put off first may be when it is looked at: a millisecond.
+    /// How old what was put off first may be when it is looked at, and what comes late: a millisecond.
     static let longestPutOffNanoseconds: Int64 = 1_000_000
 
     /// Puts `work` off until the descriptors that are ready by now have been served: their callbacks may have more of the
@@ -70,6 +112,34 @@ extension RunLoop {
             return false
         }
         owner.putOff.append(work, at: LoopClock.now)
+        return true
+    }
+
+    /// Whether what begins in this callback may have its turn after the callbacks of the other descriptors that are ready:
+    /// those may begin more of the kind. The source for it is signalled by `Source.signalForLater()`.
+    ///
+    /// It is served when none is ready any more, when `maximumPutOff` turns wait, or in the first pass in which one has
+    /// waited for a millisecond. Where the run returns after a source it may be served by the next run: but only if the
+    /// program has run the loop again at once so far. Where somebody observes the loop every signal is served in the
+    /// next pass.
+    ///
+    /// - Note: In a callback of this loop.
+    package func letsTurnComeLate() -> Bool {
+        guard owner.mayPutOff, !mayBeObserved(.allActivities), !Self.isTraced,
+            let mode = state.withLock({ $0.activations.last?.mode }),
+            let modeLoop = owner.modeLoops[mode], !modeLoop.ready.isEmpty
+        else { return false }
+        owner.lateTurns.addOne(at: LoopClock.now)
+        return true
+    }
+
+    /// Whether turns that may come late come now.
+    ///
+    /// - Parameter hasReady: Descriptors are ready in the mode that runs.
+    func servesLateTurns(while hasReady: Bool) -> Bool {
+        guard owner.lateTurns.count > 0 else { return true }
+        if hasReady && owner.mayPutOff && !owner.lateTurns.areDue(at: now) { return false }
+        owner.lateTurns.take()
         return true
     }
 

@@ -121,8 +121,6 @@ extension RunLoop {
     func runActivation(
         _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
-        // By a run further out, which may have to wait long for its next pass.
-        if !isRepeated { doWhatWasPutOff() }
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
             let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
@@ -133,12 +131,17 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
+        // By a run further out, which may have to wait long for its next pass.
+        if !isRepeated { doWhatWasPutOff() }
         let (servedFurtherOut, mayPutOff) = (owner.servedFurtherOut, owner.mayPutOff)
         let servesSeveral = owner.servesSeveral
+        let hasHabit = owner.depth == 0 && owner.habit.begin(index, at: now)
         owner.servesSeveral = false
         owner.servedFurtherOut = owner.serving.count
-        owner.mayPutOff = isRepeated || !returnAfterSourceHandled
+        owner.mayPutOff = isRepeated || !returnAfterSourceHandled || hasHabit
+        owner.depth += 1
         let result = pass.run(hasWork: hasWork)
+        owner.depth -= 1
         (owner.servedFurtherOut, owner.mayPutOff) = (servedFurtherOut, mayPutOff)
         owner.servesSeveral = servesSeveral
         endActivation(index, modeLoop)
@@ -191,6 +194,7 @@ extension RunLoop {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
+        if owner.depth == 0 { owner.habit.end(at: now) }
         owner.knownNow = nil
         owner.era &+= 1
         if let outer {

@@ -223,7 +223,12 @@ final class LoopOwner {
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var putOff = PutOffList()
-    /// The innermost run does not return for a while.
+    @exclusivity(unchecked) var lateTurns = LateTurns()
+    /// Of the runs that are in no other one.
+    @exclusivity(unchecked) var habit = RunHabit()
+    /// How many runs are under way, each in the one before.
+    @exclusivity(unchecked) var depth = 0
+    /// The innermost run does not return for a while, or another one follows at once.
     @exclusivity(unchecked) var mayPutOff = false
     /// See `RunLoop.servesSeveral`.
     @exclusivity(unchecked) var servesSeveral = false

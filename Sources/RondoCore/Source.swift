@@ -43,6 +43,8 @@ extension RunLoop {
             /// It has left its one place, and the loop there takes it out when it next looks, unless it is back by
             /// then: see `ModeState.leaving`.
             var isLeaving = false
+            /// The signal may be served late: see `RunLoop.letsTurnComeLate()`.
+            var mayBeServedLate = false
             /// When it was signalled, in order of all signals; nil while it is not.
             var signal: UInt64?
             var interest: Interest = []
@@ -214,7 +216,13 @@ extension RunLoop {
             signal(wakesLoops: true)
         }
 
-        private func signal(wakesLoops: Bool) {
+        /// `signal()`, by whom `RunLoop.letsTurnComeLate()` has told that it may be served late. On the loop's thread, in a
+        /// callback of it.
+        package func signalForLater() {
+            signal(wakesLoops: false, mayBeServedLate: true)
+        }
+
+        private func signal(wakesLoops: Bool, mayBeServedLate: Bool = false) {
             let isTraced = Trace.isListening.load(ordering: .relaxed)
             var wakeUp: WakeUp?
             var others: [WakeUp] = []
@@ -222,6 +230,8 @@ extension RunLoop {
                 var isNew = false
                 if case .signalled = kind { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
+                // Of several the most urgent counts.
+                state.mayBeServedLate = mayBeServedLate && (isNew || state.mayBeServedLate)
                 guard isNew || wakesLoops else { return (false, []) }
                 state.memberships.forEach { membership in
                     if isNew {
@@ -402,14 +412,16 @@ extension RunLoop {
 
         /// The signal, if it still stands, is taken: from here on a new one counts anew (rule SRC-4).
         ///
+        /// - Parameter evenLate: Also if that may be done late.
         /// - Returns: Whether it was performed.
-        func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
+        func performIfSignalled(in mode: Int, of loop: RunLoop, evenLate: Bool) -> Bool {
             let perform = state.withLock { state -> Callback? in
                 guard state.isValid, state.signal != nil else {
                     // Another loop or mode has served it.
                     loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                     return nil
                 }
+                guard evenLate || !state.mayBeServedLate else { return nil }
                 state.signal = nil
                 loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                 return state.perform

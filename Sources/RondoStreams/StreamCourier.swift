@@ -16,7 +16,7 @@ internal import Synchronization
 package protocol CourierClient: AnyObject, Sendable {
     /// Its turn, on the loop's thread, with no lock held. What it asked for at `courier` is over with.
     ///
-    /// - Returns: Whether there was anything to do: another loop or mode may have been quicker.
+    /// - Returns: Whether it has called anybody: not if another loop or mode was quicker.
     func turnHasCome(by courier: StreamCourier) -> Bool
 }
 
@@ -34,7 +34,7 @@ package protocol SpentObject: AnyObject, Sendable {
     var nextSpent: (any SpentObject)? { get set }
 }
 
-package final class StreamCourier: PutOffWork, Sendable {
+package final class StreamCourier: Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -64,8 +64,6 @@ package final class StreamCourier: PutOffWork, Sendable {
 
     private struct Waiting: ~Copyable {
         var clients = CourierQueue()
-        /// Some of them came by `postLater`, and the source is still to be signalled for them.
-        var isPutOff = false
         /// See `releaseAfterTurns`; the last one, which leads to the others.
         var spent: (any SpentObject)?
     }
@@ -248,22 +246,11 @@ package final class StreamCourier: PutOffWork, Sendable {
         source.signalAndWakeUp()
     }
 
-    /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.putOff(_:)`.
+    /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.letsTurnComeLate()`.
     package func postLater(_ client: any CourierClient) {
-        let isPutOff = loop.isCurrent && loop.putOff(self)
-        waiting.withLock { waiting in
-            waiting.clients.append(client)
-            waiting.isPutOff = waiting.isPutOff || isPutOff
-        }
-        if !isPutOff { source.signalAndWakeUp() }
-    }
-
-    package func doWhatWasPutOff() {
-        waiting.withLock { waiting in
-            guard waiting.isPutOff else { return }
-            waiting.isPutOff = false
-            if !waiting.clients.isEmpty { source.signalAndWakeUp() }
-        }
+        guard loop.isCurrent && loop.letsTurnComeLate() else { return post(client) }
+        waiting.withLock { $0.clients.append(client) }
+        source.signalForLater()
     }
 
     /// Keeps `spent`, which is over and done with, until those who wait for a turn have had it: what they send does not
@@ -295,14 +282,17 @@ package final class StreamCourier: PutOffWork, Sendable {
         }
     }
 
-    /// Serves those who wait now, and no more: whoever comes meanwhile has the next pass. One alone where the
-    /// run ends after a source.
+    /// Serves those who wait now, and no more: whoever comes meanwhile has the next pass. Where the run ends after a source,
+    /// one who calls somebody, and some before him who do not.
     private func turn() {
-        var rest = loop.returnsAfterSource ? 1 : waiting.withLock { $0.clients.count }
+        let isLast = loop.returnsAfterSource
+        var rest = waiting.withLock { $0.clients.count }
+        if isLast { rest = min(rest, RunLoop.maximumPutOff) }
         let areSeveral = rest > 1
         loop.servesSeveral = areSeveral
         while rest > 0, let client = next() {
-            if client.turnHasCome(by: self) { rest -= 1 }
+            rest -= 1
+            if client.turnHasCome(by: self) && isLast { break }
             loop.doWhatIsOverdue()
         }
         loop.servesSeveral = false

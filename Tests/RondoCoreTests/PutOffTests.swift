@@ -15,14 +15,6 @@ import Testing
         func doWhatWasPutOff() { log.note("work") }
     }
 
-    private final class Signaller: PutOffWork {
-        let source: RunLoop.Source
-
-        init(_ source: RunLoop.Source) { self.source = source }
-
-        func doWhatWasPutOff() { source.signal() }
-    }
-
     /// Runs a mode in which `count` descriptors are ready; the callback of each puts something off, or does it at once.
     private func entries(
         count: Int, mode: RunLoop.Mode = .work,
@@ -126,20 +118,6 @@ import Testing
             loop.addSignalled("next", to: log, mode: .work) { loop.stop() }
         }
         #expect(entries == ["call", "slow", "work", "next", "call", "now", "exit"])
-    }
-
-    /// A source that it signals is served before the loop looks at the kernel again.
-    @Test func `it may signal a source`() throws {
-        let entries = try entries(count: 2) { calls, loop, _, log in
-            guard calls == 1 else { return }
-            let source = RunLoop.Source {
-                log.note("source")
-                loop.stop()
-            }
-            loop.add(source, forMode: .work)
-            #expect(loop.putOff(Signaller(source)))
-        }
-        #expect(entries == ["call", "call", "work", "work", "source", "exit"])
     }
 
     /// As of many loads that begin in one turn of their source.

@@ -1,8 +1,8 @@
-import RondoCore
 import RondoTestSupport
 import RondoTesting
 import Testing
 
+@testable import RondoCore
 @testable import RondoStreams
 
 /// Seats with a courier: who is told of what, and until when.
@@ -91,7 +91,7 @@ import Testing
             log.note("turn \(number)")
             if !loop.putOff(self) { doWhatWasPutOff() }
             onTurn()
-            return true
+            return false
         }
 
         func doWhatWasPutOff() {
@@ -107,7 +107,7 @@ import Testing
     private func entries(
         count: Int, slowTurn: Int = 0,
         then action: @escaping @Sendable (StreamCourier, Beginner) -> Void = { _, _ in },
-        run: @escaping @Sendable (RunLoop, EventLog) -> Void = { loop, _ in
+        run: @escaping @Sendable (RunLoop, EventLog, ManualClock) -> Void = { loop, _, _ in
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
         }
     ) throws -> [String] {
@@ -132,7 +132,7 @@ import Testing
                 }
                 loop.add(source, forMode: .default)
             }
-            run(loop, log)
+            run(loop, log, clock)
             courier.leave()
         }
         return log.entries
@@ -173,41 +173,61 @@ import Testing
     @Test func `a turn that was put off comes in the next run, if the loop is stopped`() throws {
         let entries = try entries(count: 3) { courier, beginner in
             if beginner.number == 2 { courier.loop.stop() }
-        } run: { loop, log in
+        } run: { loop, log, _ in
             for _ in 1...2 {
                 #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
                 log.note("returned")
             }
         }
         #expect(
-            entries == ["call", "call", "returned", "turn 1", "turn 2", "send 1", "send 2", "call", "turn 3"]
-                + ["send 3", "returned"])
+            entries == ["call", "call", "returned", "call"] + turns(1...3) + sends(1...3) + ["returned"])
     }
 
-    @Test func `a nested run has the turns that were put off further out`() throws {
+    @Test func `a nested run that returns after a source has the turns that wait further out`() throws {
         let entries = try entries(count: 3) { courier, beginner in
             guard beginner.number == 2 else { return }
-            let result = courier.loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+            let result = courier.loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
             beginner.log.note("\(result)")
-            courier.loop.stop()
         }
+        // In the same run what is ready as well (rule RL-56).
         #expect(
-            entries == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "call", "turn 3", "send 3"]
-                + ["stopped"])
+            entries == ["call", "call", "turn 1", "send 1", "turn 2", "send 2", "call", "handledSource"]
+                + ["turn 3", "send 3"])
     }
 
-    @Test func `where the run returns after a source no turn waits`() throws {
-        let entries = try entries(count: 2) { _, _ in
-        } run: { loop, log in
-            while log.count(of: "send 2") == 0 {
+    /// Runs that return after a source, until all have sent.
+    private func entriesOfSingleRuns(count: Int, pause: TimeInterval) throws -> [String] {
+        try entries(count: count) { _, _ in
+        } run: { loop, log, clock in
+            while log.count(of: "send \(count)") == 0 {
                 let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
-                log.note("\(result)")
+                #expect(result == .handledSource)
+                log.note("returned")
+                clock.advance(by: pause)
             }
         }
-        // A turn, and what is ready (rule RL-56).
+    }
+
+    /// What each of them serves: the turn that the last one has asked for, and what is ready (rule RL-56).
+    private func separate(_ numbers: ClosedRange<Int>) -> [String] {
+        numbers.flatMap { ["turn \($0)", "send \($0)", "call", "returned"] }
+    }
+
+    @Test func `where the run returns after a source no turn waits for the next run`() throws {
+        let entries = try entriesOfSingleRuns(count: 40, pause: 0.001)
         #expect(
-            entries == ["call", "handledSource", "turn 1", "send 1", "call", "handledSource", "turn 2"]
-                + ["send 2", "handledSource"])
+            entries == ["call", "returned"] + separate(1...39) + ["turn 40", "send 40", "returned"])
+    }
+
+    @Test func `unless the runs have followed each other at once for a while`() throws {
+        let least = RunHabit.leastRuns
+        let entries = try entriesOfSingleRuns(count: least + 4, pause: 0)
+        let last = least + 1...least + 4
+        let begins = ["turn \(least)", "call", "send \(least)", "returned"]
+        let waits = Array(repeating: ["call", "returned"], count: 3).flatMap(\.self)
+        #expect(
+            entries == ["call", "returned"] + separate(1...least - 1) + begins + waits + turns(last)
+                + sends(last) + ["returned"])
     }
 
     @Test func `what another thread asks for wakes the loop`() throws {
