@@ -66,8 +66,9 @@ extension RunLoop {
     /// that run it cannot be served (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
         let owner = currentLoop().owner
-        return owner.servedFurtherOut > 0
-            && owner.serving.prefix(owner.servedFurtherOut).contains { $0 === source }
+        let servedFurtherOut = owner.innermost.servedFurtherOut
+        return servedFurtherOut > 0
+            && owner.serving.prefix(servedFurtherOut).contains { $0 === source }
     }
 
     /// Whether `source`, which leaves `mode`, is to be taken out when this loop next looks: soon, if it is the

@@ -84,6 +84,18 @@ struct RunHabit {
     mutating func end(at now: LoopInstant) { endedAt = now }
 }
 
+/// What is known of a run while it is under way. Loop's thread only.
+struct RunOnStack {
+    /// How many runs are under way.
+    var depth = 0
+    /// How many of `LoopOwner.serving` were on the stack when it began.
+    var servedFurtherOut = 0
+    /// It does not return for a while, or another one follows at once.
+    var mayPutOff = false
+    /// See `RunLoop.servesSeveral`.
+    var servesSeveral = false
+}
+
 extension RunLoop {
     /// How much is put off before it is done, and how many turns come late.
     package static let maximumPutOff = 16
@@ -101,11 +113,11 @@ extension RunLoop {
     ///   not serve several and nothing is put off, it would be too much, or the run returns after each source.
     /// - Note: In a callback of this loop.
     package func putOff(_ work: any PutOffWork) -> Bool {
-        guard owner.mayPutOff, let mode = state.withLock({ $0.activations.last?.mode }),
+        guard owner.innermost.mayPutOff, let mode = state.withLock({ $0.activations.last?.mode }),
             let modeLoop = owner.modeLoops[mode]
         else { return false }
         if owner.putOff.isEmpty {
-            if modeLoop.ready.isEmpty && !owner.servesSeveral { return false }
+            if modeLoop.ready.isEmpty && !owner.innermost.servesSeveral { return false }
         } else if owner.putOff.isFull {
             // In order: those before it first.
             doWhatWasPutOff()
@@ -125,7 +137,7 @@ extension RunLoop {
     ///
     /// - Note: In a callback of this loop.
     package func letsTurnComeLate() -> Bool {
-        guard owner.mayPutOff, !mayBeObserved(.allActivities), !Self.isTraced,
+        guard owner.innermost.mayPutOff, !mayBeObserved(.allActivities), !Self.isTraced,
             let mode = state.withLock({ $0.activations.last?.mode }),
             let modeLoop = owner.modeLoops[mode], !modeLoop.ready.isEmpty
         else { return false }
@@ -138,7 +150,7 @@ extension RunLoop {
     /// - Parameter hasReady: Descriptors are ready in the mode that runs.
     func servesLateTurns(while hasReady: Bool) -> Bool {
         guard owner.lateTurns.count > 0 else { return true }
-        if hasReady && owner.mayPutOff && !owner.lateTurns.areDue(at: now) { return false }
+        if hasReady && owner.innermost.mayPutOff && !owner.lateTurns.areDue(at: now) { return false }
         owner.lateTurns.take()
         return true
     }
@@ -146,8 +158,8 @@ extension RunLoop {
     /// Whether the source that is being served serves several things one after the other, so that what one puts off may be
     /// done with what the others do. Loop's thread only.
     package var servesSeveral: Bool {
-        get { owner.servesSeveral }
-        set { owner.servesSeveral = newValue }
+        get { owner.innermost.servesSeveral }
+        set { owner.innermost.servesSeveral = newValue }
     }
 
     /// To be called between two of several.

@@ -133,17 +133,13 @@ extension RunLoop {
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
         // By a run further out, which may have to wait long for its next pass.
         if !isRepeated { doWhatWasPutOff() }
-        let (servedFurtherOut, mayPutOff) = (owner.servedFurtherOut, owner.mayPutOff)
-        let servesSeveral = owner.servesSeveral
-        let hasHabit = owner.depth == 0 && owner.habit.begin(index, at: now)
-        owner.servesSeveral = false
-        owner.servedFurtherOut = owner.serving.count
-        owner.mayPutOff = isRepeated || !returnAfterSourceHandled || hasHabit
-        owner.depth += 1
+        let outer = owner.innermost
+        owner.innermost = RunOnStack(
+            depth: outer.depth + 1, servedFurtherOut: owner.serving.count,
+            mayPutOff: isRepeated || !returnAfterSourceHandled
+                || outer.depth == 0 && owner.habit.begin(index, at: now))
         let result = pass.run(hasWork: hasWork)
-        owner.depth -= 1
-        (owner.servedFurtherOut, owner.mayPutOff) = (servedFurtherOut, mayPutOff)
-        owner.servesSeveral = servesSeveral
+        owner.innermost = outer
         endActivation(index, modeLoop)
         return result
     }
@@ -194,7 +190,7 @@ extension RunLoop {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        if owner.depth == 0 { owner.habit.end(at: now) }
+        if owner.innermost.depth == 0 { owner.habit.end(at: now) }
         owner.knownNow = nil
         owner.era &+= 1
         if let outer {

@@ -214,8 +214,7 @@ final class LoopOwner {
     @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
-    /// How many of these were on the stack when the innermost activation began.
-    @exclusivity(unchecked) var servedFurtherOut = 0
+    @exclusivity(unchecked) var innermost = RunOnStack()
     /// The mode that was run last, and its index.
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false
@@ -226,12 +225,6 @@ final class LoopOwner {
     @exclusivity(unchecked) var lateTurns = LateTurns()
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
-    /// How many runs are under way, each in the one before.
-    @exclusivity(unchecked) var depth = 0
-    /// The innermost run does not return for a while, or another one follows at once.
-    @exclusivity(unchecked) var mayPutOff = false
-    /// See `RunLoop.servesSeveral`.
-    @exclusivity(unchecked) var servesSeveral = false
 }
 
 extension RunLoop {
