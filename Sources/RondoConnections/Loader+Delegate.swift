@@ -30,7 +30,9 @@ extension Loader {
 
     /// Tells whoever wants to hear what happens below the delegate's methods, until the end.
     func report(_ diagnostic: URLConnection.Diagnostic) {
-        if connection != nil { settings.values.onDiagnostic?(diagnostic) }
+        guard connection != nil, let listener = settings.values.onDiagnostic else { return }
+        hasCalled = true
+        listener(diagnostic)
     }
 
     /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every

@@ -40,7 +40,11 @@ extension Loader {
             return perform(state.failed(error))
         }
         noteSent(outgoing.head.fields)
-        body?.open(in: places)
+        if let body {
+            // A stream of the program's, perhaps.
+            hasCalled = true
+            body.open(in: places)
+        }
         let link: HTTPLink
         if mayReuse, let kept = Pool.shared.take(for: route.key) {
             link = kept

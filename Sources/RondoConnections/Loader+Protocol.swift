@@ -18,6 +18,7 @@ extension Loader {
             type, request: request, cached: kept, on: isSynchronous ? RunLoop.loader : nil
         ) { [weak self] in self?.wakeUp() }
         madeRare.bridge = bridge
+        hasCalled = true
         bridge.start()
     }
 

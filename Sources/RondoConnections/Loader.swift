@@ -91,7 +91,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var usesCredentialStorage: Bool?
     @exclusivity(unchecked) private var hasAskedForStorage = false
 
-    /// The delegate was called, in the turn that is on the stack or since the last one.
+    /// Somebody of the program's was called, in the turn that is on the stack or since the last one.
     @exclusivity(unchecked) var hasCalled = false
     /// A turn is on the stack: what begins in one is one of many perhaps, what begins in a callback of the channel's is not.
     @exclusivity(unchecked) private var isHavingTurn = false
@@ -224,7 +224,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         leave()
     }
 
-    /// The connection has left all its loops, and they have noticed (rule UC-16).
+    /// The connection has left all its loops (rule UC-16); a mode that is empty by that is woken by its courier.
     func leave() {
         rare?.openChallenge = nil
         stopTimers()
@@ -238,7 +238,6 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         seat = nil
         for other in rare?.otherSeats ?? [] { other.leave() }
         rare?.otherSeats = []
-        for place in places { place.loop.wakeIfForeign() }
         connection?.didEnd()
         connection = nil
         delegate = nil
@@ -308,6 +307,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         if alarms.contains(.goAhead) { exchange?.goAhead() }
         if isWaitingForBody {
             isWaitingForBody = false
+            hasCalled = true
             exchange?.bodyIsReady()
         }
         if rare != nil {

@@ -118,7 +118,7 @@ extension RunLoop {
 
     /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this
     /// one.
-    package func wakeIfForeign() {
+    func wakeIfForeign() {
         if mustBeWoken { wakeUp() }
     }
 

@@ -67,6 +67,7 @@ struct Pass {
         // signalled since is found at the end of the pass, as if it had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
+        loop.takeLateTurns(in: mode, unless: !modeLoop.ready.isEmpty && !limit.isReached(at: loop.now))
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false
@@ -197,7 +198,7 @@ struct Pass {
             (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
         }
         guard let first else { return false }
-        let evenLate = loop.servesLateTurns(while: !modeLoop.ready.isEmpty)
+        let evenLate = count > 1 || !loop.owner.lateTurns.wait(for: mode)
         // One alone needs no order.
         if count == 1 { return first.performIfSignalled(in: mode, of: loop, evenLate: evenLate) }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
@@ -249,7 +250,10 @@ struct Pass {
             let spins = spins
             let outlook = loop.state.withLock { [mode, wasWoken, loop] in
                 $0.prepareToLook(
-                    mode: mode, now: now, maySleep: maySleep && asksKernel && !isLast && !wasWoken,
+                    mode: mode, now: now,
+                    // Who was called after the sources may have taken away what late turns wait for.
+                    maySleep: maySleep && asksKernel && !isLast && !wasWoken
+                        && !loop.owner.lateTurns.wait(for: mode),
                     updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
             }
             wasWoken = wasWoken || outlook.wasWoken

@@ -44,7 +44,9 @@ struct PutOffList {
 
 /// Turns of sources that may come late. Loop's thread only.
 struct LateTurns {
-    private(set) var count = 0
+    private var count = 0
+    /// The mode that ran when they were asked for. (The sources may be in others, where they are served as any signal is.)
+    private var mode = 0
     private var began = LoopInstant(nanoseconds: 0)
 
     /// Whether they are enough, or have waited long enough.
@@ -53,9 +55,15 @@ struct LateTurns {
             || now().nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
     }
 
-    mutating func addOne(at now: @autoclosure () -> LoopInstant) {
-        if count == 0 { began = now() }
-        count += 1
+    /// Whether some wait for a pass of `mode`.
+    func wait(for mode: Int) -> Bool { count > 0 && mode == self.mode }
+
+    mutating func addOne(in mode: Int, at now: @autoclosure () -> LoopInstant) {
+        if count == 0 {
+            self.mode = mode
+            began = now()
+        }
+        if mode == self.mode { count += 1 }
     }
 
     mutating func take() { count = 0 }
@@ -91,7 +99,10 @@ struct RunOnStack {
     /// How many of `LoopOwner.serving` were on the stack when it began.
     var servedFurtherOut = 0
     /// It does not return for a while, or another one follows at once.
-    var mayPutOff = false
+    var mayPutOff: Bool { returnsLate || hasHabit }
+    var returnsLate = false
+    /// See `RunHabit`.
+    var hasHabit = false
     /// See `RunLoop.servesSeveral`.
     var servesSeveral = false
 }
@@ -117,7 +128,8 @@ extension RunLoop {
             let modeLoop = owner.modeLoops[mode]
         else { return false }
         if owner.putOff.isEmpty {
-            if modeLoop.ready.isEmpty && !owner.innermost.servesSeveral { return false }
+            let waitsForReady = owner.innermost.returnsLate && !modeLoop.ready.isEmpty
+            guard waitsForReady || owner.innermost.servesSeveral else { return false }
         } else if owner.putOff.isFull {
             // In order: those before it first.
             doWhatWasPutOff()
@@ -128,32 +140,48 @@ extension RunLoop {
     }
 
     /// Whether what begins in this callback may have its turn after the callbacks of the other descriptors that are ready:
-    /// those may begin more of the kind. The source for it is signalled by `Source.signalForLater()`.
+    /// those may begin more of the kind. The source for it is signalled by `Source.signalForLater()`, and the turn counted by
+    /// `noteLateTurn(in:)`.
     ///
-    /// It is served when none is ready any more, when `maximumPutOff` turns wait, or in the first pass in which one has
-    /// waited for a millisecond. Where the run returns after a source it may be served by the next run: but only if the
-    /// program has run the loop again at once so far. Where somebody observes the loop every signal is served in the
-    /// next pass.
+    /// It is served by the first pass of the mode that finds none ready any more, `maximumPutOff` turns, or one that has
+    /// waited for a millisecond; by the last one before the limit of a run; and together with any other signalled source.
+    /// If no run follows, it waits, as what is signalled in the last callback does. Where the run returns after a source it
+    /// may be served by the next run, but only if the program has run the loop again at once so far. Where somebody
+    /// observes the loop every signal is served in the next pass.
     ///
+    /// - Parameter mode: The source's.
+    /// - Returns: The index of the mode that runs; nil: it may not.
     /// - Note: In a callback of this loop.
-    package func letsTurnComeLate() -> Bool {
-        guard owner.innermost.mayPutOff, !mayBeObserved(.allActivities), !Self.isTraced,
-            let mode = state.withLock({ $0.activations.last?.mode }),
-            let modeLoop = owner.modeLoops[mode], !modeLoop.ready.isEmpty
-        else { return false }
-        owner.lateTurns.addOne(at: LoopClock.now)
-        return true
+    package func letsTurnComeLate(in mode: Mode) -> Int? {
+        guard owner.innermost.mayPutOff, !isWatched else { return nil }
+        let running = state.withLock { state -> Int? in
+            guard let running = state.activations.last?.mode else { return nil }
+            let isThere =
+                state.modes[running].name == mode || mode == .common && state.modes[running].isCommon
+            return isThere ? running : nil
+        }
+        guard let running, let modeLoop = owner.modeLoops[running], !modeLoop.ready.isEmpty else {
+            return nil
+        }
+        return running
     }
 
-    /// Whether turns that may come late come now.
+    package func noteLateTurn(in mode: Int) { owner.lateTurns.addOne(in: mode, at: LoopClock.now) }
+
+    /// Those that wait come now, or have come.
+    package func takeLateTurns() { owner.lateTurns.take() }
+
+    /// At the beginning of a pass of `mode`, so that none is left where the loop may sleep.
     ///
-    /// - Parameter hasReady: Descriptors are ready in the mode that runs.
-    func servesLateTurns(while hasReady: Bool) -> Bool {
-        guard owner.lateTurns.count > 0 else { return true }
-        if hasReady && owner.innermost.mayPutOff && !owner.lateTurns.areDue(at: now) { return false }
-        owner.lateTurns.take()
-        return true
+    /// - Parameter hasReady: Descriptors are ready, and more passes follow.
+    @inline(__always)
+    func takeLateTurns(in mode: Int, unless hasReady: @autoclosure () -> Bool) {
+        guard owner.lateTurns.wait(for: mode) else { return }
+        let mayWait = owner.innermost.mayPutOff && !isWatched && hasReady()
+        if !mayWait || owner.lateTurns.areDue(at: now) { owner.lateTurns.take() }
     }
+
+    private var isWatched: Bool { mayBeObserved(.allActivities) || Self.isTraced }
 
     /// Whether the source that is being served serves several things one after the other, so that what one puts off may be
     /// done with what the others do. Loop's thread only.

@@ -108,7 +108,7 @@ extension RunLoop {
     }
 
     /// Whether the innermost activation ends after one source: what serves several things by one source
-    /// serves one of them then. False where the loop is not running.
+    /// serves them until it has called somebody then. False where the loop is not running.
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }
@@ -136,8 +136,8 @@ extension RunLoop {
         let outer = owner.innermost
         owner.innermost = RunOnStack(
             depth: outer.depth + 1, servedFurtherOut: owner.serving.count,
-            mayPutOff: isRepeated || !returnAfterSourceHandled
-                || outer.depth == 0 && owner.habit.begin(index, at: now))
+            returnsLate: isRepeated || !returnAfterSourceHandled,
+            hasHabit: outer.depth == 0 && owner.habit.begin(index, at: now))
         let result = pass.run(hasWork: hasWork)
         owner.innermost = outer
         endActivation(index, modeLoop)

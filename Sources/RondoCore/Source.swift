@@ -43,7 +43,7 @@ extension RunLoop {
             /// It has left its one place, and the loop there takes it out when it next looks, unless it is back by
             /// then: see `ModeState.leaving`.
             var isLeaving = false
-            /// The signal may be served late: see `RunLoop.letsTurnComeLate()`.
+            /// The signal may be served late: see `RunLoop.letsTurnComeLate(in:)`.
             var mayBeServedLate = false
             /// When it was signalled, in order of all signals; nil while it is not.
             var signal: UInt64?
@@ -216,10 +216,13 @@ extension RunLoop {
             signal(wakesLoops: true)
         }
 
-        /// `signal()`, by whom `RunLoop.letsTurnComeLate()` has told that it may be served late. On the loop's thread, in a
+        /// `signal()`, by whom `RunLoop.letsTurnComeLate(in:)` has told that it may be served late. On the loop's thread, in a
         /// callback of it.
-        package func signalForLater() {
+        ///
+        /// - Returns: Whether it will be: not if it was signalled for the next pass already.
+        package func signalForLater() -> Bool {
             signal(wakesLoops: false, mayBeServedLate: true)
+            return state.withLock { $0.mayBeServedLate }
         }
 
         private func signal(wakesLoops: Bool, mayBeServedLate: Bool = false) {

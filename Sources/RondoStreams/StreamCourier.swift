@@ -4,7 +4,7 @@
 // in no time, and a source takes longer to come and go: so all streams and loads of one loop and mode share one
 // signalled source, which keeps the mode from being empty, and a queue of those
 // that have something to say. A stream that is served is served as if the source were its own: in the order
-// of the signals, one of them where the run ends after a source (rule RL-37), and in nested runs as well.
+// of the signals, one that calls somebody where the run ends after a source (rule RL-37), and in nested runs as well.
 //
 // Threads: a courier is found and made under the lock of the register, its queue is behind a Mutex of its
 // own. Clients are called with neither held. The register's lock comes before those of sources and loops.
@@ -16,7 +16,7 @@ internal import Synchronization
 package protocol CourierClient: AnyObject, Sendable {
     /// Its turn, on the loop's thread, with no lock held. What it asked for at `courier` is over with.
     ///
-    /// - Returns: Whether it has called anybody: not if another loop or mode was quicker.
+    /// - Returns: Whether it has called anybody of the program's, or may have: not if another loop or mode was quicker.
     func turnHasCome(by courier: StreamCourier) -> Bool
 }
 
@@ -154,20 +154,23 @@ package final class StreamCourier: Sendable {
             return false
         }
         guard isLast else { return }
-        Self.register.withLock { register in
+        let hasLeft = Self.register.withLock { register -> Bool in
             let timer = members.withLock { members -> Timer?? in
                 members.count -= 1
                 if members.count > 0 { return nil }
                 defer { members.momentTimer = nil }
                 return .some(members.momentTimer)
             }
-            guard case .some(let timer) = timer else { return }
+            guard case .some(let timer) = timer else { return false }
             let key = Key(loop: loop, mode: mode)
             if register.couriers[key] === self { register.couriers[key] = nil }
             if register.last === self { register.last = nil }
             source.invalidate()
             timer?.invalidate()
+            return true
         }
+        // The mode may be empty, which is asked at the end of a pass: one that has served nothing sleeps before (rule RL-32).
+        if hasLeft { loop.wakeUp() }
     }
 
     // MARK: - Seats
@@ -246,11 +249,11 @@ package final class StreamCourier: Sendable {
         source.signalAndWakeUp()
     }
 
-    /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.letsTurnComeLate()`.
+    /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.letsTurnComeLate(in:)`.
     package func postLater(_ client: any CourierClient) {
-        guard loop.isCurrent && loop.letsTurnComeLate() else { return post(client) }
+        guard loop.isCurrent, let running = loop.letsTurnComeLate(in: mode) else { return post(client) }
         waiting.withLock { $0.clients.append(client) }
-        source.signalForLater()
+        if source.signalForLater() { loop.noteLateTurn(in: running) }
     }
 
     /// Keeps `spent`, which is over and done with, until those who wait for a turn have had it: what they send does not
@@ -285,6 +288,7 @@ package final class StreamCourier: Sendable {
     /// Serves those who wait now, and no more: whoever comes meanwhile has the next pass. Where the run ends after a source,
     /// one who calls somebody, and some before him who do not.
     private func turn() {
+        loop.takeLateTurns()
         let isLast = loop.returnsAfterSource
         var rest = waiting.withLock { $0.clients.count }
         if isLast { rest = min(rest, RunLoop.maximumPutOff) }

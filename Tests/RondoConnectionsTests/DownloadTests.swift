@@ -449,6 +449,18 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         #expect(recorder.log == ["fail -1002"])
     }
 
+    @Test func `UC-16 a download that is cancelled when it begins ends the run`() throws {
+        let server = try Self.server()
+        let recorder = DownloadRecorder { call, download in
+            if call == "begin" { download.cancel() }
+        }
+        try onLoopThread { loop in
+            _ = URLDownload(request: URLRequest(url: server.url("/x")), delegate: recorder)
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.log == ["begin"])
+    }
+
     @Test func `UC-70 a cancelled download's partial file is removed, unless it is to stay`() throws {
         try Self.inFolder { folder in
             let server = try Self.server()

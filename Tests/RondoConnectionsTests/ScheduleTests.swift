@@ -382,6 +382,30 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
+    @Test func `UC-16 a run whose first block cancels the last load ends`() throws {
+        let server = try Self.echo()
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            loop.performWithoutWaking(inModes: [.default]) { connection?.cancel() }
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.calls == [])
+    }
+
+    @Test func `UC-16 a run whose first block runs the loop until the last load is over ends`() throws {
+        let server = try Self.echo()
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            _ = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+            loop.performWithoutWaking(inModes: [.default]) {
+                while !recorder.isDone { loop.run(mode: .default, before: .distantFuture) }
+            }
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
     @Test func `UC-16 after cancel from another thread a sleeping loop ends its run`() throws {
         let server = try TestServer { peer in peer.waitForEnd() }
         let recorder = Recorder()

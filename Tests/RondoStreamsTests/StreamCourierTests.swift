@@ -223,11 +223,64 @@ import Testing
         let least = RunHabit.leastRuns
         let entries = try entriesOfSingleRuns(count: least + 4, pause: 0)
         let last = least + 1...least + 4
-        let begins = ["turn \(least)", "call", "send \(least)", "returned"]
         let waits = Array(repeating: ["call", "returned"], count: 3).flatMap(\.self)
         #expect(
-            entries == ["call", "returned"] + separate(1...least - 1) + begins + waits + turns(last)
-                + sends(last) + ["returned"])
+            entries == ["call", "returned"] + separate(1...least) + waits + turns(last) + sends(last)
+                + ["returned"])
+    }
+
+    @Test func `RL-31 a run that makes one pass leaves no turn for later`() throws {
+        for returnsAfterSource in [false, true] {
+            let entries = try entries(count: 20) { _, _ in
+            } run: { loop, log, _ in
+                while log.count(of: "send 20") == 0 {
+                    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: returnsAfterSource)
+                }
+            }
+            let expected = ["call"] + (1...19).flatMap { ["turn \($0)", "call"] } + ["turn 20"]
+            #expect(entries.filter { !$0.hasPrefix("send") } == expected)
+        }
+    }
+
+    @Test func `where somebody observes the loop no turn waits, whenever he comes`() throws {
+        let entries = try entries(count: 4) { courier, beginner in
+            guard beginner.number == 2 else { return }
+            courier.loop.add(RunLoop.Observer(activities: .exit) { _, _ in }, forMode: .tracking)
+        }
+        #expect(entries.prefix(5) == ["call", "call", "turn 1", "turn 2", "send 1"])
+    }
+
+    @Test func `a turn waits for no other source that is signalled`() throws {
+        let entries = try entries(count: 3) { courier, beginner in
+            guard beginner.number == 2 else { return }
+            let source = RunLoop.Source(order: 1) { beginner.log.note("source") }
+            courier.loop.add(source, forMode: .default)
+            source.signal()
+        }
+        #expect(entries.prefix(7) == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "source"])
+    }
+
+    @Test func `the loop sleeps when all turns that waited were withdrawn`() throws {
+        let entries = try entries(count: 3) { courier, beginner in
+            courier.withdraw(beginner)
+        } run: { loop, log, _ in
+            let elsewhere = LoopThread { _ in
+                #expect(throws: Never.self) { try loop.waitUntilAsleep() }
+                loop.stop()
+            }
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+            #expect(throws: Never.self) { try elsewhere.value() }
+        }
+        #expect(entries == calls(3))
+    }
+
+    @Test func `UC-16 who leaves a mode last wakes its loop`() throws {
+        let result = try onLoopThread { loop in
+            let courier = StreamCourier.join(loop, .default)
+            loop.performWithoutWaking(inModes: [.default]) { courier.leave() }
+            return loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+        }
+        #expect(result == .finished)
     }
 
     @Test func `what another thread asks for wakes the loop`() throws {
