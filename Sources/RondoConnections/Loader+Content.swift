@@ -77,12 +77,14 @@ extension Loader {
     /// the place of what speaks of content.
     private func receivedPart(_ fields: HeaderFields) {
         guard let url = state.url, let whole = rare?.pipeHead else { return }
-        var head = ResponseHead(version: whole.version, status: whole.status, reason: whole.reason)
+        var all = HeaderFields()
         for (name, value) in whole.fields
         where !name.lowercased().hasPrefix("content-") && !fields.contains(name) {
-            head.fields.append(name: name, value: value)
+            all.append(name: name, value: value)
         }
-        for (name, value) in fields { head.fields.append(name: name, value: value) }
+        all.append(fields)
+        let head = ResponseHead(
+            version: whole.version, status: whole.status, reason: whole.reason, fields: all)
         guard let response = LoadedResponse(url: url, head: head, bodyLength: nil) else {
             return perform(state.failed(.unusableResponse(.http(head, bodyLength: nil))))
         }

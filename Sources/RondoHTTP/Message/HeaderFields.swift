@@ -21,39 +21,73 @@ package struct HeaderFields: Sendable {
         var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueCount) }
     }
 
+    /// What fields are made of. In one object, since they are handed on far more often than they are changed.
+    ///
+    /// `@unchecked Sendable`: it is changed by those only who hold the one reference to it.
+    private final class Storage: @unchecked Sendable {
+        @exclusivity(unchecked) var bytes: [UInt8] = []
+        @exclusivity(unchecked) var entries: [Entry] = []
+        @exclusivity(unchecked) var marks: UInt64 = 0
+        @exclusivity(unchecked) var isSerialized = true
+        @exclusivity(unchecked) var isChecked = false
+
+        init() {}
+
+        init(copying other: Storage) {
+            (bytes, entries, marks) = (other.bytes, other.entries, other.marks)
+            (isSerialized, isChecked) = (other.isSerialized, other.isChecked)
+        }
+    }
+
+    private var storage: Storage
+
+    /// Nobody's: whoever has no fields.
+    private static let empty = Storage()
+
+    /// To be asked for what is changed, once for each change.
+    private var own: Storage {
+        mutating get {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(copying: storage) }
+            return storage
+        }
+    }
+
     /// Names, values and whatever lay between them.
-    private(set) var bytes: [UInt8] = []
-    private(set) var entries: [Entry] = []
+    var bytes: [UInt8] { storage.bytes }
+    var entries: [Entry] { storage.entries }
     /// `bytes` is what a message has between its first line and the empty one: each field followed by a colon and
     /// a space, its value, CR and LF, in order. So it is as long as fields are appended only.
-    private(set) var isSerialized = true
+    var isSerialized: Bool { storage.isSerialized }
     /// A bit for each name that is here, and perhaps for some that are not: most of those that are asked for are
     /// not, and this says so at once.
-    private var marks: UInt64 = 0
+    private var marks: UInt64 { storage.marks }
 
     /// The writer has looked at them, and found nothing that must not be sent.
-    private(set) var isChecked = false
+    var isChecked: Bool { storage.isChecked }
 
-    package init() {}
+    package init() { storage = Self.empty }
 
     /// Without fields, with room for so many of usual length.
     package init(expecting count: Int) {
-        entries.reserveCapacity(count)
-        bytes.reserveCapacity(32 * count)
+        storage = Storage()
+        storage.entries.reserveCapacity(count)
+        storage.bytes.reserveCapacity(32 * count)
     }
 
     package init(_ pairs: [(String, String)]) {
-        entries.reserveCapacity(pairs.count)
-        bytes.reserveCapacity(pairs.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count })
+        storage = Storage()
+        storage.entries.reserveCapacity(pairs.count)
+        storage.bytes.reserveCapacity(pairs.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count })
         for (name, value) in pairs { append(name: name, value: value) }
     }
 
     /// What the reader found: `bytes` is the section as received, `marks` has those of all names.
     init(bytes: [UInt8], entries: [Entry], marks: UInt64) {
-        self.bytes = bytes
-        self.entries = entries
-        self.marks = marks
-        isSerialized = false
+        storage = Storage()
+        storage.bytes = bytes
+        storage.entries = entries
+        storage.marks = marks
+        storage.isSerialized = false
     }
 
     /// The mark of a name of so many bytes, which are told apart by their number and the first of them.
@@ -79,34 +113,36 @@ package struct HeaderFields: Sendable {
     // MARK: Changing
 
     package mutating func append(name: String, value: String) {
-        let nameStart = bytes.count
-        isChecked = false
-        marks |= Self.mark(name)
-        bytes.append(text: name)
-        let nameEnd = bytes.count
-        bytes.append(Grammar.colon)
-        bytes.append(Grammar.space)
-        bytes.append(text: value)
-        entries.append(
+        let own = own
+        let nameStart = own.bytes.count
+        own.isChecked = false
+        own.marks |= Self.mark(name)
+        own.bytes.append(text: name)
+        let nameEnd = own.bytes.count
+        own.bytes.append(Grammar.colon)
+        own.bytes.append(Grammar.space)
+        own.bytes.append(text: value)
+        own.entries.append(
             Entry(
                 nameStart: UInt32(nameStart), nameCount: UInt32(nameEnd - nameStart),
-                valueStart: UInt32(nameEnd + 2), valueCount: UInt32(bytes.count - nameEnd - 2)))
-        bytes.append(Grammar.carriageReturn)
-        bytes.append(Grammar.lineFeed)
+                valueStart: UInt32(nameEnd + 2), valueCount: UInt32(own.bytes.count - nameEnd - 2)))
+        own.bytes.append(Grammar.carriageReturn)
+        own.bytes.append(Grammar.lineFeed)
     }
 
     /// Appends all of `other`.
     package mutating func append(_ other: HeaderFields) {
-        let shift = UInt32(bytes.count)
-        marks |= other.marks
-        bytes.append(contentsOf: other.bytes)
+        let own = own
+        let shift = UInt32(own.bytes.count)
+        own.marks |= other.marks
+        own.bytes.append(contentsOf: other.bytes)
         for var entry in other.entries {
             entry.nameStart += shift
             entry.valueStart += shift
-            entries.append(entry)
+            own.entries.append(entry)
         }
-        isSerialized = isSerialized && other.isSerialized
-        isChecked = false
+        own.isSerialized = own.isSerialized && other.isSerialized
+        own.isChecked = false
     }
 
     /// Gives the first field called `name` this value and removes its repetitions; appends it if there is
@@ -115,23 +151,25 @@ package struct HeaderFields: Sendable {
         guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             return append(name: name, value: value)
         }
-        isSerialized = false
-        isChecked = false
-        let start = bytes.count
-        bytes.append(text: value)
-        entries[first].valueStart = UInt32(start)
-        entries[first].valueCount = UInt32(bytes.count - start)
+        let own = own
+        own.isSerialized = false
+        own.isChecked = false
+        let start = own.bytes.count
+        own.bytes.append(text: value)
+        own.entries[first].valueStart = UInt32(start)
+        own.entries[first].valueCount = UInt32(own.bytes.count - start)
         var index = 0
-        entries.removeAll { entry in
+        own.entries.removeAll { entry in
             defer { index += 1 }
-            return index > first && Grammar.equalIgnoringCase(bytes[entry.name], name.utf8)
+            return index > first && Grammar.equalIgnoringCase(own.bytes[entry.name], name.utf8)
         }
     }
 
     /// Removes every field called `name`. Their bytes stay in the buffer: a head lives shortly.
     package mutating func remove(_ name: String) {
-        isSerialized = false
-        entries.removeAll { Grammar.equalIgnoringCase(bytes[$0.name], name.utf8) }
+        let own = own
+        own.isSerialized = false
+        own.entries.removeAll { Grammar.equalIgnoringCase(own.bytes[$0.name], name.utf8) }
     }
 
     /// Has the writer look at them now, and not again each time that they are sent as they are.
@@ -139,9 +177,9 @@ package struct HeaderFields: Sendable {
         // What is wrong with them is said where they are sent.
         do throws(HTTP1Error) {
             try HTTP1Writer.check(self)
-            isChecked = true
+            own.isChecked = true
         } catch {
-            isChecked = false
+            own.isChecked = false
         }
     }
 
@@ -214,13 +252,7 @@ package struct HeaderFields: Sendable {
 
     /// Whether these are `other`, handed on unchanged: so they are the same, without a look at a single one. If not,
     /// they may still be equal.
-    package func areCopied(from other: HeaderFields) -> Bool {
-        func place<Element>(_ array: [Element]) -> UnsafePointer<Element>? {
-            array.withUnsafeBufferPointer { $0.baseAddress }
-        }
-        return place(bytes) == place(other.bytes) && place(entries) == place(other.entries)
-            && entries.count == other.entries.count
-    }
+    package func areCopied(from other: HeaderFields) -> Bool { storage === other.storage }
 
     /// Bytes that they take, more or less.
     package var size: Int { bytes.count }

@@ -1,12 +1,14 @@
 /// What a response begins with: its status line and its header section.
-package struct ResponseHead: Sendable, Equatable {
+///
+/// A class, since it is handed on a dozen times on its way to the delegate and never changes.
+package final class ResponseHead: Sendable {
     /// The version the server speaks, not the one this response was framed in.
-    package var version: HTTPVersion
+    package let version: HTTPVersion
     /// 100 to 999. What is above 599 has no meaning and counts as a 5xx (RFC 9110 §15).
-    package var status: Int
+    package let status: Int
     /// For people only, often empty.
-    package var reason: String
-    package var fields: HeaderFields
+    package let reason: String
+    package let fields: HeaderFields
 
     package init(
         version: HTTPVersion = .http11, status: Int, reason: String = "",
@@ -21,6 +23,14 @@ package struct ResponseHead: Sendable, Equatable {
     /// An interim response (1xx), after which the real one is still to come. 101 is not one of them: it is
     /// the last HTTP on its connection.
     package var isInformational: Bool { status < 200 && status != 101 }
+}
+
+extension ResponseHead: Equatable {
+    package static func == (left: ResponseHead, right: ResponseHead) -> Bool {
+        left === right
+            || left.version == right.version && left.status == right.status && left.reason == right.reason
+                && left.fields == right.fields
+    }
 }
 
 /// The protocol version of a message, `HTTP/major.minor`.
