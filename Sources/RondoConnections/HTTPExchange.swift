@@ -353,11 +353,15 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         }
     }
 
-    /// Whether the link can serve another request.
-    var isReusable: Bool {
-        !link.isPrivate && link.codec.canBeReused && isSent && sendFailure == nil && receiveFailure == nil
-            && !sawEnd
-            && consumed == filled && !link.channel.hasBufferedBytes
+    /// Makes the link ready for another request, if it can serve one.
+    ///
+    /// - Returns: Whether it is.
+    func startNextCycle() -> Bool {
+        guard !link.isPrivate, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd, consumed == filled,
+            !link.channel.hasBufferedBytes, link.codec.startNextCycleIfPossible()
+        else { return false }
+        link.isReused = true
+        return true
     }
 
     private static func text(of head: ResponseHead) -> String {

@@ -214,7 +214,7 @@ extension Loader {
         channel.gate = nil
         channel.onTrust = nil
         channel.onIdentityRequest = nil
-        if exchange.isReusable {
+        if exchange.startNextCycle() {
             // Who was turned away from this load has silenced it; the next one has to hear it.
             channel.resumeInterest()
             Pool.shared.keep(exchange.link)

@@ -59,17 +59,15 @@ final class Pool: Sendable {
         }
     }
 
-    /// Keeps a connection whose exchange is over.
+    /// Keeps a connection that is ready for its next exchange; it leaves its run loops.
     func keep(_ link: HTTPLink) {
-        link.codec.startNextCycle()
-        link.isReused = true
         // In no loop, it does not matter that the next exchange will want to read.
         link.channel.wantsWrite = false
         link.channel.removeFromAllLoops()
         add(link)
     }
 
-    /// Keeps a connection that is ready for its next exchange.
+    /// The same of one that is in no run loop.
     func add(_ link: HTTPLink) {
         // What is parked is released without the lock.
         let (dropped, parked) = state.withLock { state in

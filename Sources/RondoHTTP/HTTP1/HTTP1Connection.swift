@@ -60,6 +60,15 @@ package struct HTTP1Connection: Sendable {
         hasReceivedAnyByteOfResponse = false
     }
 
+    /// The same where `canBeReused`; who asks that first from another module has the connection copied for it.
+    ///
+    /// - Returns: Whether it is ready for the next request.
+    package mutating func startNextCycleIfPossible() -> Bool {
+        guard canBeReused else { return false }
+        startNextCycle()
+        return true
+    }
+
     // MARK: Sending
 
     /// Appends a request's head to `output`; on an error nothing is appended, and nothing more can be sent.
