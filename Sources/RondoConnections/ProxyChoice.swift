@@ -34,6 +34,9 @@ struct ProxyEnvironment: Sendable {
     /// Of this process, as it was at the first load.
     static let process = ProxyEnvironment(ProcessInfo.processInfo.environment)
 
+    /// It names no proxy at all.
+    var isEmpty: Bool { variables.isEmpty }
+
     init(_ environment: [String: String]) {
         var variables: [String: String] = [:]
         for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {

@@ -55,7 +55,18 @@ extension URLConnection {
         /// The way that the last request went, if directly: the next one often goes to the same server.
         private let lastRoute = Mutex<(isSecure: Bool, route: Route)?>(nil)
 
-        init(_ values: Configuration) { self.values = values }
+        // Of `values.proxy`, which takes longer to look at than all else about a direct way.
+        private let namesProxy: Bool
+        private let asksEnvironment: Bool
+
+        init(_ values: Configuration) {
+            self.values = values
+            namesProxy = if case .by = values.proxy { true } else { false }
+            asksEnvironment = values.proxy == .environment
+        }
+
+        /// Requests go by no proxy, whatever their hosts.
+        var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
 
         /// Asked for itself: a value that is computed is computed of a copy of all.
         var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
