@@ -38,6 +38,13 @@ struct CacheStore {
         let size: Int
     }
 
+    /// What was written, or found written, last, with the head that says by its ETag what it is.
+    private struct Latest {
+        let key: Key
+        let head: ResponseHead
+        let written: Written
+    }
+
     private struct Memory: ~Copyable {
         /// The one that was met last, nearly always the same, and all whose notes are here.
         private weak var last: URLCache?
@@ -48,7 +55,9 @@ struct CacheStore {
         }
 
         var misses: [Key: LoopInstant] = [:]
-        var written: [Key: Written] = [:]
+        var written: [Key: Written] = [:] { didSet { latest = nil } }
+        /// One of them; that of the next load too where a program asks for the same again and again.
+        var latest: Latest?
         /// Records as they were read last: reading one takes longer than asking a server.
         var records: [Key: (text: String, record: Record)] = [:]
 
@@ -202,9 +211,9 @@ struct CacheStore {
         isChanged: Bool, cached: () -> CachedURLResponse, entry: () -> CacheEntry
     ) -> CacheDecision {
         guard let url = request.url else { return .nothing }
-        if isWritten(data, head.fields, fields, key(request, url), isChanged: isChanged) {
-            return .isWritten
-        }
+        let key = key(request, url)
+        if !isChanged, isLatest(data.count, head, key) { return .isWritten }
+        if isWritten(data, head, fields, key, isChanged: isChanged) { return .isWritten }
         return .write(CacheWrite(store: self, cached: cached(), entry: entry(), url: url))
     }
 
@@ -212,7 +221,8 @@ struct CacheStore {
     func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: LoadRequest) -> CacheDecision
     {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        _ = isWritten(cached.data, entry.fields, HeaderFields(), key(request, url), isChanged: true)
+        let head = ResponseHead(status: entry.status, fields: entry.fields)
+        _ = isWritten(cached.data, head, HeaderFields(), key(request, url), isChanged: true)
         return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))
     }
 
@@ -236,10 +246,12 @@ struct CacheStore {
 
     /// Whether the same was written a moment ago. If not, it is noted that it is now.
     private func isWritten(
-        _ data: Data, _ fields: HeaderFields, _ request: HeaderFields, _ base: Key, isChanged: Bool
+        _ data: Data, _ head: ResponseHead, _ request: HeaderFields, _ base: Key, isChanged: Bool
     ) -> Bool {
         var key = base
-        if fields.has("Vary") {
+        let fields = head.fields
+        let varies = fields.has("Vary")
+        if varies {
             key.variant = Self.variantName(CacheEntry.selecting(fields, request))
         }
         var hasher = Hasher()
@@ -247,7 +259,8 @@ struct CacheStore {
         fields.hashValues(of: "Last-Modified", into: &hasher)
         fields.hashValues(of: "Cache-Control", into: &hasher)
         // Where no tag says whether it is another one.
-        if !fields.has("ETag") { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
+        let hasTag = fields.has("ETag")
+        if !hasTag { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
         let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
         return Self.memory.withLock { [key] memory -> Bool in
             memory.meet(cache)
@@ -256,11 +269,31 @@ struct CacheStore {
                 written.at.seconds(since: last.at) < Self.rewriteInterval, last.size == written.size,
                 last.hash == written.hash
             {
+                note(last)
                 return true
             }
             if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
             memory.written[key] = isChanged ? nil : written
+            if !isChanged { note(written) }
             return false
+
+            func note(_ written: Written) {
+                guard hasTag, !varies, fields.size <= ResponseHead.maximumRemembered else { return }
+                memory.latest = Latest(key: key, head: head, written: written)
+            }
+        }
+    }
+
+    /// The same of the very head that was here last, of which nothing has to be looked at again.
+    private func isLatest(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
+        Self.memory.withLock { memory in
+            memory.meet(cache)
+            guard let latest = memory.latest, latest.head === head, latest.written.size == size,
+                latest.key == key,
+                LoopClock.machineNow.seconds(since: latest.written.at) < Self.rewriteInterval
+            else { return false }
+            if !memory.misses.isEmpty { memory.misses[key] = nil }
+            return true
         }
     }
 
