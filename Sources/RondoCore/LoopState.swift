@@ -3,7 +3,7 @@
 /// Membership (what is in which mode) is the truth here; the `ev_loop` of a mode is its projection, brought
 /// up to date by the loop's own thread before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
-struct LoopState {
+struct LoopState: ~Copyable {
     var modes: [ModeState] = []
     private var indices: [RunLoop.Mode: Int] = [:]
     private var lastNamed = 0
