@@ -260,6 +260,58 @@ import Testing
         #expect(entries.prefix(7) == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "source"])
     }
 
+    /// A clock that is moved without a word to its loop.
+    ///
+    /// `@unchecked Sendable`: one thread uses it.
+    private final class SilentClock: LoopTimeSource, @unchecked Sendable {
+        var now = LoopInstant(nanoseconds: 1_000_000_000)
+
+        func loopIsIdle(until instant: LoopInstant) -> Bool {
+            now = instant
+            return true
+        }
+    }
+
+    @Test func `a turn is not slept over if a run inside has served what it waits for`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let clock = SilentClock()
+            loop.setTimeSource(clock)
+            let began = clock.now
+            let courier = StreamCourier.join(loop, .default)
+            let pipes = [Pipe(), Pipe()]
+            let sources = pipes.map { pipe in
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                return RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in
+                    // Who left would ask the loop for attention, and keep it awake.
+                    var byte: UInt8 = 0
+                    #expect(read(descriptor, &byte, 1) == 1)
+                    log.note("call")
+                    guard log.count(of: "call") == 1 else {
+                        clock.now = clock.now.advanced(bySeconds: 2)
+                        return
+                    }
+                    courier.postLater(Beginner(1, log, loop))
+                    // By the second block point: in the pass that has let the turn wait.
+                    loop.performWithoutWaking(inModes: [.default]) {
+                        loop.performWithoutWaking(inModes: [.default]) {
+                            let result = loop.run(in: .default, for: 1, returnAfterSourceHandled: false)
+                            log.note("\(result)")
+                        }
+                    }
+                }
+            }
+            for source in sources { loop.add(source, forMode: .default) }
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+            #expect(clock.now == began.advanced(bySeconds: 2))
+            for source in sources { source.invalidate() }
+            courier.leave()
+            loop.setTimeSource(nil)
+        }
+        #expect(log.entries == ["call", "call", "timedOut", "turn 1", "send 1"])
+    }
+
     @Test func `the loop sleeps when all turns that waited were withdrawn`() throws {
         let entries = try entries(count: 3) { courier, beginner in
             courier.withdraw(beginner)
