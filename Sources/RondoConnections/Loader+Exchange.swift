@@ -199,6 +199,8 @@ extension Loader {
 
     /// Keeps the connection to the server if it can serve another request, or closes it.
     func disposeOfExchange() {
+        // As at the end of most loads: it is done already.
+        guard exchange != nil || slot != nil || rare != nil else { return }
         disposeOfOthers()
         isWaitingForBody = false
         stopGoAheadTimer()
