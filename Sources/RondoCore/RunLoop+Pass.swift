@@ -67,7 +67,8 @@ struct Pass {
         // signalled since is found at the end of the pass, as if it had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
-        loop.takeLateTurns(in: mode, unless: !modeLoop.ready.isEmpty && !limit.isReached(at: loop.now))
+        loop.takeLateTurnsThatAreDue(
+            in: mode, hasReady: !modeLoop.ready.isEmpty && !limit.isReached(at: loop.now))
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false

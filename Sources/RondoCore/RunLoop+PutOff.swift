@@ -94,8 +94,8 @@ struct RunHabit {
 
 /// What is known of a run while it is under way. Loop's thread only.
 struct RunOnStack {
-    /// How many runs are under way.
-    var depth = 0
+    /// Without this there is none.
+    var isUnderWay = false
     /// How many of `LoopOwner.serving` were on the stack when it began.
     var servedFurtherOut = 0
     /// It does not return for a while, or another one follows at once.
@@ -171,11 +171,12 @@ extension RunLoop {
     /// Those that wait come now, or have come.
     package func takeLateTurns() { owner.lateTurns.take() }
 
-    /// At the beginning of a pass of `mode`, so that none is left where the loop may sleep.
+    /// Lets them come that wait no longer. At the beginning of a pass of `mode`, so that none is left where the loop may
+    /// sleep.
     ///
     /// - Parameter hasReady: Descriptors are ready, and more passes follow.
     @inline(__always)
-    func takeLateTurns(in mode: Int, unless hasReady: @autoclosure () -> Bool) {
+    func takeLateTurnsThatAreDue(in mode: Int, hasReady: @autoclosure () -> Bool) {
         guard owner.lateTurns.wait(for: mode) else { return }
         let mayWait = owner.innermost.mayPutOff && !isWatched && hasReady()
         if !mayWait || owner.lateTurns.areDue(at: now) { owner.lateTurns.take() }

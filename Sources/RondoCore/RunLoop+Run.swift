@@ -135,9 +135,9 @@ extension RunLoop {
         if !isRepeated { doWhatWasPutOff() }
         let outer = owner.innermost
         owner.innermost = RunOnStack(
-            depth: outer.depth + 1, servedFurtherOut: owner.serving.count,
+            isUnderWay: true, servedFurtherOut: owner.serving.count,
             returnsLate: isRepeated || !returnAfterSourceHandled,
-            hasHabit: outer.depth == 0 && owner.habit.begin(index, at: now))
+            hasHabit: !outer.isUnderWay && owner.habit.begin(index, at: now))
         let result = pass.run(hasWork: hasWork)
         owner.innermost = outer
         endActivation(index, modeLoop)
@@ -190,7 +190,7 @@ extension RunLoop {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        if owner.innermost.depth == 0 { owner.habit.end(at: now) }
+        if outer == nil { owner.habit.end(at: now) }
         owner.knownNow = nil
         owner.era &+= 1
         if let outer {

@@ -220,22 +220,21 @@ extension RunLoop {
         /// callback of it.
         ///
         /// - Returns: Whether it will be: not if it was signalled for the next pass already.
-        package func signalForLater() -> Bool {
-            signal(wakesLoops: false, mayBeServedLate: true)
-            return state.withLock { $0.mayBeServedLate }
-        }
+        package func signalForLater() -> Bool { signal(wakesLoops: false, mayBeServedLate: true) }
 
-        private func signal(wakesLoops: Bool, mayBeServedLate: Bool = false) {
+        /// - Returns: Whether it may be served late.
+        @discardableResult
+        private func signal(wakesLoops: Bool, mayBeServedLate: Bool = false) -> Bool {
             let isTraced = Trace.isListening.load(ordering: .relaxed)
             var wakeUp: WakeUp?
             var others: [WakeUp] = []
-            let (isNew, traced) = state.withLock { state -> (Bool, [Membership]) in
+            let (isNew, isForLater, traced) = state.withLock { state -> (Bool, Bool, [Membership]) in
                 var isNew = false
                 if case .signalled = kind { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
                 // Of several the most urgent counts.
                 state.mayBeServedLate = mayBeServedLate && (isNew || state.mayBeServedLate)
-                guard isNew || wakesLoops else { return (false, []) }
+                guard isNew || wakesLoops else { return (false, state.mayBeServedLate, []) }
                 state.memberships.forEach { membership in
                     if isNew {
                         membership.loop.state.withLock { loopState in
@@ -246,7 +245,7 @@ extension RunLoop {
                     guard wakesLoops, let asleep = membership.loop.askForAttention() else { return }
                     if wakeUp == nil { wakeUp = asleep } else { others.append(asleep) }
                 }
-                return (isNew, isTraced ? state.memberships.all : [])
+                return (isNew, state.mayBeServedLate, isTraced ? state.memberships.all : [])
             }
             for place in traced where isNew {
                 Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
@@ -255,6 +254,7 @@ extension RunLoop {
             // With no lock held: whoever wakes up may ask for them at once.
             wakeUp?.wake()
             for wakeUp in others { wakeUp.wake() }
+            return isForLater
         }
 
         /// Takes back a signal that nobody has served.
