@@ -56,7 +56,8 @@ struct CacheStore {
 
         var misses: [Key: LoopInstant] = [:]
         var written: [Key: Written] = [:] { didSet { latest = nil } }
-        /// One of them; that of the next load too where a program asks for the same again and again.
+        /// One of them, gone with every change of them; that of the next load too where a program asks for the same again
+        /// and again.
         var latest: Latest?
         /// Records as they were read last: reading one takes longer than asking a server.
         var records: [Key: (text: String, record: Record)] = [:]
@@ -221,8 +222,7 @@ struct CacheStore {
     func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: LoadRequest) -> CacheDecision
     {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        let head = ResponseHead(status: entry.status, fields: entry.fields)
-        _ = isWritten(cached.data, head, HeaderFields(), key(request, url), isChanged: true)
+        forgetWritten(url)
         return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))
     }
 
@@ -284,7 +284,8 @@ struct CacheStore {
         }
     }
 
-    /// The same of the very head that was here last, of which nothing has to be looked at again.
+    /// Whether it is the very head that was here last, of which nothing has to be looked at again, and what was written
+    /// then still counts.
     private func isLatest(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
         Self.memory.withLock { memory in
             memory.meet(cache)

@@ -358,7 +358,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     /// - Returns: Whether it is.
     func startNextCycle() -> Bool {
         guard !link.isPrivate, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd, consumed == filled,
-            !link.channel.hasBufferedBytes, link.codec.startNextCycleIfPossible()
+            !link.channel.hasBufferedBytes, link.codec.startNextCycle()
         else { return false }
         link.isReused = true
         return true

@@ -45,10 +45,7 @@ extension Loader {
     }
 
     func route(to address: WebAddress) throws(LoadFailure) -> Route {
-        if settings.isDirect {
-            rare?.proxy = nil
-            return settings.directRoute(to: address)
-        }
+        if settings.isDirect { return settings.directRoute(to: address) }
         let proxy = try proxy(for: address, settings.values.proxy)
         if proxy != nil || rare != nil { madeRare.proxy = proxy }
         guard let proxy else { return settings.directRoute(to: address) }

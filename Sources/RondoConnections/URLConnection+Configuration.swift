@@ -61,8 +61,12 @@ extension URLConnection {
 
         init(_ values: Configuration) {
             self.values = values
-            namesProxy = if case .by = values.proxy { true } else { false }
-            asksEnvironment = values.proxy == .environment
+            (namesProxy, asksEnvironment) =
+                switch values.proxy {
+                case .direct: (false, false)
+                case .by: (true, false)
+                case .environment: (false, true)
+                }
         }
 
         /// Requests go by no proxy, whatever their hosts.

@@ -31,6 +31,19 @@ import Testing
         #expect(proxy.map { "\($0.host):\($0.port)" } == expected)
     }
 
+    @Test func `where no proxy is named, none has to be looked for`() {
+        #expect(ProxyEnvironment(["no_proxy": "*", "http_proxy": "", "HTTP_PROXY": "p"]).isEmpty)
+        #expect(!ProxyEnvironment(["all_proxy": "p"]).isEmpty)
+        func isDirect(_ choice: URLConnection.ProxyChoice) -> Bool {
+            var configuration = URLConnection.Configuration()
+            configuration.proxy = choice
+            return URLConnection.Settings(configuration).isDirect
+        }
+        #expect(isDirect(.direct))
+        #expect(!isDirect(.by(StreamProxy(.socks5, host: "p", port: 1))))
+        #expect(isDirect(.environment) == ProxyEnvironment.process.isEmpty)
+    }
+
     @Test(
         arguments: [
             ("http://p:1", StreamProxy.Kind.httpConnect), ("p:1", .httpConnect), ("socks4://p:1", .socks4),

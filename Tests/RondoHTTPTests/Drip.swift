@@ -58,7 +58,8 @@ struct Listener {
     }
 
     mutating func startNextCycle(_ request: RequestHead = .get) throws {
-        connection.startNextCycle()
+        let begins = connection.startNextCycle()
+        #expect(begins)
         outcome = Outcome()
         try send(request)
     }

@@ -228,11 +228,25 @@ import Testing
         #expect(throws: fault(.end, .complete)) { try third.sendEnd(into: &output) }
     }
 
-    @Test func `a cycle cannot begin before the last one is over`() async {
-        await #expect(processExitsWith: .failure) {
-            var connection = HTTP1Connection()
-            connection.startNextCycle()
-        }
+    @Test func `a cycle cannot begin before the last one is over, which can be asked at any time`() throws {
+        var connection = HTTP1Connection()
+        var output: [UInt8] = []
+        func begins() -> Bool { connection.startNextCycle() }
+        #expect(!begins())
+        try connection.send(head: .get, body: .none, into: &output)
+        try connection.sendEnd(into: &output)
+        #expect(!begins())
+        connection.receive("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no".utf8)
+        let head = ResponseHead(
+            status: 200, reason: "OK", fields: HeaderFields([("Content-Length", "2")]))
+        #expect(try connection.nextEvent() == .response(head, bodyLength: 2))
+        #expect(try connection.nextEvent() == .body(Array("o".utf8)[...]))
+        #expect(!begins())
+        connection.receive("k".utf8)
+        #expect(try connection.nextEvent() == .body(Array("k".utf8)[...]))
+        #expect(try connection.nextEvent() == .end)
+        #expect(begins())
+        try connection.send(head: .get, body: .none, into: &output)
     }
 
     @Test func `every error is a sentence`() {

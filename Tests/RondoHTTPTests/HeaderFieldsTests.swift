@@ -38,6 +38,43 @@ import Testing
         #expect(HeaderFields().areCopied(from: HeaderFields()))
     }
 
+    /// Every way to change fields, of which each changes those that are here.
+    private static let changes: [@Sendable (inout HeaderFields) -> Void] = [
+        { $0.append(name: "More", value: "1") }, { $0.append(HeaderFields([("More", "1")])) },
+        { $0.set(name: "Empty", value: "no more") }, { $0.set(name: "More", value: "1") },
+        { $0.remove("Accept") }, { $0.append($0) },
+    ]
+
+    @Test(arguments: changes.indices)
+    func `who has a copy sees nothing of a change`(index: Int) {
+        let before = fields.description
+        var (copy, changed) = (fields, HeaderFields())
+        Self.changes[index](&copy)
+        #expect(fields.description == before)
+        #expect(copy.description != before)
+        // An iterator has one as well.
+        var seen = 0
+        for _ in copy {
+            if seen == 0 { Self.changes[index](&copy) }
+            seen += 1
+        }
+        #expect(seen == HeaderFields(Self.changed(fields, index)).count)
+        Self.changes[index](&changed)
+        #expect(HeaderFields().isEmpty)
+    }
+
+    private static func changed(_ fields: HeaderFields, _ index: Int) -> [(String, String)] {
+        var fields = fields
+        changes[index](&fields)
+        return fields.map { ($0.name, $0.value) }
+    }
+
+    @Test func `fields that were appended to themselves are there twice`() {
+        var twice = fields
+        twice.append(twice)
+        #expect(twice.map(\.value) == fields.map(\.value) + fields.map(\.value))
+    }
+
     @Test func `values are hashed one by one, and so is their number`() {
         func hash(_ pairs: [(String, String)]) -> Int {
             var hasher = Hasher()

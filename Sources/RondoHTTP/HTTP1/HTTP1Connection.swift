@@ -50,22 +50,18 @@ package struct HTTP1Connection: Sendable {
         reader = HTTP1Reader(limits: limits)
     }
 
-    /// Whether `startNextCycle()` may be called: request and response are complete, neither wanted the
+    /// Whether `startNextCycle()` makes it ready for another request: request and response are complete, neither wanted the
     /// connection closed, the server has not closed it, and nothing came after the response.
     package var canBeReused: Bool { state.canBeReused && received.isEmpty }
 
-    /// Makes a connection that `canBeReused` ready for the next request. Anything else is misuse and traps.
-    package mutating func startNextCycle() {
+    /// Makes a connection that `canBeReused` ready for the next request. (Who asks that first from another module has the
+    /// connection copied for it.)
+    ///
+    /// - Returns: False: it cannot be reused, and nothing is changed.
+    package mutating func startNextCycle() -> Bool {
+        guard canBeReused else { return false }
         state.startNextCycle()
         hasReceivedAnyByteOfResponse = false
-    }
-
-    /// The same where `canBeReused`; who asks that first from another module has the connection copied for it.
-    ///
-    /// - Returns: Whether it is ready for the next request.
-    package mutating func startNextCycleIfPossible() -> Bool {
-        guard canBeReused else { return false }
-        startNextCycle()
         return true
     }
 

@@ -165,7 +165,7 @@ struct HTTP1State: Sendable {
     // MARK: Again
 
     mutating func startNextCycle() {
-        precondition(canBeReused, "this connection cannot carry another request: ask canBeReused first")
+        precondition(canBeReused, "bug in Rondo: this connection cannot carry another request")
         request = .idle
         response = .idle
     }

@@ -1,7 +1,7 @@
 internal import Glibc
 
 // Header fields are kept as they came: one buffer of bytes and, for each field, where its name and its value
-// lie in it. A head of twenty fields thus costs two allocations and not forty; a String is made when somebody
+// lie in it. A head of twenty fields thus costs three allocations and not forty; a String is made when somebody
 // asks for one. Looking a name up compares bytes and allocates nothing.
 
 /// The fields of a header or trailer section: in order, repeated ones kept, names compared without regard to
@@ -41,10 +41,11 @@ package struct HeaderFields: Sendable {
 
     private var storage: Storage
 
-    /// Nobody's: whoever has no fields.
+    /// Shared by all that have no fields. Never changed, since whoever has it is not the only one.
     private static let empty = Storage()
 
-    /// To be asked for what is changed, once for each change.
+    /// What may be changed. To be asked for once in a change: who holds it is a second holder, and whoever asks again
+    /// meanwhile gets a copy.
     private var own: Storage {
         mutating get {
             if !isKnownUniquelyReferenced(&storage) { storage = Storage(copying: storage) }
@@ -167,6 +168,7 @@ package struct HeaderFields: Sendable {
 
     /// Removes every field called `name`. Their bytes stay in the buffer: a head lives shortly.
     package mutating func remove(_ name: String) {
+        guard mayHave(name) else { return }
         let own = own
         own.isSerialized = false
         own.entries.removeAll { Grammar.equalIgnoringCase(own.bytes[$0.name], name.utf8) }
