@@ -262,7 +262,7 @@ import Testing
 
     /// A clock that is moved without a word to its loop.
     ///
-    /// `@unchecked Sendable`: one thread uses it.
+    /// `@unchecked Sendable`: a loop asks its clock on its own thread, and the callback that moves it is there as well.
     private final class SilentClock: LoopTimeSource, @unchecked Sendable {
         var now = LoopInstant(nanoseconds: 1_000_000_000)
 

@@ -23,7 +23,8 @@ package struct HeaderFields: Sendable {
 
     /// What fields are made of. In one object, since they are handed on far more often than they are changed.
     ///
-    /// `@unchecked Sendable`: it is changed by those only who hold the one reference to it.
+    /// `@unchecked Sendable`: it is changed in two places only: in an initialiser, before anybody else can have it, and
+    /// through `own`, which makes a copy first unless nobody else holds it.
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
