@@ -27,8 +27,8 @@ struct CacheStore {
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
     /// remembered for a moment. What a program stores by itself meanwhile is found after that.
     private static let missLifetime = 1.0
-    /// An entry that would only be renewed is not written again for as long.
-    private static let rewriteInterval = 1.0
+    /// An entry that would only be renewed is not written again for so many seconds.
+    static let rewriteInterval = 1.0
     private static let maximumRemembered = 1024
 
     private struct Written {

@@ -3,14 +3,15 @@ import RondoHTTP
 import Testing
 
 @testable import RondoConnections
+@testable import RondoCore
 
-/// What is not written since the same was written a moment ago. (No test takes the second that a moment is.)
+/// What is not written since the same was written a moment ago.
 @Suite struct CacheStoreTests {
     private enum Answer { case write, isWritten, nothing }
 
     /// What is to be done about a response.
     private struct Asker {
-        var cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
 
         func callAsFunction(
             _ text: String, _ head: ResponseHead, path: String = "/a", to fields: [(String, String)] = [],
@@ -39,62 +40,76 @@ import Testing
         ResponseHead(status: 200, fields: HeaderFields(fields))
     }
 
+    /// What one question after the other is answered, of a cache of their own: asked anew where they have taken longer than
+    /// a moment, as they may on a machine that has much to do.
+    private func answers(_ ask: (Asker) throws -> [Answer]) throws -> [Answer] {
+        while true {
+            let began = LoopClock.machineNow
+            let answers = try ask(Asker())
+            if LoopClock.machineNow.seconds(since: began) < CacheStore.rewriteInterval { return answers }
+        }
+    }
+
     @Test func `the same is written once in a moment, by whichever head it is told`() throws {
-        let (asked, tagged) = (Asker(), head(("ETag", "1")))
-        #expect(try asked("1", tagged) == .write)
-        for _ in 0..<2 { #expect(try asked("1", tagged) == .isWritten) }
-        #expect(try asked("1", head(("ETag", "1"))) == .isWritten)
-        #expect(try asked("1", tagged, path: "/b") == .write)
-        #expect(try asked("1", tagged) == .isWritten)
+        let (tagged, equal) = (head(("ETag", "1")), head(("ETag", "1")))
+        let answers = try answers { asked in
+            try [
+                asked("1", tagged), asked("1", tagged), asked("1", tagged), asked("1", equal),
+                asked("1", tagged, path: "/b"), asked("1", tagged),
+            ]
+        }
+        #expect(answers == [.write, .isWritten, .isWritten, .isWritten, .write, .isWritten])
     }
 
     @Test func `what is another one is written, whichever was the last`() throws {
-        let (asked, tagged) = (Asker(), head(("ETag", "1")))
-        #expect(try asked("1", tagged) == .write)
-        #expect(try asked("22", tagged) == .write)
-        #expect(try asked("1", head(("ETag", "2"))) == .write)
-        #expect(try asked("1", tagged) == .write)
+        let (tagged, other) = (head(("ETag", "1")), head(("ETag", "2")))
+        let answers = try answers { asked in
+            try [asked("1", tagged), asked("22", tagged), asked("1", other), asked("1", tagged)]
+        }
+        #expect(answers == [.write, .write, .write, .write])
     }
 
     @Test func `without a tag the content says whether it is another one`() throws {
-        let (asked, untagged) = (Asker(), head(("Cache-Control", "max-age=100")))
-        #expect(try asked("1", untagged) == .write)
-        #expect(try asked("1", untagged) == .isWritten)
-        #expect(try asked("2", untagged) == .write)
+        let untagged = head(("Cache-Control", "max-age=100"))
+        let answers = try answers { asked in
+            try [asked("1", untagged), asked("1", untagged), asked("2", untagged)]
+        }
+        #expect(answers == [.write, .isWritten, .write])
     }
 
     @Test func `variants are others`() throws {
-        let (asked, varying) = (Asker(), head(("ETag", "1"), ("Vary", "A")))
-        for value in ["x", "y"] {
-            #expect(try asked("1", varying, to: [("A", value)]) == .write)
-            #expect(try asked("1", varying, to: [("A", value)]) == .isWritten)
+        let varying = head(("ETag", "1"), ("Vary", "A"))
+        let answers = try answers { asked in
+            try ["x", "x", "y", "y", "x"].map { try asked("1", varying, to: [("A", $0)]) }
         }
-        #expect(try asked("1", varying, to: [("A", "x")]) == .isWritten)
+        #expect(answers == [.write, .isWritten, .write, .isWritten, .isWritten])
     }
 
     @Test func `what a delegate has changed is written, and so is what comes after it`() throws {
-        let (asked, tagged) = (Asker(), head(("ETag", "1")))
-        #expect(try asked("1", tagged) == .write)
-        #expect(try asked("1", tagged) == .isWritten)
-        #expect(try asked("1", tagged, isChanged: true) == .write)
-        #expect(try asked("1", tagged) == .write)
+        let tagged = head(("ETag", "1"))
+        let answers = try answers { asked in
+            try [false, false, true, false].map { try asked("1", tagged, isChanged: $0) }
+        }
+        #expect(answers == [.write, .isWritten, .write, .write])
     }
 
     @Test func `what was removed is written again`() throws {
-        let (asked, tagged) = (Asker(), head(("ETag", "1")))
-        #expect(try asked("1", tagged) == .write)
-        #expect(try asked("1", tagged) == .isWritten)
-        CacheStore(cache: asked.cache).remove(try #require(URL(string: "http://host.example/a")))
-        #expect(try asked("1", tagged) == .write)
+        let tagged = head(("ETag", "1"))
+        let url = try #require(URL(string: "http://host.example/a"))
+        let answers = try answers { asked in
+            let before = try [asked("1", tagged), asked("1", tagged)]
+            CacheStore(cache: asked.cache).remove(url)
+            return try before + [asked("1", tagged)]
+        }
+        #expect(answers == [.write, .isWritten, .write])
     }
 
     /// What is noted of caches is noted by their addresses.
     @Test func `another cache is given what it has not got`() throws {
         let tagged = head(("ETag", "1"))
         for _ in 0..<20 {
-            let asked = Asker()
-            #expect(try asked("1", tagged) == .write)
-            #expect(try asked("1", tagged) == .isWritten)
+            let answers = try answers { asked in try [asked("1", tagged), asked("1", tagged)] }
+            #expect(answers == [.write, .isWritten])
         }
     }
 }
