@@ -1,6 +1,7 @@
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
+internal import Synchronization
 
 /// One request and its response, by one codec over one channel.
 ///
@@ -196,11 +197,9 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         link.channel.wantsRead = true
         // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the link is known
         // to be alive.
-        isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
+        isPutOff = request.isHarmless && owner.putOff(self)
         if !isPutOff { send() }
     }
-
-    private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
 
     func doWhatWasPutOff() { enter { _ in sendIfPutOff() } }
 
@@ -372,7 +371,9 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 }
 
 /// A channel and the codec that speaks over it; both live as long as the connection to the server.
-final class HTTPLink {
+///
+/// Whoever takes it out of the pool has it alone; until then the pool's lock guards it, but for `stay`.
+final class HTTPLink: LoopLeaver {
     let channel: SocketChannel
     let key: PoolKey
     @exclusivity(unchecked) var codec = HTTP1Connection()
@@ -380,9 +381,30 @@ final class HTTPLink {
     @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
+    /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains it.
+    private let stay = Atomic<UInt>(0)
 
     init(_ channel: SocketChannel, key: PoolKey) {
         self.channel = channel
         self.key = key
     }
+
+    // MARK: Between two requests
+
+    var hasStayed: Bool { stay.load(ordering: .relaxed) != 0 }
+
+    func hasStayed(at courier: StreamCourier) -> Bool {
+        stay.load(ordering: .relaxed) == UInt(bitPattern: ObjectIdentifier(courier))
+    }
+
+    func noteStay(at courier: StreamCourier) {
+        stay.store(UInt(bitPattern: ObjectIdentifier(courier)), ordering: .relaxed)
+    }
+
+    /// - Returns: Whether it had stayed.
+    func endStay() -> Bool { stay.exchange(0, ordering: .relaxed) != 0 }
+
+    func leaveLoops() { if endStay() { channel.removeFromAllLoops() } }
+
+    func leave() { if hasStayed { Pool.shared.leave(self) } }
 }

@@ -46,8 +46,10 @@ extension Loader {
             body.open(in: places)
         }
         let link: HTTPLink
-        if mayReuse, let kept = Pool.shared.take(for: route.key) {
+        var isThere = false
+        if mayReuse, let kept = takeKept(for: outgoing, route.key) {
             link = kept
+            isThere = kept.endStay()
             if settings.values.onDiagnostic != nil {
                 report(
                     .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
@@ -64,9 +66,15 @@ extension Loader {
         let channel = link.channel
         channel.label = connection.nameInRunLoops
         channel.gate = exchange
-        forEachCourier { channel.schedule(with: $0) }
+        if !isThere { forEachCourier { channel.schedule(with: $0) } }
         shared.withLock { [interest = channel.interest] in $0.channel = interest }
         exchange.begin()
+    }
+
+    private func takeKept(for request: borrowing OutgoingRequest, _ key: PoolKey) -> HTTPLink? {
+        Pool.shared.take(
+            for: key, at: places.count == 1 ? seat?.courier : nil,
+            mayBeDead: request.isHarmless && retries < Self.maximumRetries)
     }
 
     /// Lets in what a loop brings to the channel of `exchange`.
@@ -142,8 +150,10 @@ extension Loader {
             if holdsBack { exchange?.pause() }
         case .end:
             spentExchange = exchange
-            disposeOfExchange()
+            disposeOfExchange(mayStay: true)
             if isBodyProven() { transferEnded() }
+            // The load is not over yet, and nobody knows when it will be.
+            spentExchange?.link.leave()
         case .failed(let failure):
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
@@ -198,7 +208,9 @@ extension Loader {
     }
 
     /// Keeps the connection to the server if it can serve another request, or closes it.
-    func disposeOfExchange() {
+    ///
+    /// - Parameter mayStay: It need not leave its loop at once. Whoever says so has it leave.
+    func disposeOfExchange(mayStay: Bool = false) {
         // As at the end of most loads: it is done already.
         guard exchange != nil || slot != nil || rare != nil else { return }
         disposeOfOthers()
@@ -219,7 +231,8 @@ extension Loader {
         if exchange.startNextCycle() {
             // Who was turned away from this load has silenced it; the next one has to hear it.
             channel.resumeInterest()
-            Pool.shared.keep(exchange.link)
+            let stays = mayStay && places.count == 1 && channel.mayStayScheduled
+            Pool.shared.keep(exchange.link, stayingAt: stays ? seat?.courier : nil)
         } else {
             let wasOpen = channel.isOpen
             channel.close()

@@ -233,8 +233,14 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         withExtendedLifetime(left) {}
         // It leads to this load and to what that has left.
         let spent = spentExchange.take()
-        seat?.courier.releaseAfterTurns(spent)
-        seat?.leave()
+        if let seat {
+            let isWaited = seat.courier.releaseAfterTurns(spent)
+            if let link = spent?.link, link.hasStayed {
+                // Who waits there may have use for it.
+                if isWaited { seat.courier.loop.leaveLater(link) } else { link.leave() }
+            }
+            seat.leave()
+        }
         seat = nil
         for other in rare?.otherSeats ?? [] { other.leave() }
         rare?.otherSeats = []

@@ -2,8 +2,9 @@ internal import RondoCore
 internal import RondoStreams
 internal import Synchronization
 
-/// Connections that are kept for the next request to their server. They are in no run loop meanwhile; a timer on
-/// the loader closes those that nobody has used for long, and those that their servers have closed.
+/// Connections that are kept for the next request to their server. They are in no run loop meanwhile, but for those whose
+/// load is just over and another one about to begin: they stay where they are until that had its chance. A timer on the
+/// loader closes those that nobody has used for long, and those that their servers have closed.
 ///
 /// To be told of each server's end at once, every connection would have to enter and leave a loop's kernel set with
 /// each request. One `poll` of all that are kept, every few seconds and off the way of any request, costs a
@@ -45,7 +46,13 @@ final class Pool: Sendable {
     }
 
     /// A kept connection that shows no sign of being dead, or nil. On the thread of a loop that is to serve it.
-    func take(for key: PoolKey) -> HTTPLink? {
+    ///
+    /// One that has stayed at `courier` is there still (`HTTPLink.hasStayed(at:)`), any other in no run loop.
+    ///
+    /// - Parameters:
+    ///   - courier: Where it is to be served, and nowhere else; nil: in several places.
+    ///   - mayBeDead: It would do no harm. Then one that has stayed at `courier`, and was used a moment ago, is not looked at.
+    func take(for key: PoolKey, at courier: StreamCourier? = nil, mayBeDead: Bool = false) -> HTTPLink? {
         while true {
             // One whose last response is still being told of, and the delegate runs the loop for another: that run
             // would hear nothing of it.
@@ -54,17 +61,37 @@ final class Pool: Sendable {
             }
             for idle in dropped { idle.close() }
             guard let taken else { return nil }
+            if case .link(let link) = taken {
+                if let courier, link.hasStayed(at: courier) {
+                    if mayBeDead { return link }
+                } else {
+                    link.leaveLoops()
+                }
+            }
             if taken.isAlive { return taken.link(for: key) }
             taken.close()
         }
     }
 
-    /// Keeps a connection that is ready for its next exchange; it leaves its run loops.
-    func keep(_ link: HTTPLink) {
-        // In no loop, it does not matter that the next exchange will want to read.
+    /// Keeps a connection that is ready for its next exchange; it leaves its run loops, or that of `courier` a little later:
+    /// whoever keeps it so sees to it that `leave(_:)` is called then.
+    ///
+    /// - Parameter courier: Where it may stay, and is scheduled, and nowhere else; nil: nowhere.
+    func keep(_ link: HTTPLink, stayingAt courier: StreamCourier? = nil) {
+        // It does not matter that the next exchange will want to read: it is in no loop, or nobody is let in.
         link.channel.wantsWrite = false
-        link.channel.removeFromAllLoops()
+        if let courier { link.noteStay(at: courier) } else { link.channel.removeFromAllLoops() }
         add(link)
+    }
+
+    /// A connection that has stayed where it was leaves, unless somebody has it by now.
+    func leave(_ link: HTTPLink) {
+        let (key, identity) = (link.key, ObjectIdentifier(link))
+        state.withLock { state in
+            let kept = state.last(for: key) { $0.isLink(identity) }
+            // Under the lock: nobody else has it meanwhile, nor finds it missing.
+            if case .link(let link) = kept { link.leaveLoops() }
+        }
     }
 
     /// The same of one that is in no run loop.
@@ -160,6 +187,10 @@ extension Pool.IdleLink {
         }
     }
 
+    func isLink(_ identity: ObjectIdentifier) -> Bool {
+        if case .link(let link) = self { ObjectIdentifier(link) == identity } else { false }
+    }
+
     /// It shows no sign of being dead.
     var isAlive: Bool {
         switch self {
@@ -177,7 +208,7 @@ extension Pool.IdleLink {
 
     /// Nil: it is parked already, or cannot be.
     func parked() -> Pool.IdleLink? {
-        guard case .link(let link) = self else { return nil }
+        guard case .link(let link) = self, !link.hasStayed else { return nil }
         return link.channel.park().map { .parked($0) }
     }
 

@@ -114,6 +114,12 @@ struct PoolState<Kept>: ~Copyable {
         return (servers[place].entries.remove(at: index).kept, dropped)
     }
 
+    /// The one to `key` that has been idle for the shortest time, of those that are wanted. It stays.
+    mutating func last(for key: PoolKey, where isWanted: (Kept) -> Bool) -> Kept? {
+        guard let place = place(of: key) else { return nil }
+        return servers[place].entries.last { isWanted($0.kept) }?.kept
+    }
+
     /// Lets something else stand for the connection that became idle `count` connections to `key` before the
     /// last one.
     ///

@@ -41,7 +41,7 @@ struct Pass {
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
-        if !isRepeated { loop.doWhatWasPutOff() }
+        if !isRepeated { loop.leaveNothingUndone() }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -79,6 +79,7 @@ struct Pass {
         if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
             loop.doWhatWasPutOff()
         }
+        if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty { loop.haveLeaversLeave() }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
             loop.doWhatWasPutOff()

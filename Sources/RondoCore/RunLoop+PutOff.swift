@@ -10,6 +10,13 @@ package protocol PutOffWork: AnyObject {
     func doWhatWasPutOff()
 }
 
+/// What is in a loop without need; see `RunLoop.leaveLater(_:)`.
+package protocol LoopLeaver: AnyObject {
+    /// On the loop's thread, between two callbacks. It calls nothing of the user's, and does nothing where somebody else has
+    /// it by now.
+    func leave()
+}
+
 /// What a loop has put off, in order. Loop's thread only.
 struct PutOffList {
     private var works: [any PutOffWork] = []
@@ -199,6 +206,41 @@ extension RunLoop {
     @inline(__always)
     package func doWhatWasPutOff() {
         if !owner.putOff.isEmpty { doAllThatWasPutOff() }
+    }
+
+    /// Whether what belongs to `source` may stay in this loop when it is done with, until the turns that were asked for have
+    /// come: whoever begins in them may have use for it where it stands. (A connection leaves the loop and comes back to it
+    /// otherwise, between two requests.)
+    ///
+    /// Only while the callback of `source` is on the stack: nothing else may come from it meanwhile, or a nested run would
+    /// find it ready again and again, with nobody to hear it.
+    ///
+    /// - Returns: False also where the run returns after each source, or somebody observes the loop.
+    /// - Note: On this loop's thread.
+    package func letsStay(_ source: Source) -> Bool {
+        owner.innermost.returnsLate && !isWatched && owner.serving.contains { $0 === source }
+    }
+
+    /// Has `leaver` leave before the loop looks at the kernel again, in whatever run, and before a run returns; at once, where
+    /// this is not the calling thread's loop, or does not run.
+    package func leaveLater(_ leaver: any LoopLeaver) {
+        guard isCurrent, owner.innermost.isUnderWay else { return leaver.leave() }
+        owner.leavers.append(leaver)
+    }
+
+    func haveLeaversLeave() {
+        var leavers: [any LoopLeaver] = []
+        swap(&leavers, &owner.leavers)
+        for leaver in leavers { leaver.leave() }
+        leavers.removeAll(keepingCapacity: true)
+        // What is released may have run the loop.
+        if owner.leavers.isEmpty { swap(&leavers, &owner.leavers) }
+    }
+
+    /// Before a run returns.
+    func leaveNothingUndone() {
+        doWhatWasPutOff()
+        if !owner.leavers.isEmpty { haveLeaversLeave() }
     }
 
     /// One after the other, since whatever is released by it may run the loop.

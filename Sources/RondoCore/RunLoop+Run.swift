@@ -52,7 +52,7 @@ extension RunLoop {
     private func repeatedly(_ run: () -> Bool) {
         doWhatWasPutOff()
         while run() {}
-        doWhatWasPutOff()
+        leaveNothingUndone()
     }
 
     /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not

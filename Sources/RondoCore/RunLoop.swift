@@ -223,6 +223,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var putOff = PutOffList()
     @exclusivity(unchecked) var lateTurns = LateTurns()
+    /// See `RunLoop.leaveLater(_:)`.
+    @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
 }

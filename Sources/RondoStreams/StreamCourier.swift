@@ -259,16 +259,20 @@ package final class StreamCourier: Sendable {
     /// Keeps `spent`, which is over and done with, until those who wait for a turn have had it: what they send does not
     /// wait for what is cleared away. If nobody waits it goes at once, and so does what is left of turns that were
     /// withdrawn.
-    package func releaseAfterTurns(_ spent: (any SpentObject)?) {
-        let left = waiting.withLock { waiting -> (any SpentObject)? in
-            if waiting.clients.isEmpty { return waiting.spent.take() }
+    ///
+    /// - Returns: Whether somebody waits.
+    @discardableResult
+    package func releaseAfterTurns(_ spent: (any SpentObject)?) -> Bool {
+        let (left, isWaited) = waiting.withLock { waiting -> ((any SpentObject)?, Bool) in
+            if waiting.clients.isEmpty { return (waiting.spent.take(), false) }
             if let spent {
                 spent.nextSpent = waiting.spent
                 waiting.spent = spent
             }
-            return nil
+            return (nil, true)
         }
         Self.release(left)
+        return isWaited
     }
 
     /// One after the other: of a long chain each would be released inside of the one before, as deep as the stack goes.
