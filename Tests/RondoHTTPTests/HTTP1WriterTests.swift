@@ -48,6 +48,84 @@ import Testing
         }
     }
 
+    @Test func `a head that is sent again is the same, and no other is taken for it`() throws {
+        var checked = HeaderFields([("Host", "a"), ("B", "1")])
+        checked.check()
+        var changed = checked
+        changed.set(name: "B", value: "2")
+        changed.check()
+        let heads: [(RequestHead, RequestBodyFraming, String)] = [
+            (
+                RequestHead(method: "GET", target: "/", fields: checked), .none,
+                "GET / HTTP/1.1\r\nHost: a\r\nB: 1\r\n"
+            ),
+            (
+                RequestHead(method: "GET", target: "/b", fields: checked), .none,
+                "GET /b HTTP/1.1\r\nHost: a\r\nB: 1\r\n"
+            ),
+            (
+                RequestHead(method: "DELETE", target: "/", fields: checked), .none,
+                "DELETE / HTTP/1.1\r\nHost: a\r\nB: 1\r\n"
+            ),
+            (
+                RequestHead(method: "GET", target: "/", fields: changed), .none,
+                "GET / HTTP/1.1\r\nHost: a\r\nB: 2\r\n"
+            ),
+            (
+                RequestHead(method: "GET", target: "/", fields: checked), .length(0),
+                "GET / HTTP/1.1\r\nHost: a\r\nB: 1\r\nContent-Length: 0\r\n"
+            ),
+        ]
+        for first in heads {
+            for (head, framing, text) in [first, first] + heads + heads.reversed() {
+                #expect(try sent(head, framing) == text + "\r\n")
+            }
+        }
+        // To what is there already, too.
+        var output = Array("x".utf8)
+        for _ in 0..<3 {
+            var connection = HTTP1Connection()
+            try connection.send(head: heads[0].0, body: .none, into: &output)
+        }
+        let text = heads[0].2 + "\r\n"
+        #expect(String(decoding: output, as: UTF8.self) == "x" + text + text + text)
+    }
+
+    @Test func `what a head says of its response and its connection is known when it is sent again, too`()
+        throws
+    {
+        for _ in 0..<3 {
+            var fields = HeaderFields([("Host", "a"), ("Connection", "close")])
+            fields.check()
+            for method in ["HEAD", "HEAD", "GET", "GET"] {
+                var connection = HTTP1Connection()
+                var output: [UInt8] = []
+                let head = RequestHead(method: method, target: "/", fields: fields)
+                try connection.send(head: head, body: .none, into: &output)
+                try connection.sendEnd(into: &output)
+                connection.receive(Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".utf8))
+                guard case .response = try connection.nextEvent() else {
+                    Issue.record("no response")
+                    return
+                }
+                if method == "GET" {
+                    guard case .needMoreData = try connection.nextEvent() else {
+                        Issue.record("the body is not waited for")
+                        return
+                    }
+                    connection.receive(Array("abc".utf8))
+                    _ = try connection.nextEvent()
+                }
+                guard case .end = try connection.nextEvent() else {
+                    Issue.record("no end")
+                    return
+                }
+                let canGoOn = connection.startNextCycle()
+                #expect(!canGoOn)
+            }
+        }
+    }
+
     @Test func `a line end is found in a value of whatever length, at whatever place`() throws {
         for count in 1...20 {
             for place in 0..<count {

@@ -74,6 +74,11 @@ package struct HTTP1Connection: Sendable {
     package mutating func send(
         head: RequestHead, body: RequestBodyFraming, into output: inout [UInt8]
     ) throws(HTTP1Error) {
+        if let written = WrittenHead.last.withLock({ $0.find(head, body) }) {
+            try state.requestHead(written.facts, framing: body)
+            if output.isEmpty { output = written.bytes } else { output += written.bytes }
+            return reader.expectHead()
+        }
         do {
             try HTTP1Writer.check(head, body)
         } catch {
@@ -85,7 +90,9 @@ package struct HTTP1Connection: Sendable {
             offersUpgrade: head.fields.count(of: "Upgrade") > 0,
             saysClose: head.fields.contains("Connection", token: "close"))
         try state.requestHead(facts, framing: body)
+        let start = output.count
         HTTP1Writer.write(head, body, into: &output)
+        if start == 0 { WrittenHead.last.withLock { [output] in $0.note(head, body, facts, output) } }
         reader.expectHead()
     }
 
