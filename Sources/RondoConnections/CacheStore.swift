@@ -39,10 +39,14 @@ struct CacheStore {
     }
 
     /// What was written, or found written, last, with the head that says by its ETag what it is.
-    private struct Latest {
+    private final class Latest: Sendable {
         let key: Key
         let head: ResponseHead
         let written: Written
+
+        init(key: Key, head: ResponseHead, written: Written) {
+            (self.key, self.head, self.written) = (key, head, written)
+        }
     }
 
     private struct Memory: ~Copyable {
@@ -242,6 +246,13 @@ struct CacheStore {
         Self.memory.withLock { memory in
             if !memory.misses.isEmpty { memory.misses[key] = nil }
         }
+    }
+
+    /// Whether a response with this head, and content of `size` bytes, was written a moment ago: then it is not again, and
+    /// nobody need collect the content.
+    func isWritten(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
+        guard let url = request.url, let size = Int(exactly: size) else { return false }
+        return isLatest(size, head, key(request, url))
     }
 
     /// Whether the same was written a moment ago. If not, it is noted that it is now.

@@ -211,8 +211,17 @@ extension Loader {
     // MARK: - Storing
 
     /// A response is about to be delivered: is it to be kept?
-    func beginStoring(_ response: URLResponse, _ head: ResponseHead) {
+    ///
+    /// - Parameter bodyLength: Nil: it is not known.
+    func beginStoring(_ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?) {
         guard let caching else { return }
+        if let bodyLength, pipe == nil, calls == nil, spares(.willCacheResponse),
+            caching.store.isWritten(head, size: bodyLength, for: caching.request)
+        {
+            self.caching = nil
+            spentCaching = caching
+            return store(.isWritten)
+        }
         let isStored =
             !writesFile && rare?.pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
             && !isServerLetThrough && caching.begin(storing: response, head)

@@ -13,9 +13,7 @@ extension Loader {
     }
 
     private func nanosecondsRun(until now: LoopInstant) -> Int64 {
-        if places.count == 1, let place = places.first, place.mode != .common {
-            return place.loop.nanosecondsRun(in: place.mode, until: now)
-        }
+        if isInOneMode { return places[0].loop.nanosecondsRun(in: places[0].mode, until: now) }
         guard places.count > 1 else {
             return places.reduce(0) { sum, place in
                 place.loop.modes(named: place.mode).reduce(sum) {

@@ -66,6 +66,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     }
 
     let places: [Place]
+    /// As nearly all are; the common name may stand for several.
+    let isInOneMode: Bool
     let settings: URLConnection.Settings
     let gate = Gate()
     let shared = Mutex(Shared())
@@ -139,6 +141,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         self.connection = connection
         self.delegate = delegate
         self.places = places
+        isInOneMode = places.count == 1 && places[0].mode != .common
         self.settings = settings
         writesFile = delegate?.download != nil
         delegateClass = delegate?.kind
@@ -374,9 +377,9 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             guard let response = response(reply) else {
                 return perform(state.failed(.unusableResponse(reply)))
             }
-            if case .http(let head, _) = reply {
+            if case .http(let head, let bodyLength) = reply {
                 guard openPipe(for: head), opensFileIfWanted(for: response) else { return }
-                beginStoring(response, head)
+                beginStoring(response, head, bodyLength: bodyLength)
             } else {
                 guard opensFileIfWanted(for: response) else { return }
             }

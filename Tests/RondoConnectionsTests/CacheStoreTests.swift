@@ -77,6 +77,28 @@ import Testing
         #expect(answers == [.write, .isWritten, .write])
     }
 
+    @Test func `what was written a moment ago need not be collected, if it is as long`() throws {
+        let (tagged, equal) = (head(("ETag", "1")), head(("ETag", "1")))
+        var found: [Bool] = []
+        let answers = try answers { asked in
+            let store = CacheStore(cache: asked.cache)
+            let request = { LoadRequest(URLRequest(url: url("http://host.example" + $0))) }
+            found = [store.isWritten(tagged, size: 1, for: request("/a"))]
+            let answers = try [asked("1", tagged)]
+            found += [
+                store.isWritten(tagged, size: 1, for: request("/a")),
+                store.isWritten(tagged, size: 2, for: request("/a")),
+                store.isWritten(equal, size: 1, for: request("/a")),
+                store.isWritten(tagged, size: 1, for: request("/b")),
+            ]
+            store.forgetWritten(url("http://host.example/a"))
+            found.append(store.isWritten(tagged, size: 1, for: request("/a")))
+            return answers
+        }
+        #expect(answers == [.write])
+        #expect(found == [false, true, false, false, false, false])
+    }
+
     @Test func `variants are others`() throws {
         let varying = head(("ETag", "1"), ("Vary", "A"))
         let answers = try answers { asked in
