@@ -406,7 +406,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private func response(_ reply: LoadState.Reply) -> URLResponse? {
         switch reply {
         case .http(let head, let bodyLength):
-            state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: bodyLength) }
+            state.url.flatMap { LoadedResponse.of($0, head, bodyLength: bodyLength) }
         case .other(let response): response
         }
     }

@@ -1,6 +1,9 @@
 import Rondo
+import RondoHTTP
 import RondoTestSupport
 import Testing
+
+@testable import RondoConnections
 
 /// What a delegate is told about a response, and in which order.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ResponseTests {
@@ -98,6 +101,33 @@ import Testing
         let recorder = try load(Self.server(["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"]).url())
         #expect(recorder.calls == ["response 200", "data", "fail -1005"])
         #expect(recorder.text == "half")
+    }
+
+    /// Made once where it would be the same, but only if nobody has it any more.
+    @Test func `UC-19 a response that somebody has stays what it is, and is nobody else's`() throws {
+        let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
+        let equal = ResponseHead(status: 200, fields: head.fields)
+        let one = url("http://host.example/one")
+        let kept = try #require(LoadedResponse.of(one, head, bodyLength: 5))
+        for _ in 0..<3 {
+            let next = try #require(LoadedResponse.of(one, head, bodyLength: 5))
+            #expect(next !== kept && next.isEqual(kept) && next.statusCode == 200)
+        }
+        let others = [
+            LoadedResponse.of(url("http://host.example/two"), head, bodyLength: 5),
+            LoadedResponse.of(one, head, bodyLength: 6), LoadedResponse.of(one, equal, bodyLength: 5),
+            LoadedResponse.of(one, ResponseHead(status: 404, fields: head.fields), bodyLength: 5),
+        ]
+        #expect(others.map { $0?.url?.lastPathComponent } == ["two", "one", "one", "one"])
+        #expect(others.map { $0?.expectedContentLength } == [5, 6, 5, 5])
+        #expect(others.map { $0?.statusCode } == [200, 200, 200, 404])
+        #expect(kept.url == one && kept.expectedContentLength == 5)
+        #expect(kept.value(forHTTPHeaderField: "etag") == "1")
+        // Loads of other tests may come in between.
+        func place() -> ObjectIdentifier? {
+            LoadedResponse.of(one, head, bodyLength: 5).map(ObjectIdentifier.init)
+        }
+        #expect((0..<1_000).contains { _ in place() == place() })
     }
 
     @Test func `UC-25 expectedContentLength is the announced length, or -1`() throws {
