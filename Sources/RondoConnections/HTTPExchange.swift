@@ -197,9 +197,11 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         link.channel.wantsRead = true
         // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the link is known
         // to be alive.
-        isPutOff = request.isHarmless && owner.putOff(self)
+        isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
         if !isPutOff { send() }
     }
+
+    private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
 
     func doWhatWasPutOff() { enter { _ in sendIfPutOff() } }
 
@@ -381,7 +383,7 @@ final class HTTPLink: LoopLeaver {
     @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
-    /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains it.
+    /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains that.
     private let stay = Atomic<UInt>(0)
 
     init(_ channel: SocketChannel, key: PoolKey) {
@@ -391,20 +393,25 @@ final class HTTPLink: LoopLeaver {
 
     // MARK: Between two requests
 
-    var hasStayed: Bool { stay.load(ordering: .relaxed) != 0 }
-
-    func hasStayed(at courier: StreamCourier) -> Bool {
-        stay.load(ordering: .relaxed) == UInt(bitPattern: ObjectIdentifier(courier))
-    }
+    var isStaying: Bool { stay.load(ordering: .relaxed) != 0 }
 
     func noteStay(at courier: StreamCourier) {
         stay.store(UInt(bitPattern: ObjectIdentifier(courier)), ordering: .relaxed)
     }
 
-    /// - Returns: Whether it had stayed.
+    /// - Returns: Whether it has stayed until now: it is scheduled there.
     func endStay() -> Bool { stay.exchange(0, ordering: .relaxed) != 0 }
 
-    func leaveLoops() { if endStay() { channel.removeFromAllLoops() } }
+    /// - Parameter courier: If it stays there, it goes on doing so.
+    func leaveLoops(except courier: StreamCourier?) {
+        guard isStaying else { return }
+        if let courier,
+            stay.load(ordering: .relaxed) == UInt(bitPattern: ObjectIdentifier(courier))
+        {
+            return
+        }
+        if endStay() { channel.removeFromAllLoops() }
+    }
 
-    func leave() { if hasStayed { Pool.shared.leave(self) } }
+    func leave() { if isStaying { Pool.shared.endStay(of: self) } }
 }

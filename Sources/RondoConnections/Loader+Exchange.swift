@@ -47,7 +47,8 @@ extension Loader {
         }
         let link: HTTPLink
         var isThere = false
-        if mayReuse, let kept = takeKept(for: outgoing, route.key) {
+        let courier = places.count == 1 ? seat?.courier : nil
+        if mayReuse, let kept = Pool.shared.take(for: route.key, at: courier) {
             link = kept
             isThere = kept.endStay()
             if settings.values.onDiagnostic != nil {
@@ -69,12 +70,6 @@ extension Loader {
         if !isThere { forEachCourier { channel.schedule(with: $0) } }
         shared.withLock { [interest = channel.interest] in $0.channel = interest }
         exchange.begin()
-    }
-
-    private func takeKept(for request: borrowing OutgoingRequest, _ key: PoolKey) -> HTTPLink? {
-        Pool.shared.take(
-            for: key, at: places.count == 1 ? seat?.courier : nil,
-            mayBeDead: request.isHarmless && retries < Self.maximumRetries)
     }
 
     /// Lets in what a loop brings to the channel of `exchange`.

@@ -237,10 +237,10 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         // It leads to this load and to what that has left.
         let spent = spentExchange.take()
         if let seat {
-            let isWaited = seat.courier.releaseAfterTurns(spent)
-            if let link = spent?.link, link.hasStayed {
+            let somebodyWaits = seat.courier.releaseAfterTurns(spent)
+            if let link = spent?.link, link.isStaying {
                 // Who waits there may have use for it.
-                if isWaited { seat.courier.loop.leaveLater(link) } else { link.leave() }
+                if somebodyWaits { seat.courier.loop.leaveLater(link) } else { link.leave() }
             }
             seat.leave()
         }
@@ -406,7 +406,12 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private func response(_ reply: LoadState.Reply) -> URLResponse? {
         switch reply {
         case .http(let head, let bodyLength):
-            state.url.flatMap { LoadedResponse.of($0, head, bodyLength: bodyLength) }
+            state.url.flatMap { url in
+                // What is remembered holds no user's name and password.
+                state.request.address?.isPlain ?? false
+                    ? LoadedResponse.of(url, head, bodyLength: bodyLength)
+                    : LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+            }
         case .other(let response): response
         }
     }

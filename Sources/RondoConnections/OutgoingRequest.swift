@@ -16,10 +16,6 @@ struct OutgoingRequest: ~Copyable {
     let body: OutgoingBody
     /// The request may be sent a second time without doing twice what it does (RFC 9110 §9.2.2).
     let isIdempotent: Bool
-    /// The same of one that has no body: it costs next to nothing.
-    var isHarmless: Bool {
-        if isIdempotent, case .data(let data) = body { data.isEmpty } else { false }
-    }
     /// The body waits until the server says go ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 

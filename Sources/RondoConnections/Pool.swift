@@ -47,12 +47,10 @@ final class Pool: Sendable {
 
     /// A kept connection that shows no sign of being dead, or nil. On the thread of a loop that is to serve it.
     ///
-    /// One that has stayed at `courier` is there still (`HTTPLink.hasStayed(at:)`), any other in no run loop.
+    /// One that stays at `courier` is there still (`HTTPLink.endStay()` tells), any other in no run loop.
     ///
-    /// - Parameters:
-    ///   - courier: Where it is to be served, and nowhere else; nil: in several places.
-    ///   - mayBeDead: It would do no harm. Then one that has stayed at `courier`, and was used a moment ago, is not looked at.
-    func take(for key: PoolKey, at courier: StreamCourier? = nil, mayBeDead: Bool = false) -> HTTPLink? {
+    /// - Parameter courier: Where it is to be served, and nowhere else; nil: in several places.
+    func take(for key: PoolKey, at courier: StreamCourier? = nil) -> HTTPLink? {
         while true {
             // One whose last response is still being told of, and the delegate runs the loop for another: that run
             // would hear nothing of it.
@@ -61,20 +59,14 @@ final class Pool: Sendable {
             }
             for idle in dropped { idle.close() }
             guard let taken else { return nil }
-            if case .link(let link) = taken {
-                if let courier, link.hasStayed(at: courier) {
-                    if mayBeDead { return link }
-                } else {
-                    link.leaveLoops()
-                }
-            }
+            if case .link(let link) = taken { link.leaveLoops(except: courier) }
             if taken.isAlive { return taken.link(for: key) }
             taken.close()
         }
     }
 
     /// Keeps a connection that is ready for its next exchange; it leaves its run loops, or that of `courier` a little later:
-    /// whoever keeps it so sees to it that `leave(_:)` is called then.
+    /// whoever keeps it so sees to it that `endStay(of:)` is called then.
     ///
     /// - Parameter courier: Where it may stay, and is scheduled, and nowhere else; nil: nowhere.
     func keep(_ link: HTTPLink, stayingAt courier: StreamCourier? = nil) {
@@ -84,14 +76,19 @@ final class Pool: Sendable {
         add(link)
     }
 
-    /// A connection that has stayed where it was leaves, unless somebody has it by now.
-    func leave(_ link: HTTPLink) {
+    /// A connection that stays where it was leaves, unless somebody has it by now. Any thread.
+    ///
+    /// The pool's lock comes before those of channels, couriers, sources and loops.
+    func endStay(of link: HTTPLink) {
         let (key, identity) = (link.key, ObjectIdentifier(link))
-        state.withLock { state in
-            let kept = state.last(for: key) { $0.isLink(identity) }
+        let left = state.withLock { state -> StreamSchedule.Left? in
+            guard case .link(let link) = state.last(for: key, where: { $0.isLink(identity) }), link.endStay()
+            else { return nil }
             // Under the lock: nobody else has it meanwhile, nor finds it missing.
-            if case .link(let link) = kept { link.leaveLoops() }
+            return link.channel.takeOutOfLoops()
         }
+        // Without it: what is released by that may be the program's, and whoever is woken is told of in traces.
+        left?.leave()
     }
 
     /// The same of one that is in no run loop.
@@ -208,7 +205,7 @@ extension Pool.IdleLink {
 
     /// Nil: it is parked already, or cannot be.
     func parked() -> Pool.IdleLink? {
-        guard case .link(let link) = self, !link.hasStayed else { return nil }
+        guard case .link(let link) = self, !link.isStaying else { return nil }
         return link.channel.park().map { .parked($0) }
     }
 

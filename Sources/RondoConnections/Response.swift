@@ -28,7 +28,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     /// The response to a request for `url`. Where it would be the very one that was made last, which nobody has any more, it
     /// is that: to make one takes Foundation's initialiser longer than all else about a small request.
     ///
-    /// Nobody can tell, since a response never changes.
+    /// A response never changes, so that only a weak reference can tell: it is not nil as long as the response is the last.
     static func of(_ url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
         let (known, old) = last.withLock { last -> (LoadedResponse?, Last?) in
             guard var taken = last.take() else { return (nil, nil) }

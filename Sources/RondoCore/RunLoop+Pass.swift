@@ -79,7 +79,9 @@ struct Pass {
         if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
             loop.doWhatWasPutOff()
         }
-        if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty { loop.haveLeaversLeave() }
+        if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty || limit.isReached(at: loop.now) {
+            loop.haveLeaversLeave()
+        }
 
         if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
             loop.doWhatWasPutOff()

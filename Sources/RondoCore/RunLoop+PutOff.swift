@@ -12,8 +12,7 @@ package protocol PutOffWork: AnyObject {
 
 /// What is in a loop without need; see `RunLoop.leaveLater(_:)`.
 package protocol LoopLeaver: AnyObject {
-    /// On the loop's thread, between two callbacks. It calls nothing of the user's, and does nothing where somebody else has
-    /// it by now.
+    /// On any thread, with no lock held. It does nothing where somebody else has it by now.
     func leave()
 }
 

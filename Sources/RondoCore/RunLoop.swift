@@ -301,6 +301,7 @@ extension RunLoop {
         owner.wakeUp = nil
         // Where the thread has ended inside a callback.
         owner.putOff = PutOffList()
+        haveLeaversLeave()
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
         while blocks.popFirst() != nil {}

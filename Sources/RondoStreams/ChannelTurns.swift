@@ -33,10 +33,11 @@ final class ChannelTurns: CourierClient {
     }
 
     /// - Parameter body: Called for each place.
-    func leaveAll(_ body: (RunLoop, RunLoop.Mode) -> Void) {
+    /// - Returns: The couriers, to be left.
+    func takeAll(_ body: (RunLoop, RunLoop.Mode) -> Void) -> StreamSchedule.Left {
         let left = schedule.withLock { $0.takeAll(of: self) }
         left.forEach { body($0.loop, $0.mode) }
-        left.leave()
+        return left
     }
 
     /// Asks for a turn of the channel in one of its modes. Any thread.

@@ -40,8 +40,13 @@ extension SocketChannel {
         forEachTimer { loop.remove($0, forMode: mode) }
     }
 
-    package func removeFromAllLoops() {
-        turns?.leaveAll { loop, mode in
+    package func removeFromAllLoops() { takeOutOfLoops()?.leave() }
+
+    /// As `removeFromAllLoops()`, under a lock of the caller's.
+    ///
+    /// - Returns: Whom to leave without it; nil: nobody.
+    package func takeOutOfLoops() -> StreamSchedule.Left? {
+        turns?.takeAll { loop, mode in
             forEachSource { loop.remove($0, forMode: mode) }
             forEachTimer { loop.remove($0, forMode: mode) }
         }

@@ -39,11 +39,11 @@ package struct StreamSchedule {
     }
 
     /// Couriers that were left by the schedule, and have to be told so without a lock.
-    package struct Left {
+    package struct Left: Sendable {
         fileprivate var first: StreamCourier?
         fileprivate var others: [StreamCourier] = []
 
-        func leave() { forEach { $0.leave() } }
+        package func leave() { forEach { $0.leave() } }
 
         func forEach(_ body: (StreamCourier) -> Void) {
             if let first { body(first) }

@@ -22,7 +22,7 @@ import Testing
         }
 
         /// In how many places it is scheduled, and whether that is because it stays.
-        var standing: String { "\(link.channel.places.count) \(link.hasStayed ? "stays" : "-")" }
+        var standing: String { "\(link.channel.places.count) \(link.isStaying ? "stays" : "-")" }
     }
 
     /// Answers until the client goes.
@@ -170,28 +170,143 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `it can be closed`() throws {
+    /// In a process of its own: other tests keep connections in the same pool.
+    @Test func `it can be closed`() async {
+        await #expect(processExitsWith: .success) {
+            let (server, log) = (try Self.server(), EventLog())
+            let kept = try Kept(server)
+            let result = try onLoopThread { loop in
+                Self.begin(server, kept, log) {
+                    URLConnection.closeIdleConnections()
+                    let second = Recorder { call, _ in if call == .finish { log.note("second") } }
+                    _ = URLConnection(request: URLRequest(url: server.url()), delegate: second)
+                }
+                return loop.runOut()
+            }
+            precondition(result == .finished)
+            precondition(log.entries == ["response: 1 -", "finish: 1 stays", "second"], "\(log.entries)")
+            precondition(server.accepted == 2)
+        }
+    }
+
+    /// Closes what is kept when a loop is woken.
+    private struct Closing: RunLoop.Instrument {
+        let log: EventLog
+
+        func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+            guard case .request(.wakeUp, _) = event.kind else { return }
+            log.note("woken")
+            URLConnection.closeIdleConnections()
+        }
+    }
+
+    /// When it leaves, the loop whose mode is empty by that is woken. In a process of its own, as above.
+    @Test func `who is told that it leaves may close it`() async {
+        await #expect(processExitsWith: .success) {
+            let (server, log) = (try Self.server(), EventLog())
+            let kept = try Kept(server)
+            let result = try onLoopThread { loop in
+                Self.begin(server, kept, log) {
+                    let second = URLConnection(request: URLRequest(url: server.url()), delegate: nil)
+                    loop.perform {
+                        second?.cancel()
+                        RunLoop.instrument = Closing(log: log)
+                    }
+                }
+                return loop.runOut()
+            }
+            precondition(result == .finished)
+            precondition(
+                log.entries.prefix(3) == ["response: 1 -", "finish: 1 stays", "woken"], "\(log.entries)")
+            precondition(server.accepted == 1)
+        }
+    }
+
+    @Test func `in the common modes it stays as well`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
-            Self.begin(server, kept, log) {
-                URLConnection.closeIdleConnections()
-                let second = Recorder { call, _ in if call == .finish { log.note("second") } }
-                _ = URLConnection(request: URLRequest(url: server.url()), delegate: second)
+            loop.addCommonMode(.work)
+            @Sendable func begin(_ left: Int) {
+                let recorder = Recorder { call, _ in
+                    guard call == .finish else { return }
+                    log.note("finish: \(kept.standing)")
+                    if left > 0 { begin(left - 1) }
+                }
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+                connection?.schedule(in: loop, forMode: .common)
+                connection?.start()
             }
+            begin(2)
+            defer { log.note("end: \(kept.standing)") }
+            return loop.runOut(.work)
+        }
+        #expect(result == .finished)
+        #expect(
+            log.entries == ["finish: 1 stays", "finish: 1 stays", "finish: 1 stays", "end: 0 -"])
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `where the load is not over with its response it leaves at once`() throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: "ok")
+            }
+        }
+        let (kept, recorder) = (try Kept(server), Recorder())
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let standing = Box("")
+        let result = try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: server.url("/stored")), delegate: recorder, startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            let elsewhere = LoopThread { _ in
+                try? cache.began.wait()
+                loop.perform {
+                    standing.value = "\(recorder.calls.last ?? ""): \(kept.standing)"
+                    cache.mayGoOn.open()
+                }
+            }
+            defer { #expect(throws: Never.self) { try elsewhere.value() } }
             return loop.runOut()
         }
         #expect(result == .finished)
-        #expect(log.entries == ["response: 1 -", "finish: 1 stays", "second"])
+        #expect(standing.value == "data: 0 -")
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(server.accepted == 1)
+    }
+
+    /// The run inside cannot hear of a connection whose callback is further out.
+    @Test func `a run in the last callback takes another one`() throws {
+        let (server, log) = (try Self.server(), EventLog())
+        let kept = try Kept(server)
+        let inner = Recorder()
+        let result = try onLoopThread { loop in
+            Self.begin(server, kept, log) {
+                _ = URLConnection(request: URLRequest(url: server.url()), delegate: inner)
+                loop.run { inner.isDone }
+                log.note("inside: \(kept.standing)")
+                Self.begin(server, kept, log)
+            }
+            defer { log.note("end: \(kept.standing)") }
+            return loop.runOut()
+        }
+        #expect(result == .finished)
+        #expect(inner.text == "ok")
+        #expect(log.entries.prefix(3) == ["response: 1 -", "finish: 1 stays", "inside: 1 stays"])
+        #expect(log.entries.last == "end: 0 -")
         #expect(server.accepted == 2)
     }
 
-    /// One that may be sent twice is sent at once, and again if need be; the other one only over what is alive.
-    @Test(arguments: ["GET", "POST"])
-    func `where its server has closed it without a word, the next request does not fail`(method: String)
-        throws
-    {
-        let hasClosed = Latch()
+    /// It is looked at before it is used again, wherever it is.
+    @Test(arguments: ["GET", "POST"], ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"])
+    func `where its server has closed it, or said what nobody has asked for, it is not used`(
+        method: String, words: String
+    ) throws {
+        let (maySpeak, hasSpoken) = (Latch(), Latch())
         let server = try TestServer { peer in
             let isFirst = peer.number == 0
             _ = try peer.readRequest()
@@ -199,8 +314,10 @@ import Testing
             if isFirst {
                 _ = try peer.readRequest()
                 try peer.respond(body: "second")
-                peer.finish()
-                hasClosed.open()
+                try maySpeak.wait()
+                try peer.send(words)
+                if words.isEmpty { peer.finish() }
+                hasSpoken.open()
             }
             peer.waitForEnd()
         }
@@ -209,7 +326,8 @@ import Testing
         let next = Recorder()
         let result = try onLoopThread { loop in
             Self.begin(server, kept, log) {
-                #expect(throws: Never.self) { try hasClosed.wait() }
+                maySpeak.open()
+                #expect(throws: Never.self) { try hasSpoken.wait() }
                 var request = URLRequest(url: server.url())
                 request.httpMethod = method
                 _ = URLConnection(request: request, delegate: next)
@@ -217,7 +335,9 @@ import Testing
             return loop.runOut()
         }
         #expect(result == .finished)
+        #expect(log.entries == ["response: 1 -", "finish: 1 stays"])
         #expect(next.calls == ["response 200", "data", "finish"])
+        #expect(next.text == "first")
         #expect(server.accepted == 2)
         #expect(server.requests.map(\.method) == ["GET", "GET", method])
     }

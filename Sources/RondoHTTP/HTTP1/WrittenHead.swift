@@ -4,7 +4,8 @@ internal import Synchronization
 /// same head again.
 ///
 /// One for the whole process, and only of fields that were checked before (`HeaderFields.check()`), which are those that many
-/// requests share: what one request alone says, such as who asks, is not remembered.
+/// requests share: none that one request alone has, such as a cookie or who asks. (Its target is remembered, as that of the
+/// last URL is.)
 struct WrittenHead: Sendable {
     static let last = Mutex(WrittenHead())
 
@@ -16,7 +17,10 @@ struct WrittenHead: Sendable {
     func find(_ wanted: RequestHead, _ body: RequestBodyFraming) -> (facts: RequestFacts, bytes: [UInt8])? {
         guard body == .none, let head, wanted.fields.areCopied(from: head.fields),
             wanted.target == head.target,
-            wanted.method == head.method
+            wanted.method == head.method,
+            // Equal characters may have other bytes; those of what was written have one each.
+            wanted.target.utf8.count == head.target.utf8.count,
+            wanted.method.utf8.count == head.method.utf8.count
         else { return nil }
         return (facts, bytes)
     }
