@@ -26,7 +26,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     private static let last = Mutex<Last?>(nil)
 
     /// The response to a request for `url`. Where it would be the very one that was made last, which nobody has any more, it
-    /// is that: to make one takes Foundation's initialiser longer than all else about a small request.
+    /// is that: to make one, by Foundation's initialiser, is the dearest single step of a small request.
     ///
     /// A response never changes, so that only a weak reference can tell: it is not nil as long as the response is the last.
     static func of(_ url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {

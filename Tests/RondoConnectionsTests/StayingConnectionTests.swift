@@ -155,7 +155,7 @@ import Testing
                 let elsewhere = Recorder { call, _ in
                     if call == .response { log.note("elsewhere: \(kept.standing)") }
                 }
-                _ = try? load(server.url(), recorder: elsewhere)
+                do { try load(server.url(), recorder: elsewhere) } catch { Issue.record(error) }
                 log.note("\(elsewhere.text): \(kept.standing)")
                 Self.begin(server, kept, log)
             }
@@ -264,7 +264,7 @@ import Testing
             connection?.configuration.cache = cache
             connection?.start()
             let elsewhere = LoopThread { _ in
-                try? cache.began.wait()
+                do { try cache.began.wait() } catch { Issue.record(error) }
                 loop.perform {
                     standing.value = "\(recorder.calls.last ?? ""): \(kept.standing)"
                     cache.mayGoOn.open()
