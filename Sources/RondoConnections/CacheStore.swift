@@ -27,7 +27,8 @@ struct CacheStore {
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
     /// remembered for a moment. What a program stores by itself meanwhile is found after that.
     private static let missLifetime = 1.0
-    /// An entry that would only be renewed is not written again for so many seconds.
+    /// An entry that would only be renewed is not written again for so many seconds. (If the program takes it out
+    /// meanwhile, it is when a load has looked for it, or the time is over.)
     static let rewriteInterval = 1.0
     private static let maximumRemembered = 1024
 
@@ -78,6 +79,11 @@ struct CacheStore {
             caches = caches.filter { $0.value.cache != nil }
             caches[id] = Met(cache: cache)
         }
+
+        /// With its variants.
+        mutating func forgetWritten(_ key: Key) {
+            written = written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
+        }
     }
 
     private static let memory = Mutex(Memory())
@@ -123,6 +129,8 @@ struct CacheStore {
                 memory.meet(cache)
                 if memory.misses.count >= Self.maximumRemembered { memory.misses = [:] }
                 memory.misses[key] = LoopClock.machineNow
+                // Whatever was written has been taken out since, or is not there yet and will be written twice.
+                if memory.written[key] != nil { memory.forgetWritten(key) }
             }
             return nil
         }
@@ -285,6 +293,8 @@ struct CacheStore {
             }
             if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
             memory.written[key] = isChanged ? nil : written
+            // By that its variants are found.
+            if varies, !isChanged { memory.written[base] = Written(at: written.at, hash: 0, size: -1) }
             if !isChanged { note(written) }
             return false
 
@@ -312,9 +322,7 @@ struct CacheStore {
     /// What was noted as written for `url` was not.
     func forgetWritten(_ url: URL) {
         let key = key(url)
-        Self.memory.withLock { memory in
-            memory.written = memory.written.filter { $0.key.cache != key.cache || $0.key.url != key.url }
-        }
+        Self.memory.withLock { $0.forgetWritten(key) }
     }
 
     /// Forgets what is kept for `url`, and its variants with it.

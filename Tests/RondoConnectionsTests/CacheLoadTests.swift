@@ -71,6 +71,30 @@ import Testing
     /// It has nothing to say of what is stored.
     private final class Silent: NSObject, URLConnectionDataDelegate, Sendable {}
 
+    @Test(arguments: [false, true])
+    func `UC-54 what the program takes out of its cache is stored by the next load`(isAsked: Bool) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond("200 OK", ["ETag: \"1\"", "Cache-Control: max-age=0"], body: "text")
+            peer.finish()
+        }
+        let store = Store()
+        let request = URLRequest(url: server.url())
+        for _ in 1...3 {
+            let delegate: any URLConnectionDataDelegate & Sendable = isAsked ? Keeper() : Silent()
+            try onLoopThread { loop in
+                let connection = URLConnection(
+                    request: request, delegate: delegate, startImmediately: false)
+                connection?.configuration.cache = store.cache
+                connection?.schedule(in: loop, forMode: .default)
+                connection?.start()
+                loop.runOut()
+            }
+            #expect(store.cache.cachedResponse(for: request)?.data == Data("text".utf8))
+            store.cache.removeAllCachedResponses()
+        }
+    }
+
     @Test func `UC-54 UC-74 what a delegate has no word on is stored each time`() throws {
         let server = try Self.counting("Cache-Control: max-age=1000")
         let store = Store()

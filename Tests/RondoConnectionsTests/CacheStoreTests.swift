@@ -126,6 +126,23 @@ import Testing
         #expect(answers == [.write, .isWritten, .write])
     }
 
+    /// As if the program had taken it out of its cache: nothing is written here.
+    @Test func `what a load has not found is written again, and its variants are`() throws {
+        for fields in [[], [("Vary", "A")]] {
+            let tagged = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1")] + fields))
+            let answers = try answers { asked in
+                let ask = { try asked("1", tagged, to: [("A", "x")]) }
+                let before = try [ask(), ask()]
+                let request = LoadRequest(URLRequest(url: url("http://host.example/a")))
+                let found = CacheStore(cache: asked.cache).entry(
+                    for: request, mayOverlook: true, fields: { HeaderFields() })
+                #expect(found == nil)
+                return try before + [ask(), ask()]
+            }
+            #expect(answers == [.write, .isWritten, .write, .isWritten])
+        }
+    }
+
     /// What is noted of caches is noted by their addresses.
     @Test func `another cache is given what it has not got`() throws {
         let tagged = head(("ETag", "1"))
