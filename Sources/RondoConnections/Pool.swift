@@ -81,14 +81,18 @@ final class Pool: Sendable {
     /// The pool's lock comes before those of channels, couriers, sources and loops.
     func endStay(of link: HTTPLink) {
         let (key, identity) = (link.key, ObjectIdentifier(link))
-        let left = state.withLock { state -> StreamSchedule.Left? in
-            guard case .link(let link) = state.last(for: key, where: { $0.isLink(identity) }), link.endStay()
-            else { return nil }
+        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleLink?) in
+            guard let (idle, later) = state.last(for: key, where: { $0.isLink(identity) }),
+                case .link(let link) = idle, link.endStay()
+            else { return (nil, nil) }
             // Under the lock: nobody else has it meanwhile, nor finds it missing.
-            return link.channel.takeOutOfLoops()
+            let left = link.channel.takeOutOfLoops()
+            // Its turn to be parked may have come while it stayed.
+            return (left, later < maximumReady ? nil : state.change(behind: later, of: key) { $0.parked() })
         }
         // Without it: what is released by that may be the program's, and whoever is woken is told of in traces.
         left?.leave()
+        if parked != nil { HeapTrimmer.shared.noteParked() }
     }
 
     /// The same of one that is in no run loop.

@@ -114,10 +114,13 @@ struct PoolState<Kept>: ~Copyable {
         return (servers[place].entries.remove(at: index).kept, dropped)
     }
 
-    /// The one to `key` that has been idle for the shortest time, of those that are wanted. It stays.
-    mutating func last(for key: PoolKey, where isWanted: (Kept) -> Bool) -> Kept? {
-        guard let place = place(of: key) else { return nil }
-        return servers[place].entries.last { isWanted($0.kept) }?.kept
+    /// The one to `key` that has been idle for the shortest time, of those that are wanted, and how many have become idle
+    /// later. It stays.
+    mutating func last(for key: PoolKey, where isWanted: (Kept) -> Bool) -> (kept: Kept, later: Int)? {
+        guard let place = place(of: key),
+            let index = servers[place].entries.lastIndex(where: { isWanted($0.kept) })
+        else { return nil }
+        return (servers[place].entries[index].kept, servers[place].entries.count - 1 - index)
     }
 
     /// Lets something else stand for the connection that became idle `count` connections to `key` before the

@@ -5,6 +5,7 @@ import RondoTesting
 import Testing
 
 @testable import RondoConnections
+@testable import RondoStreams
 
 /// What becomes of kept connections that nobody uses. Each test has a pool of its own.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct PoolTests {
@@ -227,6 +228,29 @@ import Testing
         }
         #expect(texts == ["2/again", "1/again", "0/again"])
         #expect(pool.take(for: Self.key(server)) == nil)
+    }
+
+    @Test func `one that stays in its loop is parked when it leaves, if its turn has come meanwhile`() throws
+    {
+        let server = try TestServer { peer in
+            while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
+        }
+        let links = try (0..<2).map { _ in try KeptLink(link: Self.usedLink(server)) }
+        let pool = Pool(maximumReady: 1)
+        try onLoopThread { loop in
+            let courier = StreamCourier.join(loop, .default)
+            links[0].link.channel.schedule(with: courier)
+            pool.keep(links[0].link, stayingAt: courier)
+            pool.add(links[1].link)
+            #expect(links.map(\.link.channel.isOpen) == [true, true])
+            pool.endStay(of: links[0].link)
+            courier.leave()
+        }
+        #expect(links.map(\.link.channel.isOpen) == [false, true])
+        for number in [1, 0] {
+            let link = try #require(pool.take(for: Self.key(server)))
+            #expect(try Self.answer(to: "/again", over: link) == "\(number)/again")
+        }
     }
 
     @Test(arguments: ["time", "server", "everything"])
