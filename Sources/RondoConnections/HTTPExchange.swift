@@ -203,12 +203,18 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 
     private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
 
-    func doWhatWasPutOff() { enter { _ in sendIfPutOff() } }
+    func doWhatWasPutOff(isOld: Bool) { enter { _ in sendIfPutOff(isOld: isOld) } }
 
     /// Who was turned away at the gate has not come to it.
-    func sendIfPutOff() {
+    ///
+    /// - Parameter isOld: It is some time since the link was looked at. Its server may have said meanwhile that it ends
+    ///   the connection, and that would be taken for the answer.
+    func sendIfPutOff(isOld: Bool) {
         guard isPutOff else { return }
         isPutOff = false
+        if isOld, link.isReused, !link.channel.isAliveWhenIdle {
+            return fail(.http(.peer(.closedBeforeResponse)))
+        }
         if isTimed { times.requestStart = LoopClock.now }
         // The server's time begins here.
         owner.received(.progress)

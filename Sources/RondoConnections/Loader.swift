@@ -295,7 +295,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
         // By an earlier turn, and those who came to send it were turned away.
-        exchange?.sendIfPutOff()
+        exchange?.sendIfPutOff(isOld: true)
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil

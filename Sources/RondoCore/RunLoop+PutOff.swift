@@ -7,7 +7,9 @@
 /// Work that no callback waits for; see `RunLoop.putOff(_:)`.
 package protocol PutOffWork: AnyObject {
     /// On the loop's thread, between two callbacks. It calls nothing of the user's.
-    func doWhatWasPutOff()
+    ///
+    /// - Parameter isOld: It may have waited for longer than `RunLoop.longestPutOffNanoseconds`.
+    func doWhatWasPutOff(isOld: Bool)
 }
 
 /// What is in a loop without need; see `RunLoop.leaveLater(_:)`.
@@ -18,8 +20,8 @@ package protocol LoopLeaver: AnyObject {
 
 /// What a loop has put off, in order. Loop's thread only.
 struct PutOffList {
-    private var works: [any PutOffWork] = []
-    /// Those before it are done.
+    /// Nil where one is done: what is released with it may put something off.
+    private var works: [(any PutOffWork)?] = []
     private var first = 0
     private var began = LoopInstant(nanoseconds: 0)
 
@@ -28,8 +30,11 @@ struct PutOffList {
     var isFull: Bool { works.count - first >= RunLoop.maximumPutOff }
 
     /// Whether it is enough, or has waited long enough.
-    func isDue(at now: @autoclosure () -> LoopInstant) -> Bool {
-        isFull || now().nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
+    func isDue(at now: @autoclosure () -> LoopInstant) -> Bool { isFull || isOld(at: now()) }
+
+    /// Whether that which was put off first has waited long enough.
+    func isOld(at now: LoopInstant) -> Bool {
+        now.nanoseconds - began.nanoseconds >= RunLoop.longestPutOffNanoseconds
     }
 
     mutating func append(_ work: any PutOffWork, at now: @autoclosure () -> LoopInstant) {
@@ -44,7 +49,7 @@ struct PutOffList {
             return nil
         }
         defer { first += 1 }
-        return works[first]
+        return works[first].take()
     }
 }
 
@@ -244,6 +249,7 @@ extension RunLoop {
 
     /// One after the other, since whatever is released by it may run the loop.
     private func doAllThatWasPutOff() {
-        while let work = owner.putOff.popFirst() { work.doWhatWasPutOff() }
+        let isOld = owner.putOff.isOld(at: LoopClock.now)
+        while let work = owner.putOff.popFirst() { work.doWhatWasPutOff(isOld: isOld) }
     }
 }

@@ -1,5 +1,6 @@
 import Rondo
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 @testable import RondoConnections
@@ -340,5 +341,58 @@ import Testing
         #expect(next.text == "first")
         #expect(server.accepted == 2)
         #expect(server.requests.map(\.method) == ["GET", "GET", method])
+    }
+
+    /// A request is put off while another source is served, which takes its time.
+    @Test func `where its server says what nobody has asked for before the request is sent, it is not used`()
+        throws
+    {
+        let (maySpeak, hasSpoken) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            let isFirst = peer.number == 0
+            _ = try peer.readRequest()
+            try peer.respond(body: isFirst ? "first" : "second")
+            if isFirst {
+                try maySpeak.wait()
+                try peer.send("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+                hasSpoken.open()
+            }
+            peer.waitForEnd()
+        }
+        _ = try Kept(server)
+        let recorder = Recorder()
+        let log = EventLog()
+        try onLoopThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            let other = RunLoop.Source { log.note("other source") }
+            for pipe in [Pipe(), Pipe()] {
+                pipe.fileHandleForWriting.write(Data([1]))
+                let descriptor = pipe.fileHandleForReading.fileDescriptor
+                let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
+                    // It keeps the pipe.
+                    withExtendedLifetime(pipe) { source.invalidate() }
+                    if log.entries.isEmpty {
+                        log.note("begin")
+                        _ = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+                        // Two signals: neither is served late.
+                        other.signal()
+                    } else {
+                        maySpeak.open()
+                        #expect(throws: Never.self) { try hasSpoken.wait() }
+                        log.note("spoken")
+                        clock.advance(by: 0.001)
+                        other.invalidate()
+                    }
+                }
+                loop.add(source, forMode: .default)
+            }
+            loop.add(other, forMode: .default)
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(log.entries == ["begin", "other source", "spoken"])
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+        #expect(recorder.text == "second")
+        #expect(server.accepted == 2)
     }
 }

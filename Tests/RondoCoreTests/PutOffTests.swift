@@ -12,7 +12,7 @@ import Testing
 
         init(_ log: EventLog) { self.log = log }
 
-        func doWhatWasPutOff() { log.note("work") }
+        func doWhatWasPutOff(isOld: Bool) { log.note(isOld ? "old work" : "work") }
     }
 
     /// Runs a mode in which `count` descriptors are ready; the callback of each puts something off, or does it at once.
@@ -65,7 +65,7 @@ import Testing
         let entries = try entries(count: 4) { calls, _, clock, _ in
             if calls == 2 { clock.advance(by: 0.001) }
         }
-        #expect(entries == ["call", "call", "work", "work", "call", "call", "work", "work", "exit"])
+        #expect(entries == ["call", "call", "old work", "old work", "call", "call", "work", "work", "exit"])
     }
 
     @Test func `it is done before a nested run of another mode`() throws {
@@ -117,7 +117,44 @@ import Testing
             loop.addSignalled("slow", to: log, mode: .work) { clock.advance(by: 0.001) }
             loop.addSignalled("next", to: log, mode: .work) { loop.stop() }
         }
-        #expect(entries == ["call", "slow", "work", "next", "call", "now", "exit"])
+        #expect(entries == ["call", "slow", "old work", "next", "call", "now", "exit"])
+    }
+
+    /// Its end has the loop run.
+    private final class LastingWork: PutOffWork {
+        let end: () -> Void
+
+        init(_ end: @escaping () -> Void) { self.end = end }
+
+        deinit { end() }
+
+        func doWhatWasPutOff(isOld: Bool) {}
+    }
+
+    @Test func `what is put off while something that was is released is done`() throws {
+        let entries = try entries(count: 3) { calls, loop, _, log in
+            guard calls == 1 else { return }
+            let work = LastingWork {
+                log.note("let go")
+                for pipe in [BytePipe(), BytePipe()] {
+                    pipe.write()
+                    let source = RunLoop.Source(fileDescriptor: pipe.readEnd, interest: .read) { source, _ in
+                        // It keeps the pipe.
+                        withExtendedLifetime(pipe) { source.invalidate() }
+                        if !loop.putOff(Work(log)) { log.note("now") }
+                    }
+                    loop.add(source, forMode: .inner)
+                }
+                loop.runOn(.inner)
+                log.note("released")
+            }
+            #expect(loop.putOff(work))
+        }
+        // At once, and those that come after it are done before it runs the loop.
+        #expect(
+            entries == ["call", "call", "call", "work", "let go"] + Array(repeating: "work", count: 4) + [
+                "released", "exit",
+            ])
     }
 
     /// As of many loads that begin in one turn of their source.

@@ -89,12 +89,12 @@ import Testing
 
         func turnHasCome(by courier: StreamCourier) -> Bool {
             log.note("turn \(number)")
-            if !loop.putOff(self) { doWhatWasPutOff() }
+            if !loop.putOff(self) { doWhatWasPutOff(isOld: false) }
             onTurn()
             return false
         }
 
-        func doWhatWasPutOff() {
+        func doWhatWasPutOff(isOld: Bool) {
             log.note("send \(number)")
             if isLast { loop.stop() }
         }
