@@ -27,85 +27,96 @@ package struct CacheControl: Sendable, Equatable {
     /// Pragma counts only where there is no Cache-Control at all (§5.4), and only in requests.
     package init(_ fields: HeaderFields, isRequest: Bool) {
         if fields.has("Cache-Control") {
-            for value in fields.values(for: "Cache-Control") {
-                for directive in Self.directives(in: value) { take(directive) }
+            fields.forEachValue(of: "Cache-Control") { value in
+                Self.forEachDirective(in: value) { take($0, $1) }
             }
         } else if isRequest, fields.contains("Pragma", token: "no-cache") {
             noCache = true
         }
     }
 
-    private mutating func take(_ directive: (name: String, value: String?)) {
-        switch directive.name.lowercased() {
-        case "no-store": noStore = true
-        case "must-understand": mustUnderstand = true
-        case "no-cache": noCache = true
-        case "must-revalidate": mustRevalidate = true
-        case "public": isPublic = true
-        case "private": isPrivate = true
-        case "immutable": isImmutable = true
-        case "only-if-cached": onlyIfCached = true
-        case "max-age": Self.set(&maxAge, directive.value)
-        case "min-fresh": Self.set(&minFresh, directive.value)
-        case "max-stale" where directive.value == nil: maxStale = maxStale ?? .max
-        case "max-stale": Self.set(&maxStale, directive.value)
-        case "stale-while-revalidate": Self.set(&staleWhileRevalidate, directive.value)
-        case "stale-if-error": Self.set(&staleIfError, directive.value)
-        default: break
+    private typealias Bytes = UnsafeBufferPointer<UInt8>
+
+    private mutating func take(_ name: Bytes, _ seconds: Int64?) {
+        func isNamed(_ other: StaticString) -> Bool { Grammar.equalIgnoringCase(name, other.utf8Bytes) }
+        // The first of a kind counts (§4.2.1).
+        func note(_ noted: inout Int64?, otherwise missing: Int64 = 0) {
+            if noted == nil { noted = seconds ?? missing }
+        }
+        if isNamed("max-age") {
+            note(&maxAge)
+        } else if isNamed("no-store") {
+            noStore = true
+        } else if isNamed("no-cache") {
+            noCache = true
+        } else if isNamed("must-revalidate") {
+            mustRevalidate = true
+        } else if isNamed("public") {
+            isPublic = true
+        } else if isNamed("private") {
+            isPrivate = true
+        } else if isNamed("immutable") {
+            isImmutable = true
+        } else if isNamed("must-understand") {
+            mustUnderstand = true
+        } else if isNamed("only-if-cached") {
+            onlyIfCached = true
+        } else if isNamed("min-fresh") {
+            note(&minFresh)
+        } else if isNamed("max-stale") {
+            note(&maxStale, otherwise: .max)
+        } else if isNamed("stale-while-revalidate") {
+            note(&staleWhileRevalidate)
+        } else if isNamed("stale-if-error") {
+            note(&staleIfError)
         }
     }
 
     /// The largest number of seconds that is kept, 68 years (§1.2.2).
     private static let maximumSeconds: Int64 = 1 << 31
 
-    /// The first of a kind counts (§4.2.1).
-    private static func set(_ seconds: inout Int64?, _ value: String?) {
-        if seconds == nil { seconds = Self.seconds(value ?? "") }
+    /// 0: it is no number.
+    static func seconds(_ digits: some Sequence<UInt8>) -> Int64 {
+        var seconds: Int64 = 0
+        for digit in digits {
+            guard Grammar.isDigit(digit) else { return 0 }
+            seconds = min(10 * seconds + Int64(digit - UInt8(ascii: "0")), maximumSeconds)
+        }
+        return seconds
     }
 
-    static func seconds(_ text: String) -> Int64 {
-        guard !text.isEmpty, text.utf8.allSatisfy(Grammar.isDigit) else { return 0 }
-        return min(Int64(text) ?? maximumSeconds, maximumSeconds)
-    }
-
-    /// Names with or without a value, which may be quoted.
-    static func directives(in value: String) -> [(name: String, value: String?)] {
-        var directives: [(name: String, value: String?)] = []
-        var rest = Array(value.utf8)[...]
-        let isBlank = { (byte: UInt8) in Grammar.isWhitespace(byte) || byte == Grammar.comma }
+    /// Calls `body` with the name of each directive, and its argument, which may be quoted, in seconds; nil: it has none.
+    /// Nothing is allocated, or nearly never: it is done for every response that may be stored.
+    private static func forEachDirective(in value: Bytes, _ body: (_ name: Bytes, _ seconds: Int64?) -> Void)
+    {
+        var rest = value[...]
         while true {
-            rest = rest.drop(while: isBlank)
-            guard !rest.isEmpty else { return directives }
+            rest = rest.drop { Grammar.isWhitespace($0) || $0 == Grammar.comma }
+            guard !rest.isEmpty else { return }
             let name = rest.prefix { $0 != Grammar.comma && $0 != UInt8(ascii: "=") }
             rest = rest[name.endIndex...]
-            var argument: String?
+            var seconds: Int64?
             if rest.first == UInt8(ascii: "=") {
                 rest = rest.dropFirst().drop(while: Grammar.isWhitespace)
                 if rest.first == UInt8(ascii: "\"") {
-                    argument = quoted(&rest)
+                    seconds = Self.seconds(quoted(&rest))
                     rest = rest.drop { $0 != Grammar.comma }
                 } else {
                     let text = rest.prefix { $0 != Grammar.comma }
                     rest = rest[text.endIndex...]
-                    argument = trimmed(text)
+                    seconds = Self.seconds(Grammar.trimmed(Bytes(rebasing: text)))
                 }
             }
-            directives.append((trimmed(name), argument))
+            body(Grammar.trimmed(Bytes(rebasing: name)), seconds)
         }
     }
 
-    private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String {
+    private static func quoted(_ rest: inout Slice<Bytes>) -> [UInt8] {
         var text: [UInt8] = []
         rest = rest.dropFirst()
         while let byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
             text.append(byte == UInt8(ascii: "\\") ? rest.popFirst() ?? byte : byte)
         }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> String {
-        var bytes = bytes.drop(while: Grammar.isWhitespace)
-        while let last = bytes.last, Grammar.isWhitespace(last) { bytes = bytes.dropLast() }
-        return String(decoding: bytes, as: UTF8.self)
+        return text
     }
 }

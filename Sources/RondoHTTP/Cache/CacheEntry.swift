@@ -81,7 +81,7 @@ package struct CacheEntry: Sendable, Equatable {
         let apparent = max(0, receivedAt.timeIntervalSince(madeAt))
         // Of several the first counts; what is no number is passed over (§5.1).
         let said = fields.values(for: "Age").first.map { value in
-            Double(CacheControl.seconds(String(value.prefix { $0 != "," && $0 != " " })))
+            Double(CacheControl.seconds(value.utf8.prefix { $0 != UInt8(ascii: ",") && $0 != Grammar.space }))
         }
         let corrected = (said ?? 0) + max(0, receivedAt.timeIntervalSince(requestedAt))
         return max(apparent, corrected) + max(0, now.timeIntervalSince(receivedAt))

@@ -289,10 +289,17 @@ package struct HeaderFields: Sendable {
         of name: StaticString,
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
+        try forEachValue(of: name) { (value) throws(Failure) in try Grammar.forEachElement(of: value, body) }
+    }
+
+    /// Calls `body` with the value of each field called `name`, in order.
+    func forEachValue<Failure: Error>(
+        of name: StaticString, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
         guard mayHave(name) else { return }
         for entry in entries where isNamed(entry, name) {
             try bytes.withUnsafeBufferPointer { (all) throws(Failure) in
-                try Grammar.forEachElement(of: UnsafeBufferPointer(rebasing: all[entry.value]), body)
+                try body(UnsafeBufferPointer(rebasing: all[entry.value]))
             }
         }
     }

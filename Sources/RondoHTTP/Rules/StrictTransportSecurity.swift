@@ -66,7 +66,7 @@ package struct StrictTransportSecurity: Sendable, Equatable, Codable {
                     text = String(text.dropFirst().dropLast())
                 }
                 guard !text.isEmpty, text.utf8.allSatisfy(Grammar.isDigit) else { return nil }
-                maxAge = CacheControl.seconds(text)
+                maxAge = CacheControl.seconds(text.utf8)
             case "includesubdomains":
                 guard pair.count == 1 else { return nil }
                 includesSubdomains = true
