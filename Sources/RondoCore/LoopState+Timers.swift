@@ -112,7 +112,9 @@ extension LoopState {
     private mutating func isFiringNoMore(_ timer: Timer) -> UInt32? {
         // The innermost is the last.
         guard let place = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
-        return firingTimers.remove(at: place).order
+        // To take out one in the middle is ten times as much work.
+        return place == firingTimers.count - 1
+            ? firingTimers.removeLast().order : firingTimers.remove(at: place).order
     }
 
     /// The timers in `mode` and their dates, in no particular order.
