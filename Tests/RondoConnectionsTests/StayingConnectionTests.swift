@@ -15,9 +15,14 @@ import Testing
     private final class Kept: @unchecked Sendable {
         private let link: HTTPLink
 
-        init(_ server: TestServer) throws {
-            try load(server.url())
-            let key = PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
+        convenience init(_ server: TestServer) throws {
+            try self.init(PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)) {
+                try load(server.url())
+            }
+        }
+
+        init(_ key: PoolKey, _ load: () throws -> Void) throws {
+            try load()
             link = try #require(Pool.shared.take(for: key))
             Pool.shared.add(link)
         }
@@ -52,6 +57,20 @@ import Testing
             }
         }
         _ = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)
+    }
+
+    /// So many loads, each of which begins when the one before it ends. Noted are the standings of the connection then.
+    private static func begin(
+        _ count: Int, _ kept: Kept, _ log: EventLog,
+        _ make: @escaping @Sendable (Recorder) -> URLConnection?
+    ) {
+        let recorder = Recorder { call, _ in
+            if call == .fail { log.note("fail") }
+            guard call == .finish else { return }
+            log.note("finish: \(kept.standing)")
+            if count > 1 { begin(count - 1, kept, log, make) }
+        }
+        make(recorder)?.start()
     }
 
     @Test func `the next load finds it where it is, and after the last it leaves`() throws {
@@ -228,18 +247,12 @@ import Testing
         let kept = try Kept(server)
         let result = try onLoopThread { loop in
             loop.addCommonMode(.work)
-            @Sendable func begin(_ left: Int) {
-                let recorder = Recorder { call, _ in
-                    guard call == .finish else { return }
-                    log.note("finish: \(kept.standing)")
-                    if left > 0 { begin(left - 1) }
-                }
+            Self.begin(3, kept, log) { recorder in
                 let connection = URLConnection(
                     request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
                 connection?.schedule(in: loop, forMode: .common)
-                connection?.start()
+                return connection
             }
-            begin(2)
             defer { log.note("end: \(kept.standing)") }
             return loop.runOut(.work)
         }
@@ -247,6 +260,108 @@ import Testing
         #expect(
             log.entries == ["finish: 1 stays", "finish: 1 stays", "finish: 1 stays", "end: 0 -"])
         #expect(server.accepted == 1)
+    }
+
+    @Test func `over TLS it stays as well`() throws {
+        let (server, port) = try Stranger.pythonTLS(
+            .good,
+            """
+            try: number += 1
+            except NameError: number = 1
+            try:
+                while True:
+                    tls.sendall(f"HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\n{number}".encode())
+                    if not tls.recv(65536): break
+            except OSError: pass
+            """)
+        defer { server.terminate() }
+        let target = url("https://localhost:\(port)/")
+        var tls = TLSSettings()
+        tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+        let (log, last) = (EventLog(), Box(Recorder()))
+        let kept = try Kept(PoolKey(host: "localhost", port: Int(port), tls: tls)) {
+            try load(target) { $0.trustTestAuthority() }
+        }
+        let result = try onLoopThread { loop in
+            Self.begin(3, kept, log) { recorder in
+                last.value = recorder
+                let connection = URLConnection(
+                    request: URLRequest(url: target), delegate: recorder, startImmediately: false)
+                connection?.trustTestAuthority()
+                return connection
+            }
+            defer { log.note("end: \(kept.standing)") }
+            return loop.runOut()
+        }
+        #expect(result == .finished)
+        #expect(log.entries == ["finish: 1 stays", "finish: 1 stays", "finish: 1 stays", "end: 0 -"])
+        #expect(last.value.text == "1")
+    }
+
+    /// One with a name has a source of its own, where nobody else waits.
+    @Test func `for a load with a name it leaves, and is used all the same`() throws {
+        let (server, log) = (try Self.server(), EventLog())
+        let kept = try Kept(server)
+        let result = try onLoopThread { loop in
+            Self.begin(4, kept, log) { recorder in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+                // The first two.
+                if log.count(of: "finish: 1 stays") < 2 { connection?.label = "named" }
+                loop.perform { log.note("block: \(kept.standing)") }
+                return connection
+            }
+            defer { log.note("end: \(kept.standing)") }
+            return loop.runOut()
+        }
+        #expect(result == .finished)
+        let one = ["block: 0 -", "finish: 1 stays"]
+        #expect(log.entries == one + one + one + ["block: 1 stays", "finish: 1 stays", "end: 0 -"])
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `in an embedded mode it leaves before the turn is over`() throws {
+        let (server, log) = (try Self.server(), EventLog())
+        let kept = try Kept(server)
+        try onLoopThread { loop in
+            guard let embedding = try? loop.embed(mode: .work) else { return }
+            defer { embedding.invalidate() }
+            Self.begin(3, kept, log) { recorder in
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+                connection?.schedule(in: loop, forMode: .work)
+                return connection
+            }
+            while log.entries.count < 3 {
+                var request = pollfd(fd: embedding.fileDescriptor, events: Int16(POLLIN), revents: 0)
+                guard poll(&request, 1, 60_000) > 0 else { return }
+                embedding.turn()
+                #expect(!kept.standing.contains("stays"))
+            }
+            log.note("end: \(kept.standing)")
+        }
+        #expect(log.entries.last == "end: 0 -")
+        #expect(log.entries.count == 4 && server.accepted == 1)
+    }
+
+    /// In a process of its own, whose limits are not other tests'.
+    @Test func `where none may be kept it is closed`() async {
+        await #expect(processExitsWith: .success) {
+            let (server, log) = (try Self.server(), EventLog())
+            let kept = try Kept(server)
+            URLConnection.limits.idleConnectionsPerServer = 0
+            let result = try onLoopThread { loop in
+                Self.begin(3, kept, log) { recorder in
+                    URLConnection(
+                        request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
+                }
+                return loop.runOut()
+            }
+            precondition(result == .finished)
+            precondition(log.entries.count == 3 && !log.entries.contains("fail"), "\(log.entries)")
+            // The one that was kept goes when the limit is set.
+            precondition(server.accepted == 4, "\(server.accepted)")
+        }
     }
 
     @Test func `where the load is not over with its response it leaves at once`() throws {
