@@ -397,6 +397,12 @@ final class HTTPLink: LoopLeaver {
         self.key = key
     }
 
+    /// What was parked is ready for use again.
+    convenience init(resuming socket: ParkedSocket, for key: PoolKey) {
+        self.init(SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key)
+        isReused = true
+    }
+
     // MARK: Between two requests
 
     var isStaying: Bool { stay.load(ordering: .relaxed) != 0 }

@@ -51,17 +51,25 @@ final class Pool: Sendable {
     ///
     /// - Parameter courier: Where it is to be served, and nowhere else; nil: in several places.
     func take(for key: PoolKey, at courier: StreamCourier? = nil) -> HTTPLink? {
+        // One whose last response is still being told of, and the delegate runs the loop for another: that run would hear
+        // nothing of it. Hardly ever there is one.
+        let servesFurtherOut = RunLoop.servesFurtherOut
         while true {
-            // One whose last response is still being told of, and the delegate runs the loop for another: that run
-            // would hear nothing of it.
             let (taken, dropped) = state.withLock { state in
-                state.take(for: key, now: LoopClock.machineNow) { !$0.isServedFurtherOut }
+                state.take(for: key, now: LoopClock.machineNow) { !servesFurtherOut || !$0.isServedFurtherOut }
             }
             for idle in dropped { idle.close() }
-            guard let taken else { return nil }
-            if case .link(let link) = taken { link.leaveLoops(except: courier) }
-            if taken.isAlive { return taken.link(for: key) }
-            taken.close()
+            switch taken {
+            case nil:
+                return nil
+            case .link(let link):
+                link.leaveLoops(except: courier)
+                if link.channel.isAliveWhenIdle { return link }
+                link.channel.close()
+            case .parked(let socket):
+                if socket.isQuiet { return HTTPLink(resuming: socket, for: key) }
+                socket.close()
+            }
         }
     }
 
@@ -211,18 +219,6 @@ extension Pool.IdleLink {
     func parked() -> Pool.IdleLink? {
         guard case .link(let link) = self, !link.isStaying else { return nil }
         return link.channel.park().map { .parked($0) }
-    }
-
-    /// Ready for use; it has been used before.
-    func link(for key: PoolKey) -> HTTPLink {
-        switch self {
-        case .link(let link): return link
-        case .parked(let socket):
-            let link = HTTPLink(
-                SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key)
-            link.isReused = true
-            return link
-        }
     }
 }
 

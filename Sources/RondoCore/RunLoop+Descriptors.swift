@@ -62,6 +62,9 @@ extension RunLoop {
         for source in state.withLock({ $0.modes[mode].leaving }).reversed() { source.endLeaving() }
     }
 
+    /// Whether the calling thread's loop has been run again in the callback of a source.
+    package static var servesFurtherOut: Bool { currentLoop().owner.innermost.servedFurtherOut > 0 }
+
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
     /// that run it cannot be served (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
