@@ -56,7 +56,9 @@ final class Pool: Sendable {
         let servesFurtherOut = RunLoop.servesFurtherOut
         while true {
             let (taken, dropped) = state.withLock { state in
-                state.take(for: key, now: LoopClock.machineNow) { !servesFurtherOut || !$0.isServedFurtherOut }
+                state.take(for: key, now: LoopClock.machineNow) {
+                    !servesFurtherOut || !$0.isServedFurtherOut
+                }
             }
             for idle in dropped { idle.close() }
             switch taken {
