@@ -1,14 +1,35 @@
 internal import RondoCore
+internal import Synchronization
 
 /// Bytes that were read from a socket to see whether there are any.
-final class ReadAhead {
+///
+/// `@unchecked Sendable`: it is one pair's, which touches it under its lock, or a spare, which nobody touches.
+final class ReadAhead: @unchecked Sendable {
     /// Enough for most messages.
     static let capacity = 4_096
 
-    private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
+    /// Owned: allocated here, freed in `deinit`. (An alignment of more than 1 byte, though every allocation has 16, takes a
+    /// way that is several times as long.)
+    private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 1)
     private var unread = 0..<0
 
     deinit { memory.deallocate() }
+
+    // MARK: Spares
+
+    /// Those that are kept for the next messages, of whichever stream; more come and go with bursts.
+    private static let maximumSpare = 8
+
+    private static let spare = Mutex<[ReadAhead]>([])
+
+    static func take() -> ReadAhead { spare.withLock { $0.popLast() } ?? ReadAhead() }
+
+    /// To be called by who has let go of it, and of all that it has lent.
+    static func give(back ahead: ReadAhead) {
+        spare.withLock { if $0.count < maximumSpare { $0.append(ahead) } }
+    }
+
+    // MARK: Bytes
 
     var isEmpty: Bool { unread.isEmpty }
 
@@ -23,8 +44,7 @@ final class ReadAhead {
         return count
     }
 
-    /// At most `limit` bytes of what is unread, as read: they stay for as long as this object lives, since
-    /// it is filled once.
+    /// At most `limit` bytes of what is unread, as read: they stay until it is given back.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8> {
         let taken = unread.prefix(limit)
         unread = taken.upperBound..<unread.upperBound

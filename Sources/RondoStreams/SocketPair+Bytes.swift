@@ -10,7 +10,7 @@ extension SocketPair {
 
     /// One attempt to read; nil: wait.
     private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        lent = nil
+        endLoan()
         switch input.state.status {
         case .open: break
         case .opening: return nil
@@ -18,7 +18,10 @@ extension SocketPair {
         default: return -1
         }
         var count = ahead?.take(buffer) ?? 0
-        if ahead?.isEmpty ?? false { ahead = nil }
+        if let used = ahead, used.isEmpty {
+            ahead = nil
+            ReadAhead.give(back: used)
+        }
         // A read-ahead that was not full has emptied the socket.
         if count == 0 || count == ReadAhead.capacity {
             count += receive(UnsafeMutableRawBufferPointer(rebasing: buffer.dropFirst(count)))
@@ -32,10 +35,16 @@ extension SocketPair {
         return wasUsed(count) ? count : nil
     }
 
+    /// What was lent is no longer read.
+    private func endLoan() {
+        guard let ended = lent.take(), ended !== ahead else { return }
+        ReadAhead.give(back: ended)
+    }
+
     /// What lies in the read-ahead, which is looked for first.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
         lock.withLock { _ in
-            lent = nil
+            endLoan()
             if ahead == nil { lookAhead() }
             guard let found = ahead else { return nil }
             lent = found
@@ -72,9 +81,11 @@ extension SocketPair {
     }
 
     func lookAhead() {
-        let found = ReadAhead()
+        let found = ReadAhead.take()
         found.fill { receive($0) }
-        if !found.isEmpty {
+        if found.isEmpty {
+            ReadAhead.give(back: found)
+        } else {
             ahead = found
             input.update { $0.setReady(true) }
         }
@@ -84,7 +95,7 @@ extension SocketPair {
     var hasBytesAvailable: Bool {
         advance()
         return lock.withLock { _ in
-            lent = nil
+            endLoan()
             if ahead == nil { lookAhead() }
             return ahead != nil
         }
