@@ -216,6 +216,41 @@ import Testing
         #expect(input.bytes().1 == [3, 4])
     }
 
+    /// What sockets' streams read into is used again, by whichever of them comes next.
+    @Test func `ST-27 what a socket has lent is not overwritten by what others read`() throws {
+        let lent = try onStreamThread { _ in
+            let sockets = try (0..<3).map { _ in try PlainSocket.pair() }
+            defer { for (ours, theirs) in sockets { for end in [ours, theirs] { close(end) } } }
+            let streams = sockets.map { streamsOnSocket($0.0) }
+            for (input, output) in streams {
+                input.open()
+                output.open()
+            }
+            defer {
+                for (input, output) in streams {
+                    input.close()
+                    output.close()
+                }
+            }
+            func receive(_ byte: UInt8, _ number: Int) -> InputStream {
+                var bytes = [UInt8](repeating: byte, count: 100)
+                #expect(write(sockets[number].1, &bytes, 100) == 100)
+                #expect(streams[number].0.hasBytesAvailable)
+                return streams[number].0
+            }
+            return (0..<3 as Range<UInt8>).map { round -> String in
+                var start: UnsafeMutablePointer<UInt8>?
+                var count = 0
+                #expect(receive(10 + round, 0).getBuffer(&start, length: &count))
+                for number in 1...2 {
+                    #expect(receive(20, number).bytes().1 == [UInt8](repeating: 20, count: 100))
+                }
+                return "\(Array(UnsafeBufferPointer(start: start, count: count)))"
+            }
+        }
+        #expect(lent == ([10, 11, 12] as [UInt8]).map { "\([UInt8](repeating: $0, count: 100))" })
+    }
+
     @Test func `ST-32 the offset of an output file, and its refusal while appending`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
