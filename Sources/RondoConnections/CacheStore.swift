@@ -292,10 +292,14 @@ struct CacheStore {
                 return true
             }
             if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
-            memory.written[key] = isChanged ? nil : written
+            if isChanged {
+                if varies { memory.written[key] = nil } else { memory.forgetWritten(base) }
+                return false
+            }
+            memory.written[key] = written
             // By that its variants are found.
-            if varies, !isChanged { memory.written[base] = Written(at: written.at, hash: 0, size: -1) }
-            if !isChanged { note(written) }
+            if varies { memory.written[base] = Written(at: written.at, hash: 0, size: -1) }
+            note(written)
             return false
 
             func note(_ written: Written) {

@@ -183,7 +183,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             times.tls = (version, cipher)
             owner.received(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
         case .open: didOpen()
-        case .readable: receive()
+        // Before the request is sent nothing is an answer to it.
+        case .readable: if isPutOff { sendIfPutOff() } else { receive() }
         case .writable: send()
         case .failed(let error): fail(.channel(error))
         }
@@ -203,18 +204,30 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 
     private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
 
-    func doWhatWasPutOff(isOld: Bool) { enter { _ in sendIfPutOff(isOld: isOld) } }
+    /// It is some time since the link was looked at, if it is old. Its server may have said meanwhile that it ends the
+    /// connection, and that would be taken for the answer.
+    func doWhatWasPutOff(isOld: Bool) {
+        enter { _ in
+            guard isPutOff else { return }
+            // What follows from that may call the program, and has a turn.
+            if isOld, hasDied { owner.wakeUp() } else { sendWhatWasPutOff() }
+        }
+    }
 
-    /// Who was turned away at the gate has not come to it.
-    ///
-    /// - Parameter isOld: It is some time since the link was looked at. Its server may have said meanwhile that it ends
-    ///   the connection, and that would be taken for the answer.
-    func sendIfPutOff(isOld: Bool) {
+    /// By a callback of the load's: who was turned away at the gate has not come to it, or has found the link dead.
+    func sendIfPutOff() {
         guard isPutOff else { return }
-        isPutOff = false
-        if isOld, link.isReused, !link.channel.isAliveWhenIdle {
+        if hasDied {
+            isPutOff = false
             return fail(.http(.peer(.closedBeforeResponse)))
         }
+        sendWhatWasPutOff()
+    }
+
+    private var hasDied: Bool { link.isReused && !link.channel.isAliveWhenIdle }
+
+    private func sendWhatWasPutOff() {
+        isPutOff = false
         if isTimed { times.requestStart = LoopClock.now }
         // The server's time begins here.
         owner.received(.progress)

@@ -294,8 +294,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         defer { isHavingTurn = false }
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
-        // By an earlier turn, and those who came to send it were turned away.
-        exchange?.sendIfPutOff(isOld: true)
+        // By an earlier turn.
+        exchange?.sendIfPutOff()
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil

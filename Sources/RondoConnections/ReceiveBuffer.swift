@@ -16,7 +16,7 @@ final class ReceiveBuffer: @unchecked Sendable {
     static let inPlaceThreshold = 16 * 1024
 
     /// Owned: allocated here, freed in `deinit`, which waits for every `Data` that shows a part of it.
-    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 1)
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
     @exclusivity(unchecked) private(set) var isShared = false
 
     deinit { memory.deallocate() }

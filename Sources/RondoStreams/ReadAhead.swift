@@ -8,9 +8,8 @@ final class ReadAhead: @unchecked Sendable {
     /// Enough for most messages.
     static let capacity = 4_096
 
-    /// Owned: allocated here, freed in `deinit`. (An alignment of more than 1 byte, though every allocation has 16, takes a
-    /// way that is several times as long.)
-    private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 1)
+    /// Owned: allocated here, freed in `deinit`.
+    private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
     private var unread = 0..<0
 
     deinit { memory.deallocate() }

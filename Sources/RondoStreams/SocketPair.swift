@@ -75,7 +75,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     var settings = SocketSettings.standard
     /// Nil before one of the streams is opened, and after both were closed.
     var channel: SocketChannel?
-    /// Released when it is used up, not kept for later: most connections are idle most of the time.
+    /// Given back when it is used up, not kept for later: most connections are idle most of the time.
     var ahead: ReadAhead?
     /// What was lent of it, until the input's next operation.
     var lent: ReadAhead?

@@ -27,6 +27,11 @@ import Testing
             Pool.shared.add(link)
         }
 
+        /// Waits until what the server has said is there.
+        func waitForWords() throws {
+            try waitFor("what the server says") { link.channel.hasUnreadBytes ? () : nil }
+        }
+
         /// In how many places it is scheduled, and whether that is because it stays.
         var standing: String { "\(link.channel.places.count) \(link.isStaying ? "stays" : "-")" }
     }
@@ -443,7 +448,10 @@ import Testing
         let result = try onLoopThread { loop in
             Self.begin(server, kept, log) {
                 maySpeak.open()
-                #expect(throws: Never.self) { try hasSpoken.wait() }
+                #expect(throws: Never.self) {
+                    try hasSpoken.wait()
+                    try kept.waitForWords()
+                }
                 var request = URLRequest(url: server.url())
                 request.httpMethod = method
                 _ = URLConnection(request: request, delegate: next)
@@ -474,7 +482,7 @@ import Testing
             }
             peer.waitForEnd()
         }
-        _ = try Kept(server)
+        let kept = try Kept(server)
         let recorder = Recorder()
         let log = EventLog()
         try onLoopThread { loop in
@@ -494,7 +502,10 @@ import Testing
                         other.signal()
                     } else {
                         maySpeak.open()
-                        #expect(throws: Never.self) { try hasSpoken.wait() }
+                        #expect(throws: Never.self) {
+                            try hasSpoken.wait()
+                            try kept.waitForWords()
+                        }
                         log.note("spoken")
                         clock.advance(by: 0.001)
                         other.invalidate()
