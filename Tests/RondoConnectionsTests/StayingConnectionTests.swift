@@ -301,6 +301,8 @@ import Testing
         #expect(result == .finished)
         #expect(log.entries == ["finish: 1 stays", "finish: 1 stays", "finish: 1 stays", "end: 0 -"])
         #expect(last.value.text == "1")
+        // Which leads to what begins the next load, and so to itself.
+        last.value = Recorder()
     }
 
     /// One with a name has a source of its own, where nobody else waits.
