@@ -32,7 +32,7 @@ struct CourierQueue: ~Copyable {
 
     mutating func popFirst() -> (any CourierClient)? {
         guard !isEmpty else { return nil }
-        // One alone, as most often: taken off the end, which is a tenth of the work.
+        // One alone, as most often, is taken off the end: there is nothing else to clear away.
         if clients.count == 1, clients.capacity <= Self.keptRoom { return clients.removeLast() }
         let client = clients[first].take()
         first += 1
