@@ -22,15 +22,10 @@ _Static_assert(EV_MULTIPLICITY, "Rondo needs a libev that can run more than one 
 /// The callback of every descriptor watcher: loop, watcher, what happened.
 typedef void (*rondo_ev_io_callback)(struct ev_loop *loop, ev_io *watcher, int events);
 
-/// `ev_io_init` is a macro.
+/// `ev_io_init` is a macro; the watcher must be stopped.
 static inline void rondo_ev_io_init(
     ev_io *watcher, rondo_ev_io_callback callback, int descriptor, int events) {
     ev_io_init(watcher, callback, descriptor, events);
-}
-
-/// `ev_io_set` is a macro; the watcher must be stopped.
-static inline void rondo_ev_io_set(ev_io *watcher, int descriptor, int events) {
-    ev_io_set(watcher, descriptor, events);
 }
 
 /// `EFD_…`, `TFD_…` are anonymous enumerations, which arrive in Swift without a common integer type.

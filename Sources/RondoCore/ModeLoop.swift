@@ -8,20 +8,17 @@ internal import CEv
 /// `@exclusivity(unchecked)`, here and wherever else passes go by: one thread touches these, and no access lasts
 /// while something else is called. The check would take a sixth of an empty pass.
 final class ModeLoop {
-    private enum Token {
-        static let wakeUp = WatcherToken(index: 0, generation: 0)
-        static let timer = WatcherToken(index: 1, generation: 0)
-        static let mainQueue = WatcherToken(index: 2, generation: 0)
-        static let count: UInt32 = 3
-    }
-
     private let loop: OpaquePointer
     private let wakeUp: WakeUp
-    @exclusivity(unchecked) private var watchers: [IOWatcher?] = []
-    /// By index, what tells the watchers apart that have stood there.
-    @exclusivity(unchecked) private var generations: [UInt32] = []
-    @exclusivity(unchecked) private var free: [UInt32] = []
-    @exclusivity(unchecked) private var tokens: [ObjectIdentifier: WatcherToken] = [:]
+    @exclusivity(unchecked) private var table: WatcherTable
+    // The loop's own descriptors, which take the table's first places: what ends a sleep, what ends it at a moment, and
+    // what the main dispatch queue has.
+    private static let ownWatchers = 3
+    private let wakeUpWatcher: WatcherPointer
+    private let timerWatcher: WatcherPointer
+    private let mainQueueWatcher: WatcherPointer
+    /// Of the sources that stand in the table.
+    @exclusivity(unchecked) private var watchers: [ObjectIdentifier: WatcherPointer] = [:]
     /// Watchers of sources that are started, by descriptor, and all of them.
     @exclusivity(unchecked) private var startedCounts: [UInt16] = []
     @exclusivity(unchecked) private var startedCount = 0
@@ -46,27 +43,23 @@ final class ModeLoop {
         guard let loop = rondo_ev_loop_new() else {
             throw SystemError("ev_loop_new", code: errno == 0 ? EMFILE : errno)
         }
+        var table = WatcherTable()
+        (wakeUpWatcher, timerWatcher, mainQueueWatcher) = (table.take(), table.take(), table.take())
+        self.table = table
         self.loop = loop
         self.wakeUp = wakeUp
         // Unretained: this object owns the loop and destroys it in `deinit`.
         ev_set_userdata(loop, Unmanaged.passUnretained(self).toOpaque())
-        for (token, descriptor) in [
-            (Token.wakeUp, wakeUp.eventDescriptor), (Token.timer, wakeUp.timerDescriptor),
-        ] {
-            let watcher = IOWatcher.make(
-                loop: loop, descriptor: descriptor, events: Int32(EV_READ), token: token, source: nil)
-            watchers.append(watcher)
-            generations.append(0)
-            watcher.start()
-        }
-        watchers.append(nil)
-        generations.append(0)
+        wakeUpWatcher.set(wakeUp.eventDescriptor, events: Int32(EV_READ))
+        timerWatcher.set(wakeUp.timerDescriptor, events: Int32(EV_READ))
+        wakeUpWatcher.start(in: loop)
+        timerWatcher.start(in: loop)
     }
 
     deinit {
-        for watcher in watchers { watcher?.stop() }
-        watchers.removeAll()
+        table.forEach { $0.stop(in: loop) }
         ev_loop_destroy(loop)
+        for watcher in watchers.values { watcher.pointee.source?.release() }
     }
 
     // MARK: The look at the kernel
@@ -74,7 +67,7 @@ final class ModeLoop {
     /// Whether a look at the kernel that does not sleep may find something. In a mode without descriptors it
     /// cannot: of timers the clock tells, and of what other threads want `LoopState`.
     var mayFindMore: Bool {
-        startedCount > 0 || ready.hasReport || watchers[Token.mainQueue.index] != nil
+        startedCount > 0 || ready.hasReport || mainQueueWatcher.pointee.isStarted
     }
 
     /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
@@ -87,19 +80,23 @@ final class ModeLoop {
     }
 
     /// From libev's callback.
-    func report(_ token: WatcherToken, events: Int32) {
-        switch token {
-        case Token.wakeUp: wakeUp.drain()
-        case Token.timer: break  // whoever looked will compare the deadlines with the clock
-        case Token.mainQueue: mainQueueIsReady = true
-        default:
-            // What waits to be served already is not listed twice.
-            let isNew = withWatcher(token) { watcher -> Bool? in
-                defer { watcher.isListed = true }
-                return !watcher.isListed
-            }
-            if isNew ?? false { ready.report(ReadySet.Entry(token: token, events: events, era: era)) }
+    func report(_ watcher: WatcherPointer, events: Int32) {
+        guard watcher.pointee.source != nil else {
+            // Of the timer there is nothing to note: whoever looked will compare the deadlines with the clock.
+            if watcher == wakeUpWatcher { wakeUp.drain() }
+            if watcher == mainQueueWatcher { mainQueueIsReady = true }
+            return
         }
+        // What waits to be served already is not listed twice.
+        guard !watcher.pointee.isListed else { return }
+        watcher.pointee.isListed = true
+        list(watcher, events: events)
+    }
+
+    private func list(_ watcher: WatcherPointer, events: Int32) {
+        ready.report(
+            ReadySet.Entry(
+                watcher: watcher, generation: watcher.pointee.generation, events: events, era: era))
     }
 
     /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
@@ -108,29 +105,33 @@ final class ModeLoop {
     /// Its watcher keeps the source, at least until somebody is called.
     func nextReady() -> (source: Unmanaged<RunLoop.Source>, events: Int32)? {
         while let entry = ready.popFirst() {
-            let found = withWatcher(entry.token) { watcher -> (Unmanaged<RunLoop.Source>, Int32)? in
-                watcher.isListed = false
-                guard let source = watcher.source else { return nil }
-                if entry.events & rondo_ev_error != 0 { return (source, entry.events) }
-                var events = entry.events & watcher.events
+            guard let source = source(of: entry) else { continue }
+            let watcher = entry.watcher
+            watcher.pointee.isListed = false
+            var events = entry.events
+            if events & rondo_ev_error == 0 {
+                events &= watcher.pointee.events
                 if events != 0 && entry.era != era {
-                    events = Self.readiness(of: watcher.descriptor, events: events)
+                    events = Self.readiness(of: watcher.pointee.io.fd, events: events)
                 }
-                return events != 0 ? (source, events) : nil
             }
-            if let found {
-                fetchNextReady()
-                return found
-            }
+            guard events != 0 else { continue }
+            fetchNextReady()
+            return (source, events)
         }
         return nil
+    }
+
+    /// Nil: whoever was found ready has been taken out since.
+    private func source(of entry: ReadySet.Entry) -> Unmanaged<RunLoop.Source>? {
+        entry.watcher.pointee.generation == entry.generation ? entry.watcher.pointee.source : nil
     }
 
     /// Has the next source brought into the cache while this one is served: among many they are far apart. It takes
     /// three lines of the cache, and what its callback holds was most often allocated just before it. Safe whatever lies
     /// there: a processor that is asked to fetch an address that is none does nothing.
     private func fetchNextReady() {
-        guard let entry = ready.first, let source = withWatcher(entry.token, { $0.source }) else { return }
+        guard let entry = ready.first, let source = source(of: entry) else { return }
         for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }
     }
 
@@ -152,64 +153,46 @@ final class ModeLoop {
 
     // MARK: Watchers
 
-    private func watcher(_ token: WatcherToken) -> IOWatcher? { withWatcher(token) { $0 } }
-
-    /// Without counting a reference, since `body` changes nothing about what is watched.
-    ///
-    /// - Returns: Nil: there is none of this name any more.
-    @inline(__always)
-    private func withWatcher<Result>(_ token: WatcherToken, _ body: (IOWatcher) -> Result?) -> Result? {
-        guard token.index < watchers.count, let watcher = watchers[token.index] else { return nil }
-        return Unmanaged.passUnretained(watcher)._withUnsafeGuaranteedRef {
-            $0.token == token ? body($0) : nil
-        }
-    }
-
     /// Whether `source` is watched for just these events.
     func watches(_ source: RunLoop.Source, events: Int32) -> Bool {
-        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return false }
-        return watcher.isStarted && watcher.events == events
+        guard let watcher = watchers[ObjectIdentifier(source)] else { return false }
+        return watcher.pointee.isStarted && watcher.pointee.events == events
     }
 
     func watch(_ source: RunLoop.Source, descriptor: Int32, events: Int32) {
-        if let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) {
+        let key = ObjectIdentifier(source)
+        if let watcher = watchers[key] {
             // Set anew in any case: the number may stand for another file than it did.
             stop(watcher)
-            paused.remove(ObjectIdentifier(source))
-            watcher.set(events: events)
+            paused.remove(key)
+            watcher.set(descriptor, events: events)
             if events != 0 { start(watcher) }
             return
         }
         guard events != 0 else { return }
-        let index: UInt32
-        if let reused = free.popLast() {
-            index = reused
-        } else {
-            index = UInt32(watchers.count)
-            watchers.append(nil)
-            generations.append(1)
-        }
-        let token = WatcherToken(index: index, generation: generations[Int(index)])
-        let watcher = IOWatcher.make(
-            loop: loop, descriptor: descriptor, events: events, token: token, source: source)
-        watchers[Int(index)] = watcher
-        tokens[ObjectIdentifier(source)] = token
+        let watcher = table.take()
+        watcher.set(descriptor, events: events)
+        // Until `unwatch`, or the end of this object.
+        watcher.pointee.source = .passRetained(source)
+        watchers[key] = watcher
         start(watcher)
     }
 
     func unwatch(_ source: RunLoop.Source) {
-        guard let token = tokens.removeValue(forKey: ObjectIdentifier(source)) else { return }
-        if let watcher = watchers[token.index] { stop(watcher) }
-        paused.remove(ObjectIdentifier(source))
-        watchers[token.index] = nil
-        generations[token.index] &+= 1
-        free.append(UInt32(token.index))
+        let key = ObjectIdentifier(source)
+        guard let watcher = watchers.removeValue(forKey: key) else { return }
+        stop(watcher)
+        paused.remove(key)
+        table.giveBack(watcher)
+        // Those that are listed know their places.
+        if watchers.isEmpty, ready.isEmpty, !ready.hasReport { table.shrink(to: Self.ownWatchers) }
+        Unmanaged.passUnretained(source).release()
     }
 
     /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve
     /// it (rule SRC-26) and would spin.
     func pause(_ source: RunLoop.Source) {
-        guard let token = tokens[ObjectIdentifier(source)], let watcher = watcher(token) else { return }
+        guard let watcher = watchers[ObjectIdentifier(source)] else { return }
         stop(watcher)
         paused.insert(ObjectIdentifier(source))
     }
@@ -219,32 +202,32 @@ final class ModeLoop {
         !paused.isEmpty && paused.contains(ObjectIdentifier(source))
     }
 
-    private func start(_ watcher: IOWatcher) {
-        guard !watcher.isStarted else { return }
-        let descriptor = Int(watcher.descriptor)
+    private func start(_ watcher: WatcherPointer) {
+        guard !watcher.pointee.isStarted else { return }
+        let descriptor = Int(watcher.pointee.io.fd)
         while startedCounts.count <= descriptor { startedCounts.append(0) }
         startedCounts[descriptor] += 1
         startedCount += 1
-        watcher.start()
-        mirror?.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
+        watcher.start(in: loop)
+        mirror?.add(watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
     }
 
     /// Stops `watcher`. libev will tell the kernel what others want of its descriptor, and aborts the process
     /// if that is closed by now; so they are stopped as well then, and reported (rule SRC-27).
-    private func stop(_ watcher: IOWatcher) {
-        guard watcher.isStarted else { return }
-        let descriptor = watcher.descriptor
-        watcher.stop()
-        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.events))
+    private func stop(_ watcher: WatcherPointer) {
+        guard watcher.pointee.isStarted else { return }
+        let descriptor = watcher.pointee.io.fd
+        watcher.stop(in: loop)
+        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.pointee.events))
         startedCounts[Int(descriptor)] -= 1
         startedCount -= 1
         guard startedCounts[Int(descriptor)] > 0, fcntl(descriptor, F_GETFD) == -1 else { return }
         startedCounts[Int(descriptor)] = 0
-        for case .some(let other) in watchers where other.isStarted && other.descriptor == descriptor {
-            other.stop()
+        for other in watchers.values where other.pointee.isStarted && other.pointee.io.fd == descriptor {
+            other.stop(in: loop)
             startedCount -= 1
-            mirror?.remove(descriptor, RunLoop.Source.Interest(events: other.events))
-            ready.report(ReadySet.Entry(token: other.token, events: rondo_ev_error, era: era))
+            mirror?.remove(descriptor, RunLoop.Source.Interest(events: other.pointee.events))
+            list(other, events: rondo_ev_error)
         }
     }
 
@@ -252,8 +235,8 @@ final class ModeLoop {
     func setMirror(_ mirror: DescriptorMirror?) {
         self.mirror = mirror
         guard let mirror else { return }
-        for case .some(let watcher) in watchers where watcher.isStarted && watcher.source != nil {
-            mirror.add(watcher.descriptor, RunLoop.Source.Interest(events: watcher.events))
+        for watcher in watchers.values where watcher.pointee.isStarted {
+            mirror.add(watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
         }
     }
 
@@ -263,16 +246,11 @@ final class ModeLoop {
 
     /// Whether the main dispatch queue's descriptor is watched in this mode.
     func setWatchesMainQueue(_ watches: Bool) {
-        let index = Token.mainQueue.index
-        if watches, watchers[index] == nil {
-            let watcher = IOWatcher.make(
-                loop: loop, descriptor: _dispatch_get_main_queue_handle_4CF(), events: Int32(EV_READ),
-                token: Token.mainQueue, source: nil)
-            watchers[index] = watcher
-            watcher.start()
-        } else if !watches, let watcher = watchers[index] {
-            watcher.stop()
-            watchers[index] = nil
+        if watches, !mainQueueWatcher.pointee.isStarted {
+            mainQueueWatcher.set(_dispatch_get_main_queue_handle_4CF(), events: Int32(EV_READ))
+            mainQueueWatcher.start(in: loop)
+        } else if !watches, mainQueueWatcher.pointee.isStarted {
+            mainQueueWatcher.stop(in: loop)
             mainQueueIsReady = false
         }
     }

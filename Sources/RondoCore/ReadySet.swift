@@ -5,7 +5,9 @@
 /// an activation ends would starve the sources at its tail.
 struct ReadySet {
     struct Entry {
-        let token: WatcherToken
+        let watcher: WatcherPointer
+        /// Of the watcher as it was: where another one stands by now the entry is out of date.
+        let generation: UInt32
         let events: Int32
         /// The look of the kernel that found it; see `ModeLoop.era`.
         let era: UInt32

@@ -1,105 +1,127 @@
 internal import CEv
 
-/// Names a watcher of one mode. A number, not a pointer: one that is out of date finds nothing.
-struct WatcherToken: Hashable, Sendable {
-    let rawValue: UInt
-
-    init(index: UInt32, generation: UInt32) {
-        rawValue = UInt(generation) << 32 | UInt(index)
-    }
-
-    init(rawValue: UInt) {
-        self.rawValue = rawValue
-    }
-
-    var index: Int { Int(rawValue & 0xFFFF_FFFF) }
-}
-
-/// Owns one `ev_io`: its memory, which libev keeps the address of while the watcher runs, and its state.
+/// One `ev_io` of a mode, and what the mode knows about it: a line of the processor's cache together, since among ten
+/// thousand that is what finding one of them ready costs.
 ///
-/// The `ev_io` is the object's one element, and so of one piece with it; a buffer's elements do not move.
-/// Loop's thread only.
-final class IOWatcher: ManagedBuffer<IOWatcher.State, ev_io> {
-    struct State {
-        let token: WatcherToken
-        let source: RunLoop.Source?
-        /// The `ev_loop`, owned by the `ModeLoop` that owns this watcher as well.
-        let loop: OpaquePointer
-        var isStarted = false
-        var isListed = false
-    }
-
-    /// - Parameters:
-    ///   - loop: The `ev_loop`.
-    ///   - source: What to serve when the descriptor is ready; nil for the loop's own descriptors.
-    static func make(
-        loop: OpaquePointer, descriptor: Int32, events: Int32, token: WatcherToken, source: RunLoop.Source?
-    ) -> IOWatcher {
-        let buffer = create(minimumCapacity: 1) { _ in State(token: token, source: source, loop: loop) }
-        let made = unsafeDowncast(buffer, to: IOWatcher.self)
-        made.withUnsafeMutablePointerToElements { watcher in
-            watcher.initialize(to: ev_io())
-            rondo_ev_io_init(watcher, ioReadiness, descriptor, events)
-            watcher.pointee.data = UnsafeMutableRawPointer(bitPattern: token.rawValue)
-        }
-        return made
-    }
-
-    deinit {
-        precondition(!isStarted, "bug in Rondo: a watcher was released while libev still had its address")
-    }
-
-    // By pointer, since one thread alone touches it: each access to `header` would be checked for exclusivity.
-    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
-        withUnsafeMutablePointerToHeader { body(&$0.pointee) }
-    }
-
-    var token: WatcherToken { withState { $0.token } }
-    /// Not counted: the watcher keeps it.
-    var source: Unmanaged<RunLoop.Source>? { withState { $0.source.map { .passUnretained($0) } } }
-    var isStarted: Bool { withState { $0.isStarted } }
-
+/// It stands in a `WatcherTable`, where libev keeps the address of `io` while it is started.
+struct Watcher {
+    /// Comes first: the address that libev calls back with is that of the watcher.
+    var io = ev_io()
+    /// What to serve when the descriptor is ready, retained by the watcher; nil for the loop's own descriptors, and where
+    /// nobody stands.
+    var source: Unmanaged<RunLoop.Source>?
+    /// Tells apart those that have stood here.
+    var generation: UInt32 = 0
+    var isStarted = false
     /// It stands in the mode's ready set.
-    var isListed: Bool {
-        get { withState { $0.isListed } }
-        set { withState { $0.isListed = newValue } }
-    }
-
-    var descriptor: Int32 { withUnsafeMutablePointerToElements { $0.pointee.fd } }
+    var isListed = false
 
     /// The events asked for, `EV_READ | EV_WRITE`.
-    var events: Int32 {
-        withUnsafeMutablePointerToElements { $0.pointee.events & Int32(EV_READ | EV_WRITE) }
+    var events: Int32 { io.events & Int32(EV_READ | EV_WRITE) }
+}
+
+typealias WatcherPointer = UnsafeMutablePointer<Watcher>
+
+extension WatcherPointer {
+    /// - Parameter loop: The `ev_loop`, always the same one.
+    func start(in loop: OpaquePointer) {
+        guard !pointee.isStarted else { return }
+        pointee.isStarted = true
+        ev_io_start(loop, io)
     }
 
-    func start() {
-        guard !isStarted else { return }
-        withUnsafeMutablePointers { state, watcher in
-            state.pointee.isStarted = true
-            ev_io_start(state.pointee.loop, watcher)
-        }
+    func stop(in loop: OpaquePointer) {
+        guard pointee.isStarted else { return }
+        pointee.isStarted = false
+        ev_io_stop(loop, io)
     }
 
-    func stop() {
-        guard isStarted else { return }
-        withUnsafeMutablePointers { state, watcher in
-            state.pointee.isStarted = false
-            ev_io_stop(state.pointee.loop, watcher)
-        }
+    /// It must be stopped.
+    func set(_ descriptor: Int32, events: Int32) { rondo_ev_io_init(io, ioReadiness, descriptor, events) }
+
+    /// The struct's first member has its address.
+    private var io: UnsafeMutablePointer<ev_io> {
+        UnsafeMutableRawPointer(self).assumingMemoryBound(to: ev_io.self)
     }
 
-    /// The watcher must be stopped.
-    func set(events: Int32) {
-        withUnsafeMutablePointerToElements { rondo_ev_io_set($0, $0.pointee.fd, events) }
+    fileprivate init(_ io: UnsafeMutablePointer<ev_io>) {
+        self = UnsafeMutableRawPointer(io).assumingMemoryBound(to: Watcher.self)
     }
 }
 
 /// libev's callback for every descriptor: notes what is ready and returns. User code is called by the pass.
 ///
 /// `ev_userdata` is the `ModeLoop`, unretained: it owns the `ev_loop` and outlives it.
-private func ioReadiness(loop: OpaquePointer, watcher: UnsafeMutablePointer<ev_io>, events: Int32) {
+private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
     guard let userdata = ev_userdata(loop) else { return }
     Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
-        $0.report(WatcherToken(rawValue: UInt(bitPattern: watcher.pointee.data)), events: events)
+        $0.report(WatcherPointer(io), events: events)
+    }
+}
+
+/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread only.
+///
+/// What makes its pointers safe: whether anybody stands there or not, the memory of a place is a watcher's as long as the
+/// table is there, or until `shrink(to:)`.
+struct WatcherTable: ~Copyable {
+    /// How many watchers the first piece has room for.
+    private static let smallest = 8
+    private static let cacheLine = 64
+
+    private var pieces: [WatcherPointer] = []
+    /// Places that have been taken at some time; those behind them have never been touched.
+    private var used = 0
+    private var free: [WatcherPointer] = []
+
+    /// Nobody may stand there any more.
+    deinit { for piece in pieces { UnsafeMutableRawPointer(piece).deallocate() } }
+
+    /// A place for a watcher, as new but for its generation.
+    mutating func take() -> WatcherPointer {
+        if let place = free.popLast() { return place }
+        if used == Self.room(in: pieces.count) {
+            let count = Self.room(in: pieces.count + 1) - used
+            // One that begins in the middle of a line takes two.
+            let piece = UnsafeMutableRawPointer.allocate(
+                byteCount: count * MemoryLayout<Watcher>.stride, alignment: Self.cacheLine)
+            pieces.append(piece.bindMemory(to: Watcher.self, capacity: count))
+        }
+        used += 1
+        let place = self[used - 1]
+        place.initialize(to: Watcher())
+        return place
+    }
+
+    /// Whoever stood there has been stopped.
+    mutating func giveBack(_ place: WatcherPointer) {
+        precondition(!place.pointee.isStarted, "bug in Rondo: libev still has a watcher's address")
+        place.pointee = Watcher(generation: place.pointee.generation &+ 1)
+        free.append(place)
+    }
+
+    /// Gives back what the many have taken that are gone.
+    ///
+    /// - Parameter count: Nobody stands but at the first so many places that were taken, and stays there; and nobody knows
+    ///   a place of the others'.
+    mutating func shrink(to count: Int) {
+        guard pieces.count > 1 else { return }
+        for piece in pieces[1...] { UnsafeMutableRawPointer(piece).deallocate() }
+        pieces = [pieces[0]]
+        used = Self.smallest
+        free = (count..<used).reversed().map { self[$0] }
+    }
+
+    /// All that stand anywhere, and places where nobody stands.
+    func forEach(_ body: (WatcherPointer) -> Void) {
+        for index in 0..<used { body(self[index]) }
+    }
+
+    /// How many watchers the first so many pieces have room for.
+    private static func room(in pieces: Int) -> Int { pieces == 0 ? 0 : smallest << (pieces - 1) }
+
+    private subscript(index: Int) -> WatcherPointer {
+        // As many as fit into the first piece, twice as many, four times as many …
+        let piece = Int.bitWidth - (index / Self.smallest).leadingZeroBitCount
+        return pieces[piece] + (index - Self.room(in: piece))
     }
 }
