@@ -90,6 +90,7 @@ extension RunLoop {
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
+    @inline(__always)
     func serve(_ source: Source, events: Int32, in mode: Int, named name: Mode) -> Bool {
         guard !owner.serving.contains(source) else { return false }
         owner.serving.append(source)

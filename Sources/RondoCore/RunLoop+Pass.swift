@@ -97,19 +97,25 @@ struct Pass {
             let timersAreDue = timersAreDue(from: outset) ?? look(maySleep: maySleep)
             if maySleep { notify(.afterWaiting) }
             drainedMainQueue = false
-            for kind in kindsToServe(timersAreDue: timersAreDue) {
-                switch kind {
-                case .timers:
-                    loop.doWhatWasPutOff()
-                    fireDueTimers()
-                case .mainQueue:
-                    loop.doWhatWasPutOff()
-                    loop.drainMainQueue(in: mode, modeLoop)
-                    drainedMainQueue = true
-                    handled = true
-                case .descriptors:
-                    if serveDescriptor() { handled = true }
+            if timersAreDue || modeLoop.mainQueueIsReady {
+                for kind in kindsToServe(timersAreDue: timersAreDue) {
+                    switch kind {
+                    case .timers:
+                        loop.doWhatWasPutOff()
+                        fireDueTimers()
+                    case .mainQueue:
+                        loop.doWhatWasPutOff()
+                        loop.drainMainQueue(in: mode, modeLoop)
+                        drainedMainQueue = true
+                        handled = true
+                    case .descriptors:
+                        if serveDescriptor() { handled = true }
+                    }
                 }
+            } else if !modeLoop.ready.isEmpty {
+                // Nobody else's turn could it be.
+                modeLoop.turn = EventKind.descriptors.next
+                if serveDescriptor() { handled = true }
             }
         }
         let result = exitCheck(handled: handled, &outset)
@@ -121,6 +127,7 @@ struct Pass {
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
+    @inline(__always)
     private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
         if loop.intake.isEmpty { facts = askFacts(&outset) }
@@ -227,6 +234,7 @@ struct Pass {
     /// and that is known if nobody has been called and nobody has asked for attention since the last pass.
     ///
     /// - Returns: Whether timers are due; nil: `look(maySleep:)` tells.
+    @inline(__always)
     private func timersAreDue(from outset: Outset) -> Bool? {
         guard outset.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
             !limit.isReached(at: loop.now)

@@ -434,6 +434,7 @@ extension RunLoop {
             return true
         }
 
+        @inline(__always)
         func perform(ready: Interest, in mode: Int, named name: Mode, of loop: RunLoop) -> Bool {
             let (perform, ready) = state.withLock { state in
                 // It may have left the mode since it was found ready, or want something else.
