@@ -49,6 +49,12 @@ static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes
     return result == -1 && errno == ENOENT ? epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) : result;
 }
 
+/// Whether something in an epoll set is ready now: 1 or 0, or -1 with errno.
+static inline int rondo_epoll_has_events(int set) {
+    struct epoll_event event;
+    return epoll_wait(set, &event, 1, 0);
+}
+
 /// Arms the timer for an absolute monotonic time in nanoseconds; 0 disarms it.
 static inline int rondo_timerfd_arm(int descriptor, unsigned long long nanoseconds) {
     struct itimerspec when = {

@@ -79,6 +79,15 @@ final class ModeLoop {
         ready.collect()
     }
 
+    /// Asks the kernel without a sleep, if there is anything to ask about.
+    func pollWhatIsWatched() {
+        if startedCount > 0 || ready.hasReport {
+            poll(mayBlock: false)
+        } else {
+            mainQueueIsReady = mainQueueWatcher.pointee.isStarted && MainQueue.hasWork
+        }
+    }
+
     /// From libev's callback.
     func report(_ watcher: WatcherPointer, events: Int32) {
         guard watcher.pointee.source != nil else {
@@ -247,7 +256,7 @@ final class ModeLoop {
     /// Whether the main dispatch queue's descriptor is watched in this mode.
     func setWatchesMainQueue(_ watches: Bool) {
         if watches, !mainQueueWatcher.pointee.isStarted {
-            mainQueueWatcher.set(_dispatch_get_main_queue_handle_4CF(), events: Int32(EV_READ))
+            mainQueueWatcher.set(MainQueue.descriptor, events: Int32(EV_READ))
             mainQueueWatcher.start(in: loop)
         } else if !watches, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)

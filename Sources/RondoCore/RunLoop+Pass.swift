@@ -281,7 +281,7 @@ struct Pass {
                 continue
             }
             if !outlook.waits {
-                if modeLoop.ready.isEmpty && modeLoop.mayFindMore { modeLoop.poll(mayBlock: false) }
+                if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
                 return outlook.nearestTimer.map { $0 <= now } ?? false
             }
             // `now` may have been read before observers were called.
