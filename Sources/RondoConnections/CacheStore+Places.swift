@@ -128,7 +128,7 @@ extension CacheStore {
     /// What is to be written of what the protocol allows and the delegate wants to be stored.
     func prepare(_ cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url))
+        return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url, note: nil))
     }
 
     func write(_ cached: CachedURLResponse, _ url: URL) {

@@ -32,7 +32,7 @@ struct CacheStore {
     static let rewriteInterval = 1.0
     private static let maximumRemembered = 1024
 
-    private struct Written {
+    fileprivate struct Written {
         let at: LoopInstant
         /// Of what tells one content from another.
         let hash: Int
@@ -78,6 +78,11 @@ struct CacheStore {
             written = written.filter { $0.key.cache != id }
             caches = caches.filter { $0.value.cache != nil }
             caches[id] = Met(cache: cache)
+        }
+
+        mutating func noteLatest(_ note: Note, _ written: Written) {
+            guard let head = note.head else { return }
+            latest = Latest(key: note.key, head: head, written: written)
         }
 
         /// With its variants.
@@ -226,8 +231,10 @@ struct CacheStore {
         guard let url = request.url else { return .nothing }
         let key = key(request, url)
         if !isChanged, isLatest(data.count, head, key) { return .isWritten }
-        if isWritten(data, head, fields, key, isChanged: isChanged) { return .isWritten }
-        return .write(CacheWrite(store: self, cached: cached(), entry: entry(), url: url))
+        let note = note(data, head, fields, key)
+        if isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }
+        return .write(
+            CacheWrite(store: self, cached: cached(), entry: entry(), url: url, note: isChanged ? nil : note))
     }
 
     /// As above, whatever was written before.
@@ -235,7 +242,7 @@ struct CacheStore {
     {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         forgetWritten(url)
-        return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url))
+        return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url, note: nil))
     }
 
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
@@ -263,10 +270,17 @@ struct CacheStore {
         return isLatest(size, head, key(request, url))
     }
 
-    /// Whether the same was written a moment ago. If not, it is noted that it is now.
-    private func isWritten(
-        _ data: Data, _ head: ResponseHead, _ request: HeaderFields, _ base: Key, isChanged: Bool
-    ) -> Bool {
+    /// What is noted of a response that is written.
+    struct Note {
+        fileprivate let key: Key
+        /// By that variants are found; nil: it is none.
+        fileprivate let base: Key?
+        fileprivate let written: Written
+        /// Says by its ETag what the content is.
+        fileprivate let head: ResponseHead?
+    }
+
+    private func note(_ data: Data, _ head: ResponseHead, _ request: HeaderFields, _ base: Key) -> Note {
         var key = base
         let fields = head.fields
         let varies = fields.has("Vary")
@@ -280,32 +294,44 @@ struct CacheStore {
         // Where no tag says whether it is another one.
         let hasTag = fields.has("ETag")
         if !hasTag { data.withUnsafeBytes { hasher.combine(bytes: $0) } }
-        let written = Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count)
-        return Self.memory.withLock { [key] memory -> Bool in
-            memory.meet(cache)
-            if !memory.misses.isEmpty { memory.misses[base] = nil }
-            if !isChanged, let last = memory.written[key],
-                written.at.seconds(since: last.at) < Self.rewriteInterval, last.size == written.size,
-                last.hash == written.hash
-            {
-                note(last)
-                return true
-            }
-            if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
-            if isChanged {
-                if varies { memory.written[key] = nil } else { memory.forgetWritten(base) }
-                return false
-            }
-            memory.written[key] = written
-            // By that its variants are found.
-            if varies { memory.written[base] = Written(at: written.at, hash: 0, size: -1) }
-            note(written)
-            return false
+        let isTold = hasTag && !varies && fields.size <= ResponseHead.maximumRemembered
+        return Note(
+            key: key, base: varies ? base : nil,
+            written: Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count),
+            head: isTold ? head : nil)
+    }
 
-            func note(_ written: Written) {
-                guard hasTag, !varies, fields.size <= ResponseHead.maximumRemembered else { return }
-                memory.latest = Latest(key: key, head: head, written: written)
-            }
+    /// Whether the same was written a moment ago.
+    private func isWritten(_ note: Note) -> Bool {
+        Self.memory.withLock { memory -> Bool in
+            memory.meet(cache)
+            if !memory.misses.isEmpty { memory.misses[note.base ?? note.key] = nil }
+            guard let last = memory.written[note.key],
+                note.written.at.seconds(since: last.at) < Self.rewriteInterval,
+                last.size == note.written.size, last.hash == note.written.hash
+            else { return false }
+            memory.noteLatest(note, last)
+            return true
+        }
+    }
+
+    /// To be called when it is written, or will be before whatever comes now: who finds it noted counts on that.
+    func noteAsWritten(_ note: Note) {
+        Self.memory.withLock { memory in
+            memory.meet(cache)
+            if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
+            memory.written[note.key] = note.written
+            if let base = note.base { memory.written[base] = Written(at: note.written.at, hash: 0, size: -1) }
+            memory.noteLatest(note, note.written)
+        }
+    }
+
+    /// What is written in its place is nothing that can be told again.
+    private func forgetWritten(_ note: Note) {
+        Self.memory.withLock { memory in
+            memory.meet(cache)
+            if !memory.misses.isEmpty { memory.misses[note.base ?? note.key] = nil }
+            if note.base == nil { memory.forgetWritten(note.key) } else { memory.written[note.key] = nil }
         }
     }
 

@@ -23,6 +23,11 @@ struct CacheWrite: @unchecked Sendable {
     /// Nil for the response of a protocol of the program.
     let entry: CacheEntry?
     let url: URL
+    /// For who would write the same again; nil: it is written again.
+    let note: CacheStore.Note?
+
+    /// It is written, or waits for that.
+    func noteAsWritten() { if let note { store.noteAsWritten(note) } }
 
     /// Whether somebody had better wait for it elsewhere: Foundation archives what goes to a disk, 5 ms for a small
     /// response, and a program's own class may do anything.

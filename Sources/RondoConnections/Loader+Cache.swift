@@ -279,7 +279,10 @@ extension Loader {
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
             // Also if the load is cancelled by then: who has loaded the same counts on it.
             waitForStore { write() }
-        case .write(let write): write()
+            write.noteAsWritten()
+        case .write(let write):
+            write()
+            write.noteAsWritten()
         }
     }
 

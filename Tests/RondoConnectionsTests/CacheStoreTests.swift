@@ -15,7 +15,7 @@ import Testing
 
         func callAsFunction(
             _ text: String, _ head: ResponseHead, path: String = "/a", to fields: [(String, String)] = [],
-            isChanged: Bool = false
+            isChanged: Bool = false, isHeldUp: Bool = false
         ) throws -> Answer {
             let url = try #require(URL(string: "http://host.example" + path))
             let (data, fields) = (Data(text.utf8), HeaderFields(fields))
@@ -28,10 +28,12 @@ import Testing
             } entry: {
                 CacheEntry(head, to: fields, requestedAt: Date(), receivedAt: Date())
             }
-            return switch decision {
-            case .write: .write
-            case .isWritten: .isWritten
-            case .nothing: .nothing
+            switch decision {
+            case .write(let write):
+                if !isHeldUp { write.noteAsWritten() }
+                return .write
+            case .isWritten: return .isWritten
+            case .nothing: return .nothing
             }
         }
     }
@@ -113,6 +115,27 @@ import Testing
             try [false, false, true, false].map { try asked("1", tagged, isChanged: $0) }
         }
         #expect(answers == [.write, .isWritten, .write, .write])
+    }
+
+    /// It stands where the variants were found by.
+    @Test func `after what a delegate has changed the variants are written again`() throws {
+        let (varying, single) = (head(("ETag", "1"), ("Vary", "A")), head(("ETag", "2")))
+        let answers = try answers { asked in
+            let ask = { try asked("1", varying, to: [("A", $0)]) }
+            let before = try [ask("x"), ask("y"), ask("x")]
+            let changed = try asked("2", single, isChanged: true)
+            return try before + [changed, ask("x"), ask("y"), ask("x")]
+        }
+        #expect(answers == [.write, .write, .isWritten, .write, .write, .write, .isWritten])
+    }
+
+    /// Who finds it noted counts on what is there.
+    @Test func `what is not written yet is not noted`() throws {
+        let tagged = head(("ETag", "1"))
+        let answers = try answers { asked in
+            try [asked("1", tagged, isHeldUp: true), asked("1", tagged), asked("1", tagged)]
+        }
+        #expect(answers == [.write, .write, .isWritten])
     }
 
     @Test func `what was removed is written again`() throws {
