@@ -32,7 +32,7 @@ final class ModeLoop {
     @exclusivity(unchecked) var turn = EventKind.timers
     /// The main dispatch queue has work; only ever true in the main loop's common modes.
     @exclusivity(unchecked) private(set) var mainQueueIsReady = false
-    /// How often the kernel has been asked.
+    /// How often libev has been asked.
     @exclusivity(unchecked) private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
     @exclusivity(unchecked) var era: UInt32 = 0
@@ -64,12 +64,6 @@ final class ModeLoop {
 
     // MARK: The look at the kernel
 
-    /// Whether a look at the kernel that does not sleep may find something. In a mode without descriptors it
-    /// cannot: of timers the clock tells, and of what other threads want `LoopState`.
-    var mayFindMore: Bool {
-        startedCount > 0 || ready.hasReport || mainQueueWatcher.pointee.isStarted
-    }
-
     /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
     /// anything real: a signal, a stale registration and libev's own minute end the sleep too.
     func poll(mayBlock: Bool) {
@@ -79,7 +73,8 @@ final class ModeLoop {
         ready.collect()
     }
 
-    /// Asks the kernel without a sleep, if there is anything to ask about.
+    /// Asks the kernel without a sleep, if that may find something. In a mode without descriptors it cannot: of timers the
+    /// clock tells, and of what other threads want `LoopState`.
     func pollWhatIsWatched() {
         if startedCount > 0 || ready.hasReport {
             poll(mayBlock: false)
@@ -192,10 +187,11 @@ final class ModeLoop {
         guard let watcher = watchers.removeValue(forKey: key) else { return }
         stop(watcher)
         paused.remove(key)
+        let kept = watcher.pointee.source
         table.giveBack(watcher)
-        // Those that are listed know their places.
+        // What is listed knows its place.
         if watchers.isEmpty, ready.isEmpty, !ready.hasReport { table.shrink(to: Self.ownWatchers) }
-        Unmanaged.passUnretained(source).release()
+        kept?.release()
     }
 
     /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve

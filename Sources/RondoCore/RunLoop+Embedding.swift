@@ -106,7 +106,7 @@ extension RunLoop {
             mirrorsMainQueue = loop.state.withLock { state in
                 loop.drainsMainQueue(in: state.modes[state.index(of: mode)])
             }
-            if mirrorsMainQueue { mirror.add(_dispatch_get_main_queue_handle_4CF(), .read) }
+            if mirrorsMainQueue { mirror.add(MainQueue.descriptor, .read) }
         }
 
         private func updateWatchers() {

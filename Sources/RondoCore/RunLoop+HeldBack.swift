@@ -43,7 +43,7 @@ extension RunLoop {
                 since: nil)
         }
         found += readyDescriptors(among: waiting.descriptors)
-        if waiting.mainQueueWaits, hasInput(_dispatch_get_main_queue_handle_4CF()) {
+        if waiting.mainQueueWaits, hasInput(MainQueue.descriptor) {
             found.append(
                 HeldBack(
                     subject: ObjectIdentifier(self), kind: .mainQueue, label: nil, mode: .default, since: nil)

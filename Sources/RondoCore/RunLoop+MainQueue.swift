@@ -30,7 +30,7 @@ enum MainQueue {
     static var descriptor: Int32 { _dispatch_get_main_queue_handle_4CF() }
 
     /// An epoll set with that descriptor alone, as long as the process lives; nil: descriptors had run out.
-    private static let set: Int32? = {
+    private static let epollSet: Int32? = {
         guard let set = try? systemCall("epoll_create1", { rondo_epoll() }) else { return nil }
         if (try? systemCall("epoll_ctl") { rondo_epoll_set(set, descriptor, 1, 0) }) != nil { return set }
         close(set)
@@ -40,7 +40,7 @@ enum MainQueue {
     /// Asked in nearly every pass of the main loop: of a set that stands the kernel knows the answer, and is done in half
     /// the time that `poll` takes.
     static var hasWork: Bool {
-        if let set { return rondo_epoll_has_events(set) > 0 }
+        if let epollSet { return rondo_epoll_has_events(epollSet) > 0 }
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }

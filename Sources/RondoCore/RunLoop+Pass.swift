@@ -96,27 +96,9 @@ struct Pass {
             }
             let timersAreDue = timersAreDue(from: outset) ?? look(maySleep: maySleep)
             if maySleep { notify(.afterWaiting) }
-            drainedMainQueue = false
-            if timersAreDue || modeLoop.mainQueueIsReady {
-                for kind in kindsToServe(timersAreDue: timersAreDue) {
-                    switch kind {
-                    case .timers:
-                        loop.doWhatWasPutOff()
-                        fireDueTimers()
-                    case .mainQueue:
-                        loop.doWhatWasPutOff()
-                        loop.drainMainQueue(in: mode, modeLoop)
-                        drainedMainQueue = true
-                        handled = true
-                    case .descriptors:
-                        if serveDescriptor() { handled = true }
-                    }
-                }
-            } else if !modeLoop.ready.isEmpty {
-                // Nobody else's turn could it be.
-                modeLoop.turn = EventKind.descriptors.next
-                if serveDescriptor() { handled = true }
-            }
+            let served = serveWhatIsReady(timersAreDue: timersAreDue)
+            drainedMainQueue = served.mainQueue
+            if served.source || served.mainQueue { handled = true }
         }
         let result = exitCheck(handled: handled, &outset)
         if let began {
@@ -328,6 +310,31 @@ struct Pass {
     }
 
     // MARK: - (j)
+
+    /// - Returns: Whether a source was called, and whether the main queue was drained.
+    private func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
+        // As it is nearly always: only descriptors are ready, so it is their turn.
+        if !timersAreDue, !modeLoop.mainQueueIsReady {
+            guard !modeLoop.ready.isEmpty else { return (false, false) }
+            modeLoop.turn = EventKind.descriptors.next
+            return (serveDescriptor(), false)
+        }
+        var served = (source: false, mainQueue: false)
+        for kind in kindsToServe(timersAreDue: timersAreDue) {
+            switch kind {
+            case .timers:
+                loop.doWhatWasPutOff()
+                fireDueTimers()
+            case .mainQueue:
+                loop.doWhatWasPutOff()
+                loop.drainMainQueue(in: mode, modeLoop)
+                served.mainQueue = true
+            case .descriptors:
+                served.source = serveDescriptor()
+            }
+        }
+        return served
+    }
 
     /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
     /// RL-52).

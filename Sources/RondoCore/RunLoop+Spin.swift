@@ -60,10 +60,8 @@ extension Pass {
                 guard loop.attention.isSpinning else { return true }
                 rondo_pause()
             }
-            if modeLoop.mayFindMore {
-                modeLoop.poll(mayBlock: false)
-                if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady { return true }
-            }
+            modeLoop.pollWhatIsWatched()
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady { return true }
             let now = LoopClock.machineNow
             if now >= end { return true }
             if now >= spinEnd { return false }

@@ -62,7 +62,9 @@ private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, e
 /// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread only.
 ///
 /// What makes its pointers safe: whether anybody stands there or not, the memory of a place is a watcher's as long as the
-/// table is there, or until `shrink(to:)`.
+/// table is there, or until `shrink(to:)`. So a pointer and a generation are a token: out of date they find nobody.
+///
+/// A table that has been large stays so while anybody stands in it: 64 bytes for each watcher that there was at once.
 struct WatcherTable: ~Copyable {
     /// How many watchers the first piece has room for.
     private static let smallest = 8
@@ -73,8 +75,12 @@ struct WatcherTable: ~Copyable {
     private var used = 0
     private var free: [WatcherPointer] = []
 
-    /// Nobody may stand there any more.
-    deinit { for piece in pieces { UnsafeMutableRawPointer(piece).deallocate() } }
+    deinit {
+        forEach { precondition(!$0.pointee.isStarted, Self.stillStarted) }
+        for piece in pieces { UnsafeMutableRawPointer(piece).deallocate() }
+    }
+
+    private static var stillStarted: String { "bug in Rondo: libev still has a watcher's address" }
 
     /// A place for a watcher, as new but for its generation.
     mutating func take() -> WatcherPointer {
@@ -94,17 +100,18 @@ struct WatcherTable: ~Copyable {
 
     /// Whoever stood there has been stopped.
     mutating func giveBack(_ place: WatcherPointer) {
-        precondition(!place.pointee.isStarted, "bug in Rondo: libev still has a watcher's address")
+        precondition(!place.pointee.isStarted, Self.stillStarted)
         place.pointee = Watcher(generation: place.pointee.generation &+ 1)
         free.append(place)
     }
 
     /// Gives back what the many have taken that are gone.
     ///
-    /// - Parameter count: Nobody stands but at the first so many places that were taken, and stays there; and nobody knows
-    ///   a place of the others'.
+    /// - Parameter count: Somebody may stand at the first so many places that were taken, and stays there. The others are
+    ///   empty, and nobody has a pointer to one of them.
     mutating func shrink(to count: Int) {
         guard pieces.count > 1 else { return }
+        for index in count..<used { precondition(!self[index].pointee.isStarted, Self.stillStarted) }
         for piece in pieces[1...] { UnsafeMutableRawPointer(piece).deallocate() }
         pieces = [pieces[0]]
         used = Self.smallest
@@ -120,7 +127,7 @@ struct WatcherTable: ~Copyable {
     private static func room(in pieces: Int) -> Int { pieces == 0 ? 0 : smallest << (pieces - 1) }
 
     private subscript(index: Int) -> WatcherPointer {
-        // As many as fit into the first piece, twice as many, four times as many …
+        // They begin at 0, 8, 16, 32 …
         let piece = Int.bitWidth - (index / Self.smallest).leadingZeroBitCount
         return pieces[piece] + (index - Self.room(in: piece))
     }

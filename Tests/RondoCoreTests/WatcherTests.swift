@@ -26,6 +26,8 @@ import Testing
     @Test func `a watcher takes one line of the cache`() {
         var table = WatcherTable()
         #expect(MemoryLayout<Watcher>.stride == 64)
+        // libev calls back with the address of the one, which is taken for that of the other.
+        #expect(MemoryLayout<Watcher>.offset(of: \.io) == 0)
         #expect(Self.take(100, of: &table).allSatisfy { UInt(bitPattern: $0) % 64 == 0 })
     }
 
@@ -55,23 +57,93 @@ import Testing
         #expect(next.map(\.pointee.io.fd) == [0, 1, 2, 3, 4])
     }
 
-    @Test func `RL-57 of sources that come after many have gone each is served, and only they`() throws {
+    /// Adds a source to `.work` for each of `pipes`.
+    private static func add(_ name: String, of pipes: [BytePipe], to loop: RunLoop, _ log: EventLog)
+        -> [RunLoop.Source]
+    {
+        let sources = pipes.map { $0.source(name, to: log) }
+        for source in sources { loop.add(source, forMode: .work) }
+        return sources
+    }
+
+    @Test(arguments: [false, true])
+    func `RL-57 of sources that come after many have gone each is served, and only they`(wereReady: Bool)
+        throws
+    {
         let log = EventLog()
+        let port = Port()
         try onLoopThread { loop in
+            // The mode is not empty when they have gone.
+            loop.add(port, forMode: .work)
             for round in ["first", "second"] {
                 let pipes = (0..<100).map { _ in BytePipe() }
-                let sources = pipes.map { $0.source(round, to: log) }
-                for source in sources { loop.add(source, forMode: .work) }
+                let sources = Self.add(round, of: pipes, to: loop, log)
                 for pipe in pipes { pipe.write() }
-                for _ in 0..<150 { loop.poll(.work) }
-                for pipe in pipes { pipe.write() }
-                // Found ready, all of them, and one served.
-                loop.poll(.work)
+                for _ in pipes { loop.poll(.work) }
+                if wereReady {
+                    for pipe in pipes { pipe.write() }
+                    // Finds them all, and serves one.
+                    loop.poll(.work)
+                }
                 for source in sources { source.invalidate() }
-                loop.add(Port(), forMode: .work)
                 loop.poll(.work)
             }
         }
-        #expect(log.entries == Array(repeating: "first", count: 101) + Array(repeating: "second", count: 101))
+        let count = wereReady ? 101 : 100
+        #expect(
+            log.entries == Array(repeating: "first", count: count) + Array(repeating: "second", count: count))
+    }
+
+    @Test func `RL-45 TM-1 after many have gone, wake-ups and timers end the sleep as before`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            loop.add(Port(), forMode: .work)
+            let many = Self.add("many", of: (0..<100).map { _ in BytePipe() }, to: loop, log)
+            loop.poll(.work)
+            for source in many { source.invalidate() }
+            loop.poll(.work)
+            // Where those stood.
+            let few = Self.add("few", of: (0..<10).map { _ in BytePipe() }, to: loop, log)
+            loop.poll(.work)
+            let timer = Timer(timeInterval: 0.01, repeats: false) { _ in
+                log.note("timer")
+                loop.stop()
+            }
+            loop.add(timer, forMode: .work)
+            loop.runOn(.work)
+            let waker = LoopThread { _ in
+                try? loop.waitUntilAsleep()
+                loop.perform(inModes: [.work]) {
+                    log.note("block")
+                    loop.stop()
+                }
+            }
+            loop.runOn(.work)
+            _ = try? waker.value()
+            for source in few { source.invalidate() }
+        }
+        #expect(log.entries == ["timer", "block"])
+    }
+
+    /// All in one look: the first to go finds that the descriptor of the second is closed, which is noted for that one. Then
+    /// the second goes, and the third takes its place.
+    @Test func `SRC-27 a closed descriptor is not held against who stands where its source stood`() throws {
+        let valid = try onLoopThread { loop -> [Bool] in
+            let (closed, open) = (BytePipe(), BytePipe())
+            let descriptor = dup(closed.readEnd)
+            let watching = (0..<2).map { _ in
+                RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in }
+            }
+            for source in watching { loop.add(source, forMode: .work) }
+            loop.poll(.work)
+            close(descriptor)
+            for source in watching { source.invalidate() }
+            let next = RunLoop.Source(fileDescriptor: open.readEnd, interest: .read) { _, _ in }
+            loop.add(next, forMode: .work)
+            for _ in 0..<3 { loop.poll(.work) }
+            defer { next.invalidate() }
+            return withExtendedLifetime((closed, open)) { [next.isValid] }
+        }
+        #expect(valid == [true])
     }
 }

@@ -11,7 +11,7 @@ let scenarios: [String: Scenario] = [
     "TM-29": { _ in wallClockIsSet() }, "nested": { _ in mainQueueAfterANestedRun() },
     "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
-    "traced": { _ in drainIsTraced() },
+    "traced": { _ in drainIsTraced() }, "full": { _ in mainQueueWithoutADescriptorLeft() },
 ]
 
 // MARK: - The loop
@@ -88,6 +88,26 @@ private func mainQueueSkipsTheWait() {
     let expected = ["pass", "before waiting", "after waiting", "timer", "pass", "queue"]
     expect(log.entries == expected, "second: \(log.entries)")
     observer.invalidate()
+}
+
+/// Descriptors run out after the loop has begun to run, and before it looks at the main queue.
+private func mainQueueWithoutADescriptorLeft() {
+    let loop = RunLoop.main
+    var ends: [Int32] = [-1, -1]
+    expect(pipe(&ends) == 0, "there is a pipe")
+    let source = RunLoop.Source(fileDescriptor: ends[0], interest: .read) { _, _ in }
+    loop.add(source, forMode: .default)
+    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+    var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+    expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, "there are few descriptors")
+    while dup(0) != -1 {}
+    source.invalidate()
+
+    mainQueueSkipsTheWait()
+    let log = Log()
+    DispatchQueue.main.async { log.note("queue") }
+    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+    expect(log.entries == ["queue"], "a poll pass: \(log.entries)")
 }
 
 private func mainQueueIsDrainedByTheMainLoopOnly() {

@@ -33,6 +33,10 @@ import Testing
         try Self.play("RL-58")
     }
 
+    @Test func `RL-58 where descriptors have run out the main queue is served as well`() throws {
+        try Self.play("full")
+    }
+
     @Test func `RL-59 the main queue is drained by the main loop only, in common modes, not nested`() throws {
         try Self.play("RL-59")
     }
