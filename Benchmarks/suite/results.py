@@ -28,8 +28,9 @@ class Standing:
             medians.pop("rondo", None)
         values = {peer: value * row.factor for peer, value in medians.items()}
         self.rondo, self.limit = values.pop("rondo", None), values.pop(row.limit, None)
-        # Who was spared most of the work is no rival.
-        rivals = {peer: value for peer, value in values.items() if not entries[peer][0].count}
+        # Who was spared most of the work is no rival, and neither is Rondo by another way.
+        rivals = {peer: value for peer, value in values.items()
+                  if not entries[peer][0].count and not peer.startswith("rondo-")}
         choose = max if row.larger_is_better else min
         self.best = choose(rivals.items(), key=lambda item: item[1], default=None)
         self.was_disturbed = self.rondo is not None and figures.was_disturbed(row.figure, "rondo")

@@ -5,7 +5,7 @@ import Rondo
 
 // W3 and W4.
 
-func descriptors(_ count: Int, active: Int, events: Int) {
+func descriptors(_ count: Int, active: Int, events: Int, _ figure: String = "W3.fds") {
     let loop = RunLoop.current
     let pairs = socketPairs(count)
     nonisolated(unsafe) var writesLeft = events - active
@@ -30,8 +30,8 @@ func descriptors(_ count: Int, active: Int, events: Int) {
     for index in 0..<active { writeOneByte(pairs[index * (count / active)].write) }
     runUntilStopped()
     let (wall, cpu) = (meter.wall, meter.cpu)
-    report("W3.fds", peer, wall * 1e9 / Double(events), "ns/event", wall: wall, cpu: cpu)
-    report("W3.fds.cpu", peer, cpu * 1e9 / Double(events), "cpu-ns/event", wall: wall, cpu: cpu)
+    report(figure, peer, wall * 1e9 / Double(events), "ns/event", wall: wall, cpu: cpu)
+    report("\(figure).cpu", peer, cpu * 1e9 / Double(events), "cpu-ns/event", wall: wall, cpu: cpu)
 }
 
 /// Serves until it is killed.

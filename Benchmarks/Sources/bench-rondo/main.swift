@@ -1,10 +1,15 @@
-// Rondo, by the definitions of ../../README.md. On a thread of its own: the main loop drains the main queue too.
+// Rondo, by the definitions of ../../README.md. On a thread of its own, but for `fds-main`: the main loop looks after the
+// main queue too.
 
 import BenchmarkSupport
 import Rondo
 
 let peer = "rondo"
 
+if argument(1, "") == "fds-main" {
+    descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000), "W3.fds.main")
+    exit(0)
+}
 Thread.detachNewThread {
     switch argument(1, "") {
     case "churn": churn(argument(2, 1_000_000))
@@ -15,6 +20,7 @@ Thread.detachNewThread {
     case "pingpong-spin": pingPong(argument(2, 1_000_000), spinDuration: 50e-6)
     case "fds": descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000))
     case "echo": echo(port: UInt16(argument(2, 0)))
+    case "echo-streams": echoByStreams(port: UInt16(argument(2, 0)))
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
     case "get-spin":
         get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 1), spinDuration: 50e-6)
@@ -28,8 +34,8 @@ Thread.detachNewThread {
     case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|echo|get|get-spin|bulk|idle|"
-                + "idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|get|get-spin|bulk|"
+                + "idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)
