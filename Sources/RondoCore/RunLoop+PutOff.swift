@@ -10,6 +10,13 @@ package protocol PutOffWork: AnyObject {
     ///
     /// - Parameter isOld: It may have waited for longer than `RunLoop.longestPutOffNanoseconds`.
     func doWhatWasPutOff(isOld: Bool)
+
+    /// It may wait longer than the turn in which it was put off, as what is put off in the callback of a descriptor does.
+    var outlastsTurn: Bool { get }
+}
+
+extension PutOffWork {
+    package var outlastsTurn: Bool { false }
 }
 
 /// What is in a loop without need; see `RunLoop.leaveLater(_:)`.
@@ -24,6 +31,8 @@ struct PutOffList {
     private var works: [(any PutOffWork)?] = []
     private var first = 0
     private var began = LoopInstant(nanoseconds: 0)
+    /// Some of it is done at the end of a turn.
+    private(set) var waitsForTurn = false
 
     var isEmpty: Bool { works.isEmpty }
 
@@ -40,12 +49,14 @@ struct PutOffList {
     mutating func append(_ work: any PutOffWork, at now: @autoclosure () -> LoopInstant) {
         if works.isEmpty { began = now() }
         works.append(work)
+        if !work.outlastsTurn { waitsForTurn = true }
     }
 
     mutating func popFirst() -> (any PutOffWork)? {
         guard first < works.count else {
             works.removeAll(keepingCapacity: true)
             first = 0
+            waitsForTurn = false
             return nil
         }
         defer { first += 1 }
@@ -140,7 +151,7 @@ extension RunLoop {
         else { return false }
         if owner.putOff.isEmpty {
             let waitsForReady = owner.innermost.returnsLate && !modeLoop.ready.isEmpty
-            guard waitsForReady || owner.innermost.servesSeveral else { return false }
+            guard waitsForReady || owner.innermost.servesSeveral && !work.outlastsTurn else { return false }
         } else if owner.putOff.isFull {
             // In order: those before it first.
             doWhatWasPutOff()
@@ -205,6 +216,12 @@ extension RunLoop {
     /// To be called between two of several.
     package func doWhatIsOverdue() {
         if !owner.putOff.isEmpty, owner.putOff.isDue(at: LoopClock.now) { doAllThatWasPutOff() }
+    }
+
+    /// To be called at the end of the turn of several.
+    package func endTurnOfSeveral() {
+        servesSeveral = false
+        if owner.putOff.waitsForTurn { doWhatWasPutOff() }
     }
 
     @inline(__always)

@@ -121,6 +121,8 @@ extension RunLoop {
     func runActivation(
         _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
+        // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
+        if !isRepeated { doWhatWasPutOff() }
         guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
             let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
@@ -131,8 +133,6 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
-        // By a run further out, which may have to wait long for its next pass.
-        if !isRepeated { doWhatWasPutOff() }
         let outer = owner.innermost
         owner.innermost = RunOnStack(
             isUnderWay: true, servedFurtherOut: owner.serving.count,

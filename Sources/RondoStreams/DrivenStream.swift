@@ -19,12 +19,12 @@ extension DrivenStream {
     /// A connection that is being opened goes on with that, as far as it can at once, where nobody has
     /// scheduled it: a client that polls has no other way to see it opened without waiting.
     func goOnOpening() {
-        if core.state.status == .opening { backend?.advance() }
+        if core.status == .opening { backend?.advance() }
     }
 
     /// The status as it is; whoever asks again may find another (rule ST-3: opening comes first).
     var statusAskedFor: Foundation.Stream.Status {
-        let status = core.state.status
+        let status = core.status
         goOnOpening()
         return status
     }

@@ -145,7 +145,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// - Returns: How many were read; 0 at the end; -1 on failure, see `streamError`, and if the stream is
     ///   not open.
     open override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
-        guard core.state.mayTransfer else { return -1 }
+        guard core.mayTransfer else { return -1 }
         guard len > 0 else { return 0 }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: len)
         switch origin {
@@ -177,7 +177,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     /// `getBuffer` with a limit, 1 byte or more, on what counts as read.
     package func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? {
-        guard core.state.status == .open else { return nil }
+        guard core.status == .open else { return nil }
         switch origin {
         case .socket(let pair): return pair.lend(atMost: limit)
         case .bound(let pair): return pair.lend(atMost: limit)
@@ -201,7 +201,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// the status.
     open override var hasBytesAvailable: Bool {
         goOnOpening()
-        guard core.state.status == .open else { return false }
+        guard core.status == .open else { return false }
         switch origin {
         case .socket(let pair): return pair.hasBytesAvailable
         case .bound(let pair): return pair.hasBytesAvailable

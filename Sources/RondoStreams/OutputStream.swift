@@ -164,7 +164,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on
     ///   failure, see `streamError`, and if the stream is not open.
     open override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
-        guard core.state.mayTransfer else { return -1 }
+        guard core.mayTransfer else { return -1 }
         guard len > 0 else { return 0 }
         let bytes = UnsafeRawBufferPointer(start: buffer, count: len)
         switch destination {
@@ -180,7 +180,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     ///
     /// - Returns: As of `write(_:maxLength:)`, with the pieces counted as one.
     open func write(gathering pieces: [UnsafeRawBufferPointer]) -> Int {
-        guard core.state.mayTransfer else { return -1 }
+        guard core.mayTransfer else { return -1 }
         let pieces = pieces.filter { !$0.isEmpty }
         guard !pieces.isEmpty else { return 0 }
         if let backend { return backend.write(pieces) }
@@ -222,7 +222,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// the status.
     open override var hasSpaceAvailable: Bool {
         goOnOpening()
-        guard core.state.status == .open else { return false }
+        guard core.status == .open else { return false }
         switch destination {
         case .socket(let pair): return pair.hasSpaceAvailable
         case .bound(let pair): return pair.hasSpaceAvailable
@@ -242,7 +242,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     open override func setProperty(_ property: AnyObject?, forKey key: PropertyKey) -> Bool {
         if let backend { return backend.setProperty(property, forKey: key) }
         // Rule ST-31: whether to append is settled by opening.
-        if key == .appendToFileKey, core.state.status != .notOpen { return false }
+        if key == .appendToFileKey, core.status != .notOpen { return false }
         return super.setProperty(property, forKey: key)
     }
 }

@@ -220,11 +220,6 @@ extension Socket {
         descriptor >= 0 && SocketCalls.poll(descriptor, for: POLLIN) != 0
     }
 
-    /// Whether a write would take something at once, or fail.
-    func isWritable() -> Bool {
-        descriptor >= 0 && SocketCalls.poll(descriptor, for: POLLOUT) != 0
-    }
-
     /// Whether a connection that was kept idle can be used again: it is open and the peer has said nothing
     /// that nobody asked for. (Over TLS, session tickets may come unasked: `TLSEngine.isQuiet()` knows them.)
     package func isQuiet() -> Bool {

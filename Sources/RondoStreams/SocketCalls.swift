@@ -62,6 +62,23 @@ enum SocketCalls {
         return Int32(entry.revents)
     }
 
+    /// Whether a write would take something at once, or fail.
+    static func isWritable(_ descriptor: Int32) -> Bool {
+        descriptor >= 0 && poll(descriptor, for: POLLOUT) != 0
+    }
+
+    /// What `poll(2)` finds on many descriptors right now, in one call; on a negative one nothing.
+    static func poll(_ entries: inout [pollfd]) {
+        while Glibc.poll(&entries, nfds_t(entries.count), 0) < 0 {
+            if errno == EINTR { continue }
+            // As with one that cannot be polled.
+            for index in entries.indices where entries[index].fd >= 0 {
+                entries[index].revents = Int16(POLLNVAL)
+            }
+            return
+        }
+    }
+
     /// Those of many descriptors on which `poll(2)` finds bytes, an end or an error, in one call.
     static func readable(among descriptors: [Int32]) -> Set<Int32> {
         var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }

@@ -85,11 +85,14 @@ extension SocketChannel {
     }
 
     /// Whether a write would be taken at least in part, or fail.
-    var hasSpace: Bool {
+    var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
+
+    /// On which to look whether there is space; nil: there is none, since what was taken before goes first.
+    var spaceDescriptor: Int32? {
         guard case .open(let connected, let engine) = phase, !(engine?.hasUnsentBytes ?? false) else {
-            return false
+            return nil
         }
-        return connected.socket.isWritable()
+        return connected.socket.descriptor
     }
 
     /// Whether it has to be served for something that its owner has asked for already: to be opened or

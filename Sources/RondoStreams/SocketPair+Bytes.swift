@@ -11,7 +11,7 @@ extension SocketPair {
     /// One attempt to read; nil: wait.
     private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
         endLoan()
-        switch input.state.status {
+        switch input.status {
         case .open: break
         case .opening: return nil
         case .atEnd: return 0
@@ -104,25 +104,30 @@ extension SocketPair {
     // MARK: - Writing
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Int {
-        wait { give(bytes.count) { channel throws(ChannelError) in try channel.write(bytes) } }
+        let count = wait { give(bytes.count) { channel throws(ChannelError) in try channel.write(bytes) } }
+        lookForSpace()
+        return count
     }
 
     func write(_ pieces: [UnsafeRawBufferPointer]) -> Int {
         let total = pieces.reduce(0) { $0 + $1.count }
-        return wait { give(total) { channel throws(ChannelError) in try channel.write(gathering: pieces) } }
+        let count = wait {
+            give(total) { channel throws(ChannelError) in try channel.write(gathering: pieces) }
+        }
+        lookForSpace()
+        return count
     }
 
     /// One attempt to write; nil: wait.
     private func give(_ total: Int, _ write: (SocketChannel) throws(ChannelError) -> Int) -> Int? {
-        guard outputFailure == nil, output.state.mayTransfer else { return -1 }
+        guard outputFailure == nil, output.mayTransfer else { return -1 }
         guard let channel, channel.isOpen else { return nil }
         do throws(ChannelError) {
             let count = try write(channel)
+            output.update { $0.used(isReady: false) }
             // What was taken in full may have filled the socket, or be here still in part: told of space, the
             // client would be made to wait for the peer, and everybody else in its loop.
-            let hasSpace = count == total && channel.hasSpace
-            output.update { $0.used(isReady: hasSpace) }
-            if !hasSpace { channel.wantsWrite = true }
+            if count == total { wantsLookForSpace = true } else { channel.wantsWrite = true }
             return count > 0 ? count : nil
         } catch {
             // What the peer has sent before is still read; then the input fails, too.
@@ -132,6 +137,50 @@ extension SocketPair {
             channel.wantsWrite = false
             return -1
         }
+    }
+
+    /// After a write: whether there is space for another one. In a turn that serves many streams it is asked for all of
+    /// them at once.
+    private func lookForSpace() {
+        let isWanted = lock.withLock { _ in
+            defer { isLookedAtLater = isLookedAtLater || wantsLookForSpace }
+            return wantsLookForSpace && !isLookedAtLater
+        }
+        guard isWanted else { return }
+        if let look = output.courierHere?.spaceLook, look.add(self) { return }
+        lock.withLock { _ in
+            isLookedAtLater = false
+            if let channel { endLookForSpace(at: channel, found: channel.hasSpace) }
+        }
+    }
+
+    struct SpaceLook {
+        let pair: SocketPair
+        let channel: SocketChannel
+        /// Negative: there is no space, whatever is found.
+        let descriptor: Int32
+    }
+
+    /// - Returns: Nil: nobody wants to know any more.
+    func beginLookForSpace() -> SpaceLook? {
+        lock.withLock { _ in
+            isLookedAtLater = false
+            guard wantsLookForSpace, let channel, channel.isOpen else { return nil }
+            return SpaceLook(pair: self, channel: channel, descriptor: channel.spaceDescriptor ?? -1)
+        }
+    }
+
+    func end(_ look: SpaceLook, wasFound: Bool) {
+        lock.withLock { _ in
+            // A descriptor that was closed may be somebody else's by now.
+            if channel === look.channel { endLookForSpace(at: look.channel, found: wasFound) }
+        }
+    }
+
+    private func endLookForSpace(at channel: SocketChannel, found: Bool) {
+        wantsLookForSpace = false
+        guard channel.isOpen, outputFailure == nil else { return }
+        if found { output.update { $0.setReady(true) } } else { channel.wantsWrite = true }
     }
 
     var hasSpaceAvailable: Bool {

@@ -68,6 +68,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     private var hasEndedOutput = false
     /// The last of them was closed, and with it the connection.
     private(set) var isOver = false
+    /// Something was written in full, and whether more fits is not known; and a `SpaceLook` finds out.
+    var wantsLookForSpace = false
+    var isLookedAtLater = false
     /// Not NSLock, which is 250 bytes. It fills what the small ones leave.
     let lock = Mutex(())
     let input = StreamCore(.input)
@@ -269,7 +272,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
 
     /// The end of a STARTTLS; at the start the state is not open yet, and `open` follows.
     private func hasBeenSecured() {
-        if output.state.status == .open { output.update { $0.setReady(true) } }
+        if output.status == .open { output.update { $0.setReady(true) } }
         updateInterest()
     }
 

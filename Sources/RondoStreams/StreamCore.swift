@@ -24,11 +24,11 @@ final class StreamCore: CourierClient {
     ///
     /// `@unchecked Sendable`: only followed in a turn, into which `beginDelivery` lets one thread at a time;
     /// by rule ST-20 that is the thread which uses the stream.
-    private struct Way: @unchecked Sendable {
+    fileprivate struct Way: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
 
-    private struct Guarded: ~Copyable {
+    fileprivate struct Guarded: ~Copyable {
         var state: StreamState
         /// How deep the delegate is being called just now, because of nested runs; here it fills a gap.
         var depth: UInt16 = 0
@@ -83,6 +83,9 @@ final class StreamCore: CourierClient {
     }
 
     var state: StreamState { guarded.withLock { $0.state } }
+    // Of the state, without a copy of it.
+    var status: Foundation.Stream.Status { guarded.withLock { $0.state.status } }
+    var mayTransfer: Bool { guarded.withLock { $0.state.mayTransfer } }
 
     private func ask(for turns: StreamSchedule.Turns) {
         if case .queue(let queue) = turns { queue.async { [self] in turnHasComeOnQueue() } }
@@ -93,6 +96,12 @@ final class StreamCore: CourierClient {
 
     /// Where the client has scheduled the stream.
     var places: [Place] { guarded.withLock { $0.schedule.places } }
+
+    /// The courier of its first place, if that is in the calling thread's loop.
+    var courierHere: StreamCourier? {
+        let courier = guarded.withLock { $0.schedule.firstCourier }
+        return courier.flatMap { $0.loop.isCurrent ? $0 : nil }
+    }
 
     /// In a mode of a loop, or on a queue.
     var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
@@ -168,62 +177,86 @@ final class StreamCore: CourierClient {
     // MARK: - Delivery
 
     func turnHasCome(by courier: StreamCourier) -> Bool {
-        // A courier that was left meanwhile has no turns to give.
-        guarded.withLock({ $0.schedule.turnHasCome(by: courier, to: self) }) && deliver(on: .currentLoop())
+        let delivery = guarded.withLock { guarded -> Delivery? in
+            // A courier that was left meanwhile has no turns to give.
+            guard guarded.schedule.turnHasCome(by: courier, to: self) else { return nil }
+            return guarded.beginDelivery()
+        }
+        return delivery.map { deliver($0, on: courier.loop) } != nil
     }
 
     private func turnHasComeOnQueue() {
-        let isStillThere = guarded.withLock { guarded in
+        let delivery = guarded.withLock { guarded -> Delivery? in
             guarded.schedule.turnHasComeOnQueue()
-            return guarded.schedule.queue != nil
+            return guarded.schedule.queue != nil ? guarded.beginDelivery() : nil
         }
-        if isStillThere { _ = deliver(on: nil) }
+        if let delivery { deliver(delivery, on: nil) }
     }
 
+    /// Tells the delegate, until nothing more of what was owed at the beginning is.
+    ///
     /// - Parameter loop: Whose turn it is, for traces; nil where a dispatch queue calls.
-    /// - Returns: Whether the delegate was called.
-    private func deliver(on loop: RunLoop?) -> Bool {
-        // Kept for the turn: the handler may release it.
-        guard let stream = guarded.withLock({ $0.way }).stream, beginDelivery() else { return false }
-        defer { endDelivery() }
-        var hasTold = false
-        let (batch, version) = guarded.withLock { ($0.state.owed, $0.schedule.version) }
-        // Rule ST-11: in ascending order of their bits.
-        for event in Self.ascending where batch.contains(event) {
-            let isDue = guarded.withLock { guarded in
-                // A handler that has changed the schedule is followed before the next event, not after it.
-                guarded.schedule.version == version && guarded.state.take(event)
-            }
-            guard isDue else { continue }
-            hasTold = true
+    private func deliver(_ begun: Delivery, on loop: RunLoop?) {
+        var delivery = begun
+        let stream = delivery.stream
+        while true {
+            let event = delivery.event
             RunLoop.tracingDelegateCall(
                 event.nameInTraces, of: stream, label: nameInTraces(of: stream), on: loop
             ) { stream.delegate?.stream(stream, handle: event) }
+            let (isOver, turns) = guarded.withLock { guarded -> (Bool, StreamSchedule.Turns) in
+                if guarded.goesOn(&delivery) { return (false, .none) }
+                guarded.depth -= 1
+                return (true, guarded.turnsToAskFor())
+            }
+            if isOver { return ask(for: turns) }
         }
-        return hasTold
     }
+}
 
-    private static let ascending: [Foundation.Stream.Event] = [
-        .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
-    ]
+/// What the delegate is being told.
+///
+/// `@unchecked Sendable`: the stream is used in the turn alone; see `StreamCore.Way`.
+private struct Delivery: @unchecked Sendable {
+    /// Kept for the turn: the handler may release it.
+    let stream: Foundation.Stream
+    /// Of the schedule.
+    let version: UInt32
+    /// What is told next, and what was owed besides.
+    var event: Foundation.Stream.Event = []
+    var rest: Foundation.Stream.Event
+}
 
-    /// False: another thread is calling the delegate; it looks again when it is done.
-    private func beginDelivery() -> Bool {
+extension StreamCore.Guarded {
+    /// - Returns: Nil: there is nothing to tell, or another thread is calling the delegate; it looks again when it is done.
+    fileprivate mutating func beginDelivery() -> Delivery? {
         let thread = pthread_self()
-        return guarded.withLock { guarded in
-            guard guarded.depth == 0 || pthread_equal(guarded.deliverer, thread) != 0 else { return false }
-            guarded.deliverer = thread
-            guarded.depth += 1
-            return true
+        guard depth == 0 || pthread_equal(deliverer, thread) != 0, !state.owed.isEmpty,
+            let stream = way.stream
+        else {
+            return nil
         }
+        var delivery = Delivery(stream: stream, version: schedule.version, rest: state.owed)
+        // Something is owed, so there is a first. (From here on the stream must not be let go of: it would be released under
+        // the lock that it takes when it goes.)
+        _ = goesOn(&delivery)
+        deliverer = thread
+        depth += 1
+        return delivery
     }
 
-    private func endDelivery() {
-        let turns = guarded.withLock { guarded in
-            guarded.depth -= 1
-            return guarded.turnsToAskFor()
+    /// Takes the next event, in ascending order of their bits (rule ST-11).
+    ///
+    /// - Returns: False: there is none.
+    fileprivate mutating func goesOn(_ delivery: inout Delivery) -> Bool {
+        // A handler that has changed the schedule is followed before the next event, not after it.
+        while schedule.version == delivery.version, delivery.rest != [] {
+            let bits = delivery.rest.rawValue
+            delivery.event = Foundation.Stream.Event(rawValue: bits & (~bits &+ 1))
+            delivery.rest.remove(delivery.event)
+            if state.take(delivery.event) { return true }
         }
-        ask(for: turns)
+        return false
     }
 }
 

@@ -61,6 +61,8 @@ package final class StreamCourier: Sendable {
     private let source: RunLoop.Source
     private let members = Mutex(Members())
     private let waiting = Mutex(Waiting())
+    /// For those whose turns are here.
+    let spaceLook: SpaceLook
 
     private struct Waiting: ~Copyable {
         var clients = CourierQueue()
@@ -106,6 +108,7 @@ package final class StreamCourier: Sendable {
     private init(_ loop: RunLoop, _ mode: RunLoop.Mode, label: String = "streams and loads") {
         self.loop = loop
         self.mode = mode
+        spaceLook = SpaceLook(loop)
         let way = Way()
         source = RunLoop.Source(
             cancel: { _, _ in way.courier.withLock { $0 }?.isLost() },
@@ -303,8 +306,7 @@ package final class StreamCourier: Sendable {
             if client.turnHasCome(by: self) && isLast { break }
             loop.doWhatIsOverdue()
         }
-        loop.servesSeveral = false
-        if areSeveral { loop.doWhatWasPutOff() }
+        if areSeveral { loop.endTurnOfSeveral() }
         // Under the lock, or a signal that comes between would be lost.
         let spent = waiting.withLock { waiting in
             if waiting.clients.isEmpty { source.withdrawSignal() } else { source.signal() }

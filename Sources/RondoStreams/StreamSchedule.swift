@@ -97,6 +97,8 @@ package struct StreamSchedule {
 
     package var isEmpty: Bool { first == nil && queue == nil }
 
+    var firstCourier: StreamCourier? { first?.courier }
+
     var places: [StreamCore.Place] {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
     }
