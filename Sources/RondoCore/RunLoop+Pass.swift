@@ -41,7 +41,11 @@ struct Pass {
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
-        if !isRepeated { loop.leaveNothingUndone() }
+        if !isRepeated {
+            loop.leaveNothingUndone()
+            // What the observers do is not followed by anything that would do it.
+            loop.owner.innermost.mayNotPutOff()
+        }
         notify(.exit)
         // The loop above ends only with a result.
         let ended = result ?? .finished
@@ -78,6 +82,12 @@ struct Pass {
         }
         if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
             loop.doWhatWasPutOff()
+            // Who is told by it is not told after a wait.
+            if !handled, performSignalledSources() {
+                handled = true
+                outset.knowsTimers = false
+                performBlocks()
+            }
         }
         if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty || limit.isReached(at: loop.now) {
             loop.haveLeaversLeave()

@@ -11,7 +11,8 @@ package protocol PutOffWork: AnyObject {
     /// - Parameter isOld: It may have waited for longer than `RunLoop.longestPutOffNanoseconds`.
     func doWhatWasPutOff(isOld: Bool)
 
-    /// It may wait longer than the turn in which it was put off, as what is put off in the callback of a descriptor does.
+    /// It may wait longer than the turn in which it was put off, as what is put off in the callback of a descriptor does; in
+    /// any order with the others; and is done even if the thread ends before.
     var outlastsTurn: Bool { get }
 }
 
@@ -127,6 +128,8 @@ struct RunOnStack {
     var hasHabit = false
     /// See `RunLoop.servesSeveral`.
     var servesSeveral = false
+
+    mutating func mayNotPutOff() { (returnsLate, hasHabit) = (false, false) }
 }
 
 extension RunLoop {
@@ -154,7 +157,7 @@ extension RunLoop {
             guard waitsForReady || owner.innermost.servesSeveral && !work.outlastsTurn else { return false }
         } else if owner.putOff.isFull {
             // In order: those before it first.
-            doWhatWasPutOff()
+            if !work.outlastsTurn { doWhatWasPutOff() }
             return false
         }
         owner.putOff.append(work, at: LoopClock.now)
@@ -262,6 +265,13 @@ extension RunLoop {
     func leaveNothingUndone() {
         doWhatWasPutOff()
         if !owner.leavers.isEmpty { haveLeaversLeave() }
+    }
+
+    /// The thread has ended inside a callback, and the loop is not run any more.
+    func dropWhatWasPutOff() {
+        while let work = owner.putOff.popFirst() {
+            if work.outlastsTurn { work.doWhatWasPutOff(isOld: true) }
+        }
     }
 
     /// One after the other, since whatever is released by it may run the loop.

@@ -278,6 +278,7 @@ extension RunLoop {
             state.commonBlocks.removeAll(into: &blocks)
             return members
         }
+        dropWhatWasPutOff()
         for mode in members {
             for timer in mode.timers { remove(timer, forMode: mode.name) }
             for observer in mode.observers { remove(observer, forMode: mode.name) }
@@ -300,7 +301,6 @@ extension RunLoop {
         owner.modeLoops.removeAll()
         owner.wakeUp = nil
         // Where the thread has ended inside a callback.
-        owner.putOff = PutOffList()
         haveLeaversLeave()
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }

@@ -167,4 +167,34 @@ import Testing
         #expect(
             entries == ["call"] + works + ["now", "call"] + Array(repeating: "work", count: 5) + ["exit"])
     }
+
+    private final class OutlastingWork: PutOffWork {
+        let log: EventLog
+
+        init(_ log: EventLog) { self.log = log }
+
+        func doWhatWasPutOff(isOld: Bool) { log.note("lasting work") }
+
+        var outlastsTurn: Bool { true }
+    }
+
+    @Test func `of what is put off when the thread ends that is done which others may wait for`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            // As where the thread ends inside a callback, which none of Swift's threads can.
+            loop.owner.putOff.append(Work(log), at: LoopClock.now)
+            loop.owner.putOff.append(OutlastingWork(log), at: LoopClock.now)
+        }
+        #expect(log.entries == ["lasting work"])
+    }
+
+    @Test func `what may wait longer than its turn does not have others done before it`() throws {
+        let entries = try entries(count: RunLoop.maximumPutOff + 2) { calls, loop, _, log in
+            guard calls == RunLoop.maximumPutOff else { return }
+            log.note(loop.putOff(OutlastingWork(log)) ? "put off" : "refused")
+        }
+        let calls = Array(repeating: "call", count: RunLoop.maximumPutOff)
+        let works = Array(repeating: "work", count: RunLoop.maximumPutOff)
+        #expect(entries == calls + ["refused"] + works + ["call", "call", "work", "work", "exit"])
+    }
 }
