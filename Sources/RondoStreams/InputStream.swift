@@ -145,11 +145,12 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// - Returns: How many were read; 0 at the end; -1 on failure, see `streamError`, and if the stream is
     ///   not open.
     open override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
-        guard core.mayTransfer else { return -1 }
-        guard len > 0 else { return 0 }
+        guard len > 0 else { return core.mayTransfer ? 0 : -1 }
         let room = UnsafeMutableRawBufferPointer(start: buffer, count: len)
         switch origin {
+        // A connection asks for the status itself.
         case .socket(let pair): return pair.read(room)
+        case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.read(room)
         case .memory(let bytes):
             let count = bytes.read(room)

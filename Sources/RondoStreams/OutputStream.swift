@@ -164,11 +164,12 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// - Returns: How many were taken, of a file or growing memory all; 0 if a fixed buffer is full; -1 on
     ///   failure, see `streamError`, and if the stream is not open.
     open override func write(_ buffer: UnsafePointer<UInt8>, maxLength len: Int) -> Int {
-        guard core.mayTransfer else { return -1 }
-        guard len > 0 else { return 0 }
+        guard len > 0 else { return core.mayTransfer ? 0 : -1 }
         let bytes = UnsafeRawBufferPointer(start: buffer, count: len)
         switch destination {
+        // A connection asks for the status itself.
         case .socket(let pair): return pair.write(bytes)
+        case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.write(bytes)
         case .buffer(let buffer): return fill(buffer, with: bytes)
         case .foundation: return writeAll(buffer, len)
@@ -221,6 +222,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for
     /// the status.
     open override var hasSpaceAvailable: Bool {
+        if case .socket = destination, core.isReady { return true }
         goOnOpening()
         guard core.status == .open else { return false }
         switch destination {

@@ -48,6 +48,11 @@ extension SocketChannel {
         let socket = Socket(accepted: parked.descriptor)
         self.init(configuration, .socket(socket))
         remoteAddress = socket.peerAddress
+        stands(open: socket)
+    }
+
+    // What an initializer sets itself is not observed.
+    private func stands(open socket: Socket) {
         phase = .open(
             Connected(socket: socket, source: madeTurns.makeSource(socket.descriptor, interest: [])), nil)
         hasOpened = true

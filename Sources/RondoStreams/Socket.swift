@@ -143,6 +143,13 @@ extension Socket {
 extension Socket {
     /// Reads what has arrived, at most as much as the buffer takes.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
+        try Self.read(descriptor, into: buffer)
+    }
+
+    @inline(__always)
+    static func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(SocketError) -> ReadResult {
         guard buffer.count > 0 else { return .bytes(0) }
         switch SocketCalls.receive(descriptor, buffer.baseAddress, buffer.count) {
         case .bytes(0): return .end
@@ -202,6 +209,13 @@ extension Socket {
 
     /// Hands bytes to the kernel, perhaps fewer than given.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> WriteResult {
+        try Self.write(bytes, to: descriptor)
+    }
+
+    @inline(__always)
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SocketError)
+        -> WriteResult
+    {
         guard bytes.count > 0 else { return .bytes(0) }
         switch SocketCalls.send(descriptor, bytes.baseAddress, bytes.count) {
         case .bytes(let count): return .bytes(count)

@@ -4,10 +4,9 @@ internal import RondoCore
 extension SocketChannel {
     /// Reads what is there, at most as much as `buffer` takes.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
-        guard case .open(let connected, let engine) = phase else { throw notOpen }
-        guard let engine else {
+        if plainDescriptor >= 0 {
             do throws(SocketError) {
-                switch try connected.socket.read(into: buffer) {
+                switch try Socket.read(plainDescriptor, into: buffer) {
                 case .bytes(let count): return .bytes(count)
                 case .wantsRead: return .wouldBlock
                 case .end: return .end
@@ -16,6 +15,7 @@ extension SocketChannel {
                 throw broken(error)
             }
         }
+        guard case .open(_, let engine?) = phase else { throw notOpen }
         do throws(TLSError) {
             let result = try engine.read(into: buffer)
             setReadWaitsForWrite(result == .wantsWrite)
@@ -34,10 +34,9 @@ extension SocketChannel {
     ///
     /// - Returns: How many were taken; 0 means that nothing can be taken now: set `wantsWrite`.
     package func write(_ bytes: UnsafeRawBufferPointer) throws(ChannelError) -> Int {
-        guard case .open(let connected, let engine) = phase else { throw notOpen }
-        guard let engine else {
+        if plainDescriptor >= 0 {
             do throws(SocketError) {
-                switch try connected.socket.write(bytes) {
+                switch try Socket.write(bytes, to: plainDescriptor) {
                 case .bytes(let count): return count
                 case .wantsWrite: return 0
                 }
@@ -45,6 +44,7 @@ extension SocketChannel {
                 throw broken(error)
             }
         }
+        guard case .open(_, let engine?) = phase else { throw notOpen }
         do throws(TLSError) {
             let result = try engine.write(bytes)
             writeWaitsForRead = result == .wantsRead
@@ -89,6 +89,7 @@ extension SocketChannel {
 
     /// On which to look whether there is space; nil: there is none, since what was taken before goes first.
     var spaceDescriptor: Int32? {
+        if plainDescriptor >= 0 { return plainDescriptor }
         guard case .open(let connected, let engine) = phase, !(engine?.hasUnsentBytes ?? false) else {
             return nil
         }
@@ -120,6 +121,7 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func descriptorIsReady(_ ready: RunLoop.Source.Interest) {
+        if plainDescriptor >= 0 { return move(ready, nil) }
         switch phase {
         case .negotiating(let connected, let negotiating):
             negotiate(ready, connected, negotiating)

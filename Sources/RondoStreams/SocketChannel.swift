@@ -260,7 +260,18 @@ package final class SocketChannel {
     /// This side's end has to be said once what was written before it is gone.
     @exclusivity(unchecked) var owesEnd = false
 
-    @exclusivity(unchecked) var phase: Phase
+    @exclusivity(unchecked) var phase: Phase {
+        didSet {
+            if case .open(let connected, nil) = phase {
+                plainDescriptor = connected.socket.descriptor
+            } else {
+                plainDescriptor = -1
+            }
+        }
+    }
+    /// The descriptor of a connection that is open and not secured, otherwise negative: for what is done with each message,
+    /// without a copy of the phase.
+    @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
     /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
     /// up; served for whatever comes from elsewhere than a descriptor.
     @exclusivity(unchecked) var turns: ChannelTurns?

@@ -127,7 +127,7 @@ extension SocketPair {
             output.update { $0.used(isReady: false) }
             // What was taken in full may have filled the socket, or be here still in part: told of space, the
             // client would be made to wait for the peer, and everybody else in its loop.
-            if count == total { wantsLookForSpace = true } else { channel.wantsWrite = true }
+            if count < total { channel.wantsWrite = true } else if look != .noted { look = .wanted }
             return count > 0 ? count : nil
         } catch {
             // What the peer has sent before is still read; then the input fails, too.
@@ -143,48 +143,46 @@ extension SocketPair {
     /// them at once.
     private func lookForSpace() {
         let isWanted = lock.withLock { _ in
-            defer { isLookedAtLater = isLookedAtLater || wantsLookForSpace }
-            return wantsLookForSpace && !isLookedAtLater
+            guard look == .wanted else { return false }
+            look = .noted
+            return true
         }
         guard isWanted else { return }
-        if let look = output.courierHere?.spaceLook, look.add(self) { return }
+        if let spaceLook = output.spaceLookHere, spaceLook.add(self) { return }
+        lock.withLock { _ in lookAtOnce() }
+    }
+
+    /// The lock is held. Also where a `SpaceLook` has noted it, if the stream is told elsewhere than in that one's loop: the
+    /// handler that has written may wait for who is told.
+    func lookAtOnce() {
+        guard look == .noted else { return }
+        look = .underWay
+        hasLooked(found: channel?.hasSpace ?? false)
+    }
+
+    /// - Returns: The descriptor to be looked at; negative: none.
+    func beginLookForSpace() -> Int32 {
         lock.withLock { _ in
-            isLookedAtLater = false
-            if let channel { endLookForSpace(at: channel, found: channel.hasSpace) }
+            guard look == .noted else { return -1 }
+            look = .underWay
+            return channel?.spaceDescriptor ?? -1
         }
     }
 
-    struct SpaceLook {
-        let pair: SocketPair
-        let channel: SocketChannel
-        /// Negative: there is no space, whatever is found.
-        let descriptor: Int32
-    }
+    func endLookForSpace(found: Bool) { lock.withLock { _ in hasLooked(found: found) } }
 
-    /// - Returns: Nil: nobody wants to know any more.
-    func beginLookForSpace() -> SpaceLook? {
-        lock.withLock { _ in
-            isLookedAtLater = false
-            guard wantsLookForSpace, let channel, channel.isOpen else { return nil }
-            return SpaceLook(pair: self, channel: channel, descriptor: channel.spaceDescriptor ?? -1)
-        }
-    }
-
-    func end(_ look: SpaceLook, wasFound: Bool) {
-        lock.withLock { _ in
-            // A descriptor that was closed may be somebody else's by now.
-            if channel === look.channel { endLookForSpace(at: look.channel, found: wasFound) }
-        }
-    }
-
-    private func endLookForSpace(at channel: SocketChannel, found: Bool) {
-        wantsLookForSpace = false
-        guard channel.isOpen, outputFailure == nil else { return }
+    /// The lock is held.
+    private func hasLooked(found: Bool) {
+        // Somebody may have written since it began, and then sees to it himself.
+        guard look == .underWay else { return }
+        look = .done
+        // A descriptor that was closed meanwhile may be somebody else's: then the channel is not open any more, and there is
+        // never another one.
+        guard let channel, channel.isOpen, opened.contains(.output), outputFailure == nil else { return }
         if found { output.update { $0.setReady(true) } } else { channel.wantsWrite = true }
     }
 
     var hasSpaceAvailable: Bool {
-        if output.state.isReady { return true }
         advance()
         return lock.withLock { _ in
             guard outputFailure == nil, channel?.hasSpace ?? false else { return false }

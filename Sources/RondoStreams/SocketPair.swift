@@ -20,7 +20,7 @@ internal import RondoCore
 internal import Synchronization
 
 /// `@unchecked Sendable`: every variable is behind `lock`.
-final class SocketPair: StreamBackend, @unchecked Sendable {
+final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     /// What the connection is to, or has come from.
     enum Target {
         case host(String, port: Int)
@@ -37,6 +37,15 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         let rawValue: UInt8
 
         static let input = Sides(rawValue: 1), output = Sides(rawValue: 2)
+    }
+
+    /// Whether it is known if there is space after what was written in full.
+    enum Look: UInt8 {
+        case done
+        /// Who has written sees to it.
+        case wanted
+        /// Some `SpaceLook` sees to it, and then has begun.
+        case noted, underWay
     }
 
     enum Ending {
@@ -68,9 +77,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
     private var hasEndedOutput = false
     /// The last of them was closed, and with it the connection.
     private(set) var isOver = false
-    /// Something was written in full, and whether more fits is not known; and a `SpaceLook` finds out.
-    var wantsLookForSpace = false
-    var isLookedAtLater = false
+    var look = Look.done
     /// Not NSLock, which is 250 bytes. It fills what the small ones leave.
     let lock = Mutex(())
     let input = StreamCore(.input)
@@ -92,7 +99,6 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         if channel == nil, !isOver, case .descriptor(let descriptor) = target, closesDescriptor {
             _ = Glibc.close(descriptor)
         }
-        channel?.close()
     }
 
     /// What comes behind `ahead`.
@@ -141,8 +147,7 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             guard opened.remove(set(side)) != nil else { return }
             guard !opened.isEmpty else {
                 isOver = true
-                channel?.close()
-                channel = nil
+                closeChannel()
                 ahead = nil
                 lent = nil
                 forgetHandlers()
@@ -159,6 +164,14 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         }
     }
 
+    private func closeChannel() {
+        guard let closed = channel else { return }
+        channel = nil
+        closed.close()
+        closed.gate = nil
+        closed.handler = nil
+    }
+
     private func start(_ side: StreamState.Direction) {
         let channel: SocketChannel
         do throws(SocketError) {
@@ -168,11 +181,10 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
             outputFailure = .posix(error.code, error.description)
             return core(side).update { $0.failed(outputFailure ?? .unexplained) }
         }
-        // Neither keeps the pair alive: it is the pair that owns the channel. (A closure that captures one object
-        // needs no memory of its own.)
-        let way = Way(self)
-        channel.gate = way
-        channel.handler = { [way] event in way.pair?.handle(event) }
+        // They keep the pair until both streams are closed, as each is when it goes. (Weak references would make every use
+        // of the pair slower. A closure that captures one object needs no memory of its own.)
+        channel.gate = self
+        channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
         for place in drivers(of: .input) + drivers(of: .output) {
             channel.schedule(in: place.loop, forMode: place.mode)
@@ -181,17 +193,9 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         channel.open()
     }
 
-    /// `@unchecked Sendable`: set once, before anybody else has it, and what it leads to is Sendable.
-    private final class Way: ChannelGate, @unchecked Sendable {
-        private(set) weak var pair: SocketPair?
-
-        init(_ pair: SocketPair) { self.pair = pair }
-
-        func enter(_ body: (SocketChannel) -> Void) {
-            guard let pair else { return }
-            pair.lock.withLock { _ in
-                if let channel = pair.channel { body(channel) }
-            }
+    func enter(_ body: (SocketChannel) -> Void) {
+        lock.withLock { _ in
+            if let channel { body(channel) }
         }
     }
 
@@ -225,11 +229,13 @@ final class SocketPair: StreamBackend, @unchecked Sendable {
         lock.withLock { _ in
             channel?.schedule(in: place.loop, forMode: place.mode)
             channel?.resumeInterest()
+            lookAtOnce()
         }
     }
 
     func remove(from place: StreamCore.Place) {
         lock.withLock { _ in
+            lookAtOnce()
             guard let channel else { return }
             // The other stream may still need it.
             guard !drivers(of: .input).contains(place), !drivers(of: .output).contains(place) else { return }

@@ -12,7 +12,6 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
     private let loop: RunLoop
     @exclusivity(unchecked) private var pairs: [SocketPair] = []
     // Empty, but while they are looked at: room that is used again.
-    @exclusivity(unchecked) private var looks: [SocketPair.SpaceLook] = []
     @exclusivity(unchecked) private var entries: [pollfd] = []
 
     init(_ loop: RunLoop) { self.loop = loop }
@@ -30,15 +29,17 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
     var outlastsTurn: Bool { true }
 
     func doWhatWasPutOff(isOld: Bool) {
-        for pair in pairs {
-            guard let look = pair.beginLookForSpace() else { continue }
-            looks.append(look)
-            entries.append(pollfd(fd: look.descriptor, events: Int16(POLLOUT), revents: 0))
+        // What is released with a pair may write.
+        var looked: [SocketPair] = []
+        swap(&looked, &pairs)
+        for index in looked.indices {
+            let descriptor = looked[index].beginLookForSpace()
+            entries.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
         }
         SocketCalls.poll(&entries)
-        for (look, entry) in zip(looks, entries) { look.pair.end(look, wasFound: entry.revents != 0) }
-        pairs.removeAll(keepingCapacity: true)
-        looks.removeAll(keepingCapacity: true)
+        for index in looked.indices { looked[index].endLookForSpace(found: entries[index].revents != 0) }
         entries.removeAll(keepingCapacity: true)
+        looked.removeAll(keepingCapacity: true)
+        if pairs.isEmpty { swap(&looked, &pairs) }
     }
 }

@@ -86,6 +86,8 @@ final class StreamCore: CourierClient {
     // Of the state, without a copy of it.
     var status: Foundation.Stream.Status { guarded.withLock { $0.state.status } }
     var mayTransfer: Bool { guarded.withLock { $0.state.mayTransfer } }
+    /// It is open, and bytes or space are there as far as anybody knows.
+    var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
     private func ask(for turns: StreamSchedule.Turns) {
         if case .queue(let queue) = turns { queue.async { [self] in turnHasComeOnQueue() } }
@@ -97,10 +99,12 @@ final class StreamCore: CourierClient {
     /// Where the client has scheduled the stream.
     var places: [Place] { guarded.withLock { $0.schedule.places } }
 
-    /// The courier of its first place, if that is in the calling thread's loop.
-    var courierHere: StreamCourier? {
-        let courier = guarded.withLock { $0.schedule.firstCourier }
-        return courier.flatMap { $0.loop.isCurrent ? $0 : nil }
+    /// That of its place, if it is told in the calling thread's loop alone.
+    var spaceLookHere: SpaceLook? {
+        guarded.withLock { guarded in
+            guard let courier = guarded.schedule.onlyCourier, courier.loop.isCurrent else { return nil }
+            return courier.spaceLook
+        }
     }
 
     /// In a mode of a loop, or on a queue.

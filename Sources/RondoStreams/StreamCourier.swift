@@ -66,6 +66,8 @@ package final class StreamCourier: Sendable {
 
     private struct Waiting: ~Copyable {
         var clients = CourierQueue()
+        /// The source is signalled, or is about to be, and not to be served late: whoever comes need not do it again.
+        var isSignalled = false
         /// See `releaseAfterTurns`; the last one, which leads to the others.
         var spent: (any SpentObject)?
     }
@@ -248,8 +250,12 @@ package final class StreamCourier: Sendable {
 
     /// Asks for a turn of `client`, who does not ask again before it has come.
     package func post(_ client: any CourierClient) {
-        waiting.withLock { $0.clients.append(client) }
-        source.signalAndWakeUp()
+        let isSignalled = waiting.withLock { waiting in
+            waiting.clients.append(client)
+            defer { waiting.isSignalled = true }
+            return waiting.isSignalled
+        }
+        if !isSignalled { source.signalAndWakeUp() }
     }
 
     /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.letsTurnComeLate(in:)`.
@@ -288,7 +294,7 @@ package final class StreamCourier: Sendable {
     func withdraw(_ client: any CourierClient) {
         waiting.withLock { waiting in
             waiting.clients.remove(client)
-            if waiting.clients.isEmpty { source.withdrawSignal() }
+            if waiting.clients.isEmpty { withdrawSignal(&waiting) }
         }
     }
 
@@ -297,7 +303,10 @@ package final class StreamCourier: Sendable {
     private func turn() {
         loop.takeLateTurns()
         let isLast = loop.returnsAfterSource
-        var rest = waiting.withLock { $0.clients.count }
+        var rest = waiting.withLock { waiting in
+            waiting.isSignalled = false
+            return waiting.clients.count
+        }
         if isLast { rest = min(rest, RunLoop.maximumPutOff) }
         let areSeveral = rest > 1
         loop.servesSeveral = areSeveral
@@ -309,7 +318,7 @@ package final class StreamCourier: Sendable {
         if areSeveral { loop.endTurnOfSeveral() }
         // Under the lock, or a signal that comes between would be lost.
         let spent = waiting.withLock { waiting in
-            if waiting.clients.isEmpty { source.withdrawSignal() } else { source.signal() }
+            if waiting.clients.isEmpty { withdrawSignal(&waiting) } else { signal(&waiting) }
             return waiting.spent.take()
         }
         Self.release(spent)
@@ -319,8 +328,20 @@ package final class StreamCourier: Sendable {
     private func next() -> (any CourierClient)? {
         waiting.withLock { waiting in
             guard let client = waiting.clients.popFirst() else { return nil }
-            if !waiting.clients.isEmpty { source.signal() }
+            if !waiting.clients.isEmpty { signal(&waiting) }
             return client
         }
+    }
+
+    // Under the lock, by which a signal is never withdrawn that somebody counts on.
+
+    private func signal(_ waiting: inout Waiting) {
+        if !waiting.isSignalled { source.signal() }
+        waiting.isSignalled = true
+    }
+
+    private func withdrawSignal(_ waiting: inout Waiting) {
+        source.withdrawSignal()
+        waiting.isSignalled = false
     }
 }

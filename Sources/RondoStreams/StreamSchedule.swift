@@ -97,7 +97,8 @@ package struct StreamSchedule {
 
     package var isEmpty: Bool { first == nil && queue == nil }
 
-    var firstCourier: StreamCourier? { first?.courier }
+    /// Nil where there are several, or none.
+    var onlyCourier: StreamCourier? { others.isEmpty ? first?.courier : nil }
 
     var places: [StreamCore.Place] {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }

@@ -15,12 +15,14 @@ import Testing
 
     /// One end is a pair of streams in the default mode, the other one has written a byte.
     private final class Line {
+        let name: String
         let input: InputStream
         let output: OutputStream
         let peer: Int32
         let notes = StreamNotes()
 
         init(_ name: String, on loop: RunLoop, _ log: StreamNotes, _ written: [UInt8] = [1]) throws {
+            self.name = name
             var ends: [Int32] = [-1, -1]
             guard socketpair(AF_UNIX, closeOnExec, 0, &ends) == 0 else { throw PeerIsSilent() }
             // So that what is written in full below leaves no space, where it is much.
@@ -67,12 +69,13 @@ import Testing
     ///   - wrote: Called when one of them has answered, which is that number of all.
     private static func run(
         _ loop: RunLoop, _ written: [[UInt8]] = [[1], [1], [1]], events count: Int,
+        names: [String] = ["a", "b", "c"],
         wrote: @escaping (StreamNotes, [Line], Int) -> Void = { _, _, _ in },
         afterwards: (StreamNotes, [Line]) throws -> Void = { _, _ in }
     ) throws -> Findings {
         loop.setTimeSource(StillClock())
         let log = StreamNotes()
-        let lines = try zip(["a", "b", "c"], written).map { try Line($0, on: loop, log, $1) }
+        let lines = try zip(names, written).map { try Line($0, on: loop, log, $1) }
         let begun = log.events.count
         var answers = 0
         log.handler = { [unowned log] _, event in
@@ -150,4 +153,134 @@ import Testing
         #expect(Set(told) == ["a", "b", "c"])
         #expect(names(findings, "space") == Array(told.dropFirst()))
     }
+
+    @Test func `ST-14 more than one look takes are told of space as well`() throws {
+        let count = SpaceLook.maximumPairs + 2
+        let numbers = (0..<count).map(String.init)
+        let findings = try onStreamThread { loop in
+            try Self.run(
+                loop, Array(repeating: [], count: count), events: 2 * count, names: numbers,
+                wrote: { _, lines, number in
+                    guard number == 1 else { return }
+                    for line in lines { _ = line.output.write([1], maxLength: 1) }
+                })
+        }
+        #expect(Set(findings) == Set(numbers.flatMap { ["\($0) bytes", "\($0) space"] }))
+        #expect(findings.count == 2 * count)
+    }
+
+    /// Told on another thread than that which has written.
+    private final class Told: NSObject, StreamDelegate, Sendable {
+        let latch = Latch()
+
+        func stream(_ stream: Foundation.Stream, handle event: Foundation.Stream.Event) {
+            if event == .hasSpaceAvailable { latch.open() }
+        }
+    }
+
+    @Test func `ST-17 who goes elsewhere before it is known is told there, while the handler waits for that`()
+        throws
+    {
+        let told = Told()
+        let (begun, over) = (Latch(), Latch())
+        let elsewhere = LoopThread { loop in
+            let source = RunLoop.Source {}
+            loop.add(source, forMode: .default)
+            begun.open()
+            while !over.isOpen { _ = loop.run(in: .default, for: .infinity, returnAfterSourceHandled: true) }
+            source.invalidate()
+        }
+        let other = try elsewhere.loop
+        try begun.wait()
+        let findings = try onStreamThread { loop in
+            try Self.run(loop, events: 5) { log, lines, number in
+                guard number == 1, let line = lines.first(where: { log.events.last == "\($0.name) bytes" })
+                else { return }
+                line.output.remove(from: loop, forMode: .default)
+                line.output.delegate = told
+                line.output.schedule(in: other, forMode: .default)
+                do { try told.latch.wait() } catch { log.note("\(error)") }
+            }
+        }
+        over.open()
+        try stopped(other, elsewhere)
+        let bytes = names(findings, "bytes")
+        #expect(Set(bytes) == ["a", "b", "c"])
+        #expect(names(findings, "space") == Array(bytes.dropFirst()))
+    }
+
+    private func stopped(_ loop: RunLoop, _ thread: LoopThread<Void>) throws {
+        loop.stop()
+        try thread.value()
+    }
+
+    @Test func `ST-14 what an observer writes when a run ends is not put off`() throws {
+        let findings = try onStreamThread { loop -> Findings in
+            loop.setTimeSource(StillClock())
+            // The observer is called on this thread.
+            nonisolated(unsafe) let log = StreamNotes()
+            nonisolated(unsafe) let lines = try ["a", "b", "c"].map { try Line($0, on: loop, log, []) }
+            defer { for line in lines { line.close() } }
+            log.handler = { [unowned log] _, _ in
+                guard log.events.last?.hasSuffix(" bytes") ?? false else { return }
+                loop.stop()
+            }
+            let observer = RunLoop.Observer(activities: .exit) { _, _ in
+                for line in lines { _ = line.output.write([1], maxLength: 1) }
+                log.note("exit")
+                for line in lines { log.note(line.output.hasToBeLookedAt ? "put off" : "known") }
+            }
+            loop.add(observer, forMode: .default)
+            let begun = log.events.count
+            for line in lines { line.say() }
+            _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+            log.handler = nil
+            observer.invalidate()
+            return Array(log.events.dropFirst(begun))
+        }
+        #expect(names(findings, "bytes").count == 1)
+        #expect(findings.drop { $0 != "exit" } == ["exit", "known", "known", "known"])
+    }
+
+    @Test func `RL-52 no wait is announced before who has written is told of space`() throws {
+        let findings = try onStreamThread { loop -> Findings in
+            loop.setTimeSource(StillClock())
+            // The observer and the sources are called on this thread.
+            nonisolated(unsafe) let log = StreamNotes()
+            let line = try Line("a", on: loop, log)
+            defer { line.close() }
+            // On both sides of it, in whichever order they are found ready.
+            let pipes = (0..<2).map { _ in Pipe() }
+            let sources = pipes.map { pipe in
+                RunLoop.Source(
+                    fileDescriptor: pipe.fileHandleForReading.fileDescriptor, interest: .read
+                ) { source, _ in
+                    log.note("pipe")
+                    source.invalidate()
+                }
+            }
+            for source in sources { loop.add(source, forMode: .default) }
+            loop.pass()
+            let observer = RunLoop.Observer(activities: .beforeWaiting, repeats: true) { _, _ in
+                log.note("waits")
+            }
+            loop.add(observer, forMode: .default)
+            let begun = log.events.count
+            log.handler = { _, event in if event == .hasSpaceAvailable { loop.stop() } }
+            pipes[0].fileHandleForWriting.write(Data([1]))
+            line.say()
+            pipes[1].fileHandleForWriting.write(Data([1]))
+            _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+            log.handler = nil
+            observer.invalidate()
+            return Array(log.events.dropFirst(begun))
+        }
+        #expect(findings.filter { $0 != "waits" }.sorted() == ["a bytes", "a space", "pipe", "pipe"])
+        let between = findings.drop { $0 != "a bytes" }.prefix { $0 != "a space" }
+        #expect(Array(between) == ["a bytes", "pipe"])
+    }
+}
+
+extension OutputStream {
+    fileprivate var hasToBeLookedAt: Bool { (backend as? SocketPair)?.look != .done }
 }
