@@ -3,6 +3,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 
+from .nginx import BULK
 from .places import BUILD, CERTIFICATE, c, program, swift
 
 WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8"]
@@ -17,6 +18,7 @@ class Job:
     server: list = None  # started beside it; prints `ready PORT`
     seconds: int = 60  # at most
     slow: bool = False  # in every other repetition only
+    file: str = None  # of nginx's, to be in memory
 
     @property
     def label(self):
@@ -49,11 +51,11 @@ def jobs(workload, peers, left_out):
 
     def bulk(scheme):
         url, tls = f"{scheme}://localhost:{{{scheme}}}/1g.bin", scheme == "https"
-        add("rondo", rondo, "bulk", url)
-        add("libev-raw", raw, "bulk", f"{{{scheme}}}", CERTIFICATE if tls else "-", "/1g.bin")
-        add("curl-multi", curl, "bulk", url, CERTIFICATE if tls else "")
-        add("ahc", ahc, "bulk", url, CERTIFICATE if tls else "-")
-        with_session(tls, "bulk", url, slow=True)
+        add("rondo", rondo, "bulk", url, file=BULK)
+        add("libev-raw", raw, "bulk", f"{{{scheme}}}", CERTIFICATE if tls else "-", "/1g.bin", file=BULK)
+        add("curl-multi", curl, "bulk", url, CERTIFICATE if tls else "", file=BULK)
+        add("ahc", ahc, "bulk", url, CERTIFICATE if tls else "-", file=BULK)
+        with_session(tls, "bulk", url, slow=True, file=BULK)
 
     def with_session(tls, *command, **options):
         prefix = trusting() if tls else []

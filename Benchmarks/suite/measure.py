@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+from .nginx import read_through
 from .places import ENVIRONMENT
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -113,6 +114,8 @@ class Runner:
                     return "", "its server did not start", 0.0
                 words.update(port=ready[1], pid=server.pid)
                 pids.append(server.pid)
+            if job.file:
+                read_through(job.file)
             command = [re.sub(r"\{(\w+)\}", lambda m: str(words[m[1]]), word) for word in job.command]
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             machine, served, began = cpu_of_machine(), sum(map(cpu_of, pids)), time.monotonic()

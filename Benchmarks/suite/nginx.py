@@ -51,6 +51,9 @@ def free_ports(count):
     return ports
 
 
+BULK = f"{SITE}/www/1g.bin"
+
+
 def make_site():
     """Certificate (P-256, for localhost), the page of 1 KiB, and 1 GiB of random bytes; kept between runs."""
     os.makedirs(f"{SITE}/www", exist_ok=True)
@@ -63,13 +66,21 @@ def make_site():
              "-addext", "basicConstraints=critical,CA:TRUE"], check=True, stderr=subprocess.DEVNULL)
     with open(f"{SITE}/www/1k.txt", "w") as file:
         file.write("x" * 1024)
-    bulk = f"{SITE}/www/1g.bin"
-    if not os.path.exists(bulk) or os.path.getsize(bulk) != 1 << 30:
+    if not os.path.exists(BULK) or os.path.getsize(BULK) != 1 << 30:
         if shutil.disk_usage(SITE).free < 2 << 30:
             raise SystemExit(f"run: W6 needs a file of 1 GiB in {SITE}, and there is less than 2 GiB left")
-        with open(bulk, "wb") as file:
+        with open(BULK, "wb") as file:
             for _ in range(1024):
                 file.write(os.urandom(1 << 20))
+
+
+def read_through(path):
+    """Has the kernel hold the file: one that is read from the disk while it is sent comes in pieces as small as a page, and
+    whoever reads each of them as it comes pays for that several times what he pays otherwise."""
+    with open(path, "rb", buffering=0) as file:
+        piece = bytearray(1 << 20)
+        while file.readinto(piece):
+            pass
 
 
 class Nginx:

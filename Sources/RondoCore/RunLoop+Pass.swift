@@ -80,14 +80,9 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if !loop.owner.putOff.isEmpty, modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) {
-            loop.doWhatWasPutOff()
-            // Who is told by it is not told after a wait.
-            if !handled, performSignalledSources() {
-                handled = true
-                outset.knowsTimers = false
-                performBlocks()
-            }
+        if !loop.owner.putOff.isEmpty, doWhatWasPutOff(handled: handled) {
+            handled = true
+            outset.knowsTimers = false
         }
         if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty || limit.isReached(at: loop.now) {
             loop.haveLeaversLeave()
@@ -193,6 +188,18 @@ struct Pass {
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
         swap(&blocks, &loop.owner.spareBlocks)
+    }
+
+    /// Unless more of it may come first. Who is told by it is not told after a wait.
+    ///
+    /// - Returns: Whether sources were performed.
+    @inline(never)
+    private func doWhatWasPutOff(handled: Bool) -> Bool {
+        guard modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) else { return false }
+        loop.doWhatWasPutOff()
+        guard !handled, performSignalledSources() else { return false }
+        performBlocks()
+        return true
     }
 
     /// - Returns: Whether any was performed.
