@@ -42,9 +42,9 @@ struct Pass {
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
         if !isRepeated {
-            loop.leaveNothingUndone()
-            // What the observers do is not followed by anything that would do it.
+            // Nothing follows that would do what is put off from here on, by observers for instance.
             loop.owner.innermost.mayNotPutOff()
+            loop.leaveNothingUndone()
         }
         notify(.exit)
         // The loop above ends only with a result.

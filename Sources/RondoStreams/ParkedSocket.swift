@@ -51,7 +51,7 @@ extension SocketChannel {
         stands(open: socket)
     }
 
-    // What an initializer sets itself is not observed.
+    // Not in the initializer: what that sets itself is not observed, not even behind `self.init`.
     private func stands(open socket: Socket) {
         phase = .open(
             Connected(socket: socket, source: madeTurns.makeSource(socket.descriptor, interest: [])), nil)

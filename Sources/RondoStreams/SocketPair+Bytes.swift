@@ -127,7 +127,12 @@ extension SocketPair {
             output.update { $0.used(isReady: false) }
             // What was taken in full may have filled the socket, or be here still in part: told of space, the
             // client would be made to wait for the peer, and everybody else in its loop.
-            if count < total { channel.wantsWrite = true } else if look != .noted { look = .wanted }
+            if count < total {
+                channel.wantsWrite = true
+                if look == .underWay { look = .done }
+            } else if look != .noted {
+                look = .wanted
+            }
             return count > 0 ? count : nil
         } catch {
             // What the peer has sent before is still read; then the input fails, too.
@@ -183,6 +188,7 @@ extension SocketPair {
     }
 
     var hasSpaceAvailable: Bool {
+        if output.isReady { return true }
         advance()
         return lock.withLock { _ in
             guard outputFailure == nil, channel?.hasSpace ?? false else { return false }

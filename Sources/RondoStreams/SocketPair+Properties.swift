@@ -23,7 +23,11 @@ extension SocketPair {
     }
 
     func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool {
-        lock.withLock { _ in
+        // What it replaces may be the program's, and is released without the lock.
+        var old: SocketSettings?
+        defer { withExtendedLifetime(old) {} }
+        return lock.withLock { _ in
+            old = settings
             guard !isOver else { return false }
             switch key {
             case .tlsSettingsKey:

@@ -143,33 +143,38 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     /// Of an output whose input stays open the peer is told the end, and is read on.
     func close(_ side: StreamState.Direction) {
+        // What the connection lets go of may be the program's, and call back: it is closed and released without the lock,
+        // when nobody finds it any more.
+        var (closed, old): (SocketChannel?, SocketSettings?)
         lock.withLock { _ in
-            guard opened.remove(set(side)) != nil else { return }
-            guard !opened.isEmpty else {
-                isOver = true
-                closeChannel()
-                ahead = nil
-                lent = nil
-                forgetHandlers()
-                return
-            }
-            if side == .output {
-                hasEndedOutput = true
-                channel?.endWriting()
-            } else {
-                ahead = nil
-                lent = nil
-            }
-            updateInterest()
+            old = settings
+            closed = leave(side)
         }
+        closed?.close()
+        closed?.gate = nil
+        closed?.handler = nil
+        withExtendedLifetime(old) {}
     }
 
-    private func closeChannel() {
-        guard let closed = channel else { return }
-        channel = nil
-        closed.close()
-        closed.gate = nil
-        closed.handler = nil
+    /// - Returns: The channel, to be closed: neither stream is open any more.
+    private func leave(_ side: StreamState.Direction) -> SocketChannel? {
+        guard opened.remove(set(side)) != nil else { return nil }
+        guard !opened.isEmpty else {
+            isOver = true
+            ahead = nil
+            lent = nil
+            forgetHandlers()
+            return channel.take()
+        }
+        if side == .output {
+            hasEndedOutput = true
+            channel?.endWriting()
+        } else {
+            ahead = nil
+            lent = nil
+        }
+        updateInterest()
+        return nil
     }
 
     private func start(_ side: StreamState.Direction) {

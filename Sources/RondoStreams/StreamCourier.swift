@@ -66,7 +66,7 @@ package final class StreamCourier: Sendable {
 
     private struct Waiting: ~Copyable {
         var clients = CourierQueue()
-        /// The source is signalled, or is about to be, and not to be served late: whoever comes need not do it again.
+        /// The source is signalled, and not to be served late: whoever comes need not do it again.
         var isSignalled = false
         /// See `releaseAfterTurns`; the last one, which leads to the others.
         var spent: (any SpentObject)?
@@ -250,12 +250,13 @@ package final class StreamCourier: Sendable {
 
     /// Asks for a turn of `client`, who does not ask again before it has come.
     package func post(_ client: any CourierClient) {
-        let isSignalled = waiting.withLock { waiting in
+        let isFirst = waiting.withLock { waiting in
             waiting.clients.append(client)
-            defer { waiting.isSignalled = true }
-            return waiting.isSignalled
+            defer { signal(&waiting) }
+            return !waiting.isSignalled
         }
-        if !isSignalled { source.signalAndWakeUp() }
+        // Whoever has signalled before has woken it, or is its own thread.
+        if isFirst { loop.wakeUp() }
     }
 
     /// As `post`, where it may wait until the loop has served what is ready: see `RunLoop.letsTurnComeLate(in:)`.

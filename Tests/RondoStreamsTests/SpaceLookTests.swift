@@ -183,35 +183,38 @@ import Testing
     {
         let told = Told()
         let (begun, over) = (Latch(), Latch())
+        let end = RunLoop.Source {}
         let elsewhere = LoopThread { loop in
-            let source = RunLoop.Source {}
-            loop.add(source, forMode: .default)
+            loop.add(end, forMode: .default)
             begun.open()
             while !over.isOpen { _ = loop.run(in: .default, for: .infinity, returnAfterSourceHandled: true) }
-            source.invalidate()
+            end.invalidate()
         }
         let other = try elsewhere.loop
         try begun.wait()
-        let findings = try onStreamThread { loop in
-            try Self.run(loop, events: 5) { log, lines, number in
-                guard number == 1, let line = lines.first(where: { log.events.last == "\($0.name) bytes" })
-                else { return }
-                line.output.remove(from: loop, forMode: .default)
-                line.output.delegate = told
-                line.output.schedule(in: other, forMode: .default)
-                do { try told.latch.wait() } catch { log.note("\(error)") }
+        let outcome = Result {
+            try onStreamThread { loop in
+                try Self.run(loop, events: 5) { log, lines, number in
+                    guard number == 1,
+                        let line = lines.first(where: { log.events.last == "\($0.name) bytes" })
+                    else { return }
+                    line.output.remove(from: loop, forMode: .default)
+                    line.output.delegate = told
+                    line.output.schedule(in: other, forMode: .default)
+                    do { try told.latch.wait() } catch { log.note("\(error)") }
+                }
             }
         }
         over.open()
-        try stopped(other, elsewhere)
+        end.signal()
+        other.wakeUp()
+        try elsewhere.value()
+        let findings = try outcome.get()
         let bytes = names(findings, "bytes")
         #expect(Set(bytes) == ["a", "b", "c"])
         #expect(names(findings, "space") == Array(bytes.dropFirst()))
-    }
-
-    private func stopped(_ loop: RunLoop, _ thread: LoopThread<Void>) throws {
-        loop.stop()
-        try thread.value()
+        // It was not waited for in vain.
+        #expect(findings.count == 5)
     }
 
     @Test func `ST-14 what an observer writes when a run ends is not put off`() throws {

@@ -151,6 +151,46 @@ import Testing
         #expect(findings == ["ba\n", "true \([CertificateProblem.Kind.expired])"])
     }
 
+    /// Asks a stream when it goes.
+    ///
+    /// `@unchecked Sendable`: one thread has it.
+    private final class Asker: @unchecked Sendable {
+        private let stream: InputStream
+        private let log: EventLog
+
+        init(_ stream: InputStream, _ log: EventLog) { (self.stream, self.log) = (stream, log) }
+
+        deinit { log.note("\(stream.property(forKey: .socketRemotePortNumberKey) ?? 0 as NSNumber)") }
+    }
+
+    private static func outputWithAsker(_ log: EventLog) -> OutputStream {
+        let (input, output) = streamsToHost(7, host: "localhost")
+        let asker = Asker(input, log)
+        let settings = TLSSettings.test { settings in
+            settings.trustHandler = TLSTrustHandler { _ in withExtendedLifetime(asker) {} }
+        }
+        _ = output.setProperty(settings as AnyObject, forKey: .tlsSettingsKey)
+        return output
+    }
+
+    @Test(arguments: ["closed", "secured otherwise"])
+    func `what only a handler holds is released with no lock held`(connection: String) throws {
+        let log = EventLog()
+        let findings = try onStreamThread { loop in
+            let output = Self.outputWithAsker(log)
+            output.open()
+            log.note("now")
+            if connection == "closed" {
+                output.close()
+            } else {
+                _ = output.setProperty(TLSSettings.test { _ in } as AnyObject, forKey: .tlsSettingsKey)
+            }
+            log.note("then")
+            return []
+        }
+        #expect(findings == [] && log.entries == ["now", "7", "then"])
+    }
+
     @Test func `a handler may close its own stream`() throws {
         let (server, port) = try OpenSSLServer.start(.good)
         defer { server.terminate() }
