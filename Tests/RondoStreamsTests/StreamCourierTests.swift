@@ -371,6 +371,51 @@ import Testing
         var nextSpent: (any SpentObject)?
     }
 
+    /// Lets whoever has asked for its turn go on.
+    private final class Asker: CourierClient {
+        let turn = DispatchSemaphore(value: 0)
+
+        func turnHasCome(by courier: StreamCourier) -> Bool {
+            turn.signal()
+            return true
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `what several threads ask for at once is never lost`(returnAfterSourceHandled: Bool) throws {
+        let (begun, over) = (Latch(), Latch())
+        let serving = LoopThread { loop in
+            let source = RunLoop.Source {}
+            loop.add(source, forMode: .default)
+            begun.open()
+            while !over.isOpen {
+                _ = loop.run(
+                    in: .default, for: .infinity, returnAfterSourceHandled: returnAfterSourceHandled)
+            }
+            source.invalidate()
+        }
+        let loop = try serving.loop
+        try begun.wait()
+        let courier = StreamCourier.join(loop, .default)
+        let asking = (0..<3).map { _ in
+            LoopThread { _ in
+                let asker = Asker()
+                for number in 0..<500 {
+                    courier.post(asker)
+                    guard asker.turn.wait(timeout: .now() + 30) == .success else { return number }
+                }
+                return 500
+            }
+        }
+        let turns = try asking.map { try $0.value() }
+        #expect(turns == [500, 500, 500])
+        over.open()
+        loop.performWithoutWaking(inModes: [.default]) { loop.stop() }
+        courier.leave()
+        loop.wakeUp()
+        try serving.value()
+    }
+
     @Test func `what is spent goes after the turns that were asked for, and at once if none was`() throws {
         let log = EventLog()
         try onLoopThread { loop in
