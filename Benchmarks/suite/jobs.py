@@ -87,8 +87,8 @@ def jobs(workload, peers, left_out):
         for size in (64, 65_536):
             for peer, path in (("rondo", rondo), ("libev", ev), ("nio", nio)):
                 add(peer, c("echo_load"), peer, "{pid}", "{port}", 64, size, 2, server=[path, "echo"])
-        add("rondo-streams", c("echo_load"), "rondo-streams", "{pid}", "{port}", 64, 64, 2,
-            server=[rondo, "echo-streams"])
+            add("rondo-streams", c("echo_load"), "rondo-streams", "{pid}", "{port}", 64, size, 2,
+                server=[rondo, "echo-streams"])
     if workload == "W5":
         for scheme in ("http", "https"):
             for concurrency in (1, 64):

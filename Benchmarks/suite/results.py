@@ -24,16 +24,16 @@ class Standing:
     def __init__(self, row, figures):
         entries = {**figures.peers(row.peers or row.figure), **figures.peers(row.figure)}
         medians = {**figures.medians(row.peers or row.figure), **figures.medians(row.figure)}
-        if row.peers and "rondo" not in figures.medians(row.figure):
-            medians.pop("rondo", None)
+        if row.peers and row.ours not in figures.medians(row.figure):
+            medians.pop(row.ours, None)
         values = {peer: value * row.factor for peer, value in medians.items()}
-        self.rondo, self.limit = values.pop("rondo", None), values.pop(row.limit, None)
+        self.rondo, self.limit = values.pop(row.ours, None), values.pop(row.limit, None)
         # Who was spared most of the work is no rival, and neither is Rondo by another way.
         rivals = {peer: value for peer, value in values.items()
-                  if not entries[peer][0].count and not peer.startswith("rondo-")}
+                  if not entries[peer][0].count and not peer.startswith("rondo")}
         choose = max if row.larger_is_better else min
         self.best = choose(rivals.items(), key=lambda item: item[1], default=None)
-        self.was_disturbed = self.rondo is not None and figures.was_disturbed(row.figure, "rondo")
+        self.was_disturbed = self.rondo is not None and figures.was_disturbed(row.figure, row.ours)
 
 
 def owed_table(figures):
