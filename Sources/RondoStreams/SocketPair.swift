@@ -19,7 +19,8 @@ internal import Glibc
 internal import RondoCore
 internal import Synchronization
 
-/// `@unchecked Sendable`: every variable is behind `lock`.
+/// `@unchecked Sendable`: every variable is behind `lock`. The channel is used under it too, and when it was taken out, by
+/// whoever has taken it, alone.
 final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     /// What the connection is to, or has come from.
     enum Target {

@@ -4,7 +4,8 @@ internal import RondoCore
 /// Finds out which of the sockets that were written to between two looks at the kernel have space for more: one system call
 /// for all of them, where each would need its own.
 ///
-/// `@unchecked Sendable`: touched by the loop's thread alone.
+/// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. `StreamCore.spaceLookHere` gives it to nobody
+/// else, and what was put off is done there.
 final class SpaceLook: PutOffWork, @unchecked Sendable {
     /// Who comes beyond so many looks by itself.
     static let maximumPairs = 64
@@ -16,7 +17,7 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
 
     init(_ loop: RunLoop) { self.loop = loop }
 
-    /// In a callback of the loop, with no lock held.
+    /// On the loop's thread, with no lock held.
     ///
     /// - Returns: False: it is to be found out now.
     func add(_ pair: SocketPair) -> Bool {

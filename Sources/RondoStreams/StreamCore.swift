@@ -22,8 +22,8 @@ final class StreamCore: CourierClient {
 
     /// The way to the stream.
     ///
-    /// `@unchecked Sendable`: only followed in a turn, into which `beginDelivery` lets one thread at a time;
-    /// by rule ST-20 that is the thread which uses the stream.
+    /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a time into a
+    /// turn; by rule ST-20 that is the thread which uses the stream.
     fileprivate struct Way: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
@@ -220,7 +220,8 @@ final class StreamCore: CourierClient {
 
 /// What the delegate is being told.
 ///
-/// `@unchecked Sendable`: the stream is used in the turn alone; see `StreamCore.Way`.
+/// `@unchecked Sendable`: it leaves the lock of `beginDelivery` for the thread that has called it, and no other gets one
+/// until that one's turn is over; see `StreamCore.Way`.
 private struct Delivery: @unchecked Sendable {
     /// Kept for the turn: the handler may release it.
     let stream: Foundation.Stream
