@@ -409,12 +409,7 @@ import Testing
                 default: break
                 }
             }
-            input.delegate = notes
-            output.delegate = notes
-            input.schedule(in: loop, forMode: .default)
-            output.schedule(in: loop, forMode: .default)
-            input.open()
-            output.open()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
             try loop.run { received.count >= content.count || notes.events.contains("error") }
             return ["\(received == content)", "\(notes.count(of: "open"))"]
         }

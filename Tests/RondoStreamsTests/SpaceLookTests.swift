@@ -37,12 +37,7 @@ import Testing
                 }
                 log.handler?(stream, event)
             }
-            input.delegate = notes
-            output.delegate = notes
-            input.schedule(in: loop, forMode: .default)
-            output.schedule(in: loop, forMode: .default)
-            input.open()
-            output.open()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
             try loop.run { notes.count(of: "open") == 2 && notes.count(of: "space") == 1 }
         }
 
@@ -182,16 +177,8 @@ import Testing
         throws
     {
         let told = Told()
-        let (begun, over) = (Latch(), Latch())
-        let end = RunLoop.Source {}
-        let elsewhere = LoopThread { loop in
-            loop.add(end, forMode: .default)
-            begun.open()
-            while !over.isOpen { _ = loop.run(in: .default, for: .infinity, returnAfterSourceHandled: true) }
-            end.invalidate()
-        }
-        let other = try elsewhere.loop
-        try begun.wait()
+        let elsewhere = RunLoopThread(name: "elsewhere")
+        let other = elsewhere.start()
         let outcome = Result {
             try onStreamThread { loop in
                 try Self.run(loop, events: 5) { log, lines, number in
@@ -205,10 +192,8 @@ import Testing
                 }
             }
         }
-        over.open()
-        end.signal()
-        other.wakeUp()
-        try elsewhere.value()
+        elsewhere.stop()
+        elsewhere.join()
         let findings = try outcome.get()
         let bytes = names(findings, "bytes")
         #expect(Set(bytes) == ["a", "b", "c"])
@@ -220,7 +205,7 @@ import Testing
     @Test func `ST-14 what an observer writes when a run ends is not put off`() throws {
         let findings = try onStreamThread { loop -> Findings in
             loop.setTimeSource(StillClock())
-            // The observer is called on this thread.
+            // `nonisolated(unsafe)`, both: the observer, which is said to be Sendable, is called on this thread alone.
             nonisolated(unsafe) let log = StreamNotes()
             nonisolated(unsafe) let lines = try ["a", "b", "c"].map { try Line($0, on: loop, log, []) }
             defer { for line in lines { line.close() } }
@@ -248,7 +233,7 @@ import Testing
     @Test func `RL-52 no wait is announced before who has written is told of space`() throws {
         let findings = try onStreamThread { loop -> Findings in
             loop.setTimeSource(StillClock())
-            // The observer and the sources are called on this thread.
+            // `nonisolated(unsafe)`: the observer and the sources are called on this thread alone.
             nonisolated(unsafe) let log = StreamNotes()
             let line = try Line("a", on: loop, log)
             defer { line.close() }

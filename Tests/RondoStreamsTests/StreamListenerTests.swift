@@ -269,12 +269,7 @@ import Testing
             let (input, output) = streamsToHost(port, host: "localhost")
             #expect(input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey))
             let notes = StreamNotes()
-            input.delegate = notes
-            output.delegate = notes
-            input.schedule(in: loop, forMode: .default)
-            output.schedule(in: loop, forMode: .default)
-            input.open()
-            output.open()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
             try loop.run { notes.events.contains("space") || notes.events.contains("error") }
             #expect(output.writeAll([1, 2, 3]))
             try loop.run { notes.events.contains("bytes") }

@@ -121,6 +121,18 @@ func pattern(_ count: Int) -> [UInt8] {
 
 func temporaryPath() -> String { NSTemporaryDirectory() + "/rondo-stream-\(UUID().uuidString)" }
 
+/// Both in the default mode of `loop`.
+func scheduleAndOpen(
+    _ input: InputStream, _ output: OutputStream, in loop: RunLoop, telling delegate: any StreamDelegate
+) {
+    input.delegate = delegate
+    output.delegate = delegate
+    input.schedule(in: loop, forMode: .default)
+    output.schedule(in: loop, forMode: .default)
+    input.open()
+    output.open()
+}
+
 func streamsToHost(_ port: UInt16, host: String = "127.0.0.1") -> (InputStream, OutputStream) {
     var input: InputStream?
     var output: OutputStream?
