@@ -34,8 +34,8 @@ Thread.detachNewThread {
     case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|get|get-spin|bulk|"
-                + "idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|"
+                + "bulk|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)
