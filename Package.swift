@@ -35,6 +35,7 @@ let package = Package(
         .systemLibrary(name: "CBrotli", providers: [.apt(["libbrotli-dev"])]),
         .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
 
         // The layers, lowest first; arrows point down only.
         .target(
@@ -57,7 +58,8 @@ let package = Package(
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", .product(name: "Logging", package: "swift-log"),
+                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         // The recorder of what run loops do, and the constructor that starts it where RONDO_TRACE is set.

@@ -1,0 +1,233 @@
+internal import CSQLite
+internal import RondoCore
+
+/// One connection to a SQLite database in a file that its user alone may read.
+///
+/// Not Sendable: SQLite's own locks are off, so one thread at a time uses a connection and its statements; the owner
+/// has a lock or a queue for that. Other connections, of this process and of others, may use the same file meanwhile.
+final class Database {
+    enum Access {
+        /// Makes the file and its folder where they are missing.
+        case readWrite
+        /// Fails where the file is missing.
+        case readOnly
+    }
+
+    /// A connection waits so long for one of another process, in milliseconds, before it fails with `SQLITE_BUSY`. A
+    /// reader waits for nothing: it may stand on a run loop.
+    static let busyTimeout: Int32 = 2_000
+
+    fileprivate let connection: OpaquePointer
+
+    init(_ url: URL, _ access: Access) throws(DatabaseError) {
+        if access == .readWrite {
+            do throws(SystemError) {
+                try PrivateFile.makeFolder(url.deletingLastPathComponent())
+                try PrivateFile.make(url)
+            } catch {
+                throw DatabaseError(error, url)
+            }
+        }
+        var made: OpaquePointer?
+        // Never made by SQLite, which would let everybody read it. Its journals have the rights of the file.
+        let flags = access == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
+        let code = sqlite3_open_v2(url.path, &made, flags | SQLITE_OPEN_NOMUTEX, nil)
+        guard code == SQLITE_OK, let made else {
+            let error = DatabaseError(code, made)
+            sqlite3_close_v2(made)
+            throw error
+        }
+        connection = made
+        sqlite3_extended_result_codes(made, 1)
+        sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : 0)
+    }
+
+    /// Statements that are still there keep the file open until they have gone.
+    deinit { sqlite3_close_v2(connection) }
+
+    /// Opens the database, or, where its file is no database or was made by another version, makes it anew: what is
+    /// broken is as if it had never been there.
+    ///
+    /// - Parameters:
+    ///   - version: A number of `schema`, other than 0. A file with another one is removed.
+    ///   - schema: Makes the tables.
+    static func open(
+        _ url: URL, version: Int32, schema: String
+    ) throws(DatabaseError) -> Database {
+        do throws(DatabaseError) {
+            return try opened(url, version, schema)
+        } catch {
+            guard error.saysThatFileIsBroken else { throw error }
+            remove(url)
+            return try opened(url, version, schema)
+        }
+    }
+
+    private static func opened(
+        _ url: URL, _ version: Int32, _ schema: String
+    ) throws(DatabaseError) -> Database {
+        let database = try Database(url, .readWrite)
+        // A process that is killed loses nothing that was committed; only a machine that loses power may lose the last
+        // commits. Where the file system cannot do it, the journal is an ordinary one.
+        try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+        try database.execute("PRAGMA journal_size_limit = \(maximumJournalSize);")
+        let found = try database.number("PRAGMA user_version")
+        if found == version { return database }
+        guard found == 0 else { throw .otherVersion }
+        do throws(DatabaseError) {
+            try database.execute("BEGIN IMMEDIATE; \(schema); PRAGMA user_version = \(version); COMMIT;")
+        } catch {
+            // Another process may have been faster.
+            try? database.execute("ROLLBACK")
+            guard try database.number("PRAGMA user_version") == version else { throw error }
+        }
+        return database
+    }
+
+    /// The journal is cut to so many bytes after it has been larger.
+    static let maximumJournalSize = 4 << 20
+
+    /// Removes the file and its journals.
+    static func remove(_ url: URL) {
+        for suffix in ["", "-wal", "-shm", "-journal"] { unlink(url.path + suffix) }
+    }
+
+    // MARK: Statements
+
+    /// Runs statements that answer nothing.
+    func execute(_ statements: String) throws(DatabaseError) {
+        let code = sqlite3_exec(connection, statements, nil, nil, nil)
+        guard code == SQLITE_OK else { throw DatabaseError(code, connection) }
+    }
+
+    /// The number in the first column of the first row; 0 where there is none.
+    func number(_ query: String) throws(DatabaseError) -> Int64 {
+        let statement = try prepare(query)
+        return try statement.step() ? statement.integer(0) : 0
+    }
+
+    /// A statement that may be run more than once; `?1`, `?2` … stand for what is bound.
+    func prepare(_ text: String) throws(DatabaseError) -> Statement { try Statement(self, text) }
+
+    /// Has all that `body` changes written, or nothing of it.
+    func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
+        try execute("BEGIN IMMEDIATE")
+        do throws(DatabaseError) {
+            try body()
+            try execute("COMMIT")
+        } catch {
+            // It may have been rolled back already, as where the disk is full.
+            try? execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// How many rows the last statement changed.
+    var changes: Int { Int(sqlite3_changes(connection)) }
+
+    /// A prepared statement. It keeps its database open.
+    final class Statement {
+        private let database: Database
+        private let statement: OpaquePointer
+
+        fileprivate init(_ database: Database, _ text: String) throws(DatabaseError) {
+            var made: OpaquePointer?
+            let code = sqlite3_prepare_v3(
+                database.connection, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+            guard code == SQLITE_OK, let made else { throw DatabaseError(code, database.connection) }
+            self.database = database
+            statement = made
+        }
+
+        deinit { sqlite3_finalize(statement) }
+
+        /// Binds `value` to the parameter `index`, counted from 1. It can fail for want of memory only, and then the next
+        /// step says so.
+        func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(statement, index, value) }
+        func bind(_ value: Double, at index: Int32) { sqlite3_bind_double(statement, index, value) }
+        func bind(_ value: String?, at index: Int32) {
+            guard var value else {
+                sqlite3_bind_null(statement, index)
+                return
+            }
+            value.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    // Nil would be NULL.
+                    _ = rondo_sqlite3_bind_text(
+                        statement, index, $0.baseAddress ?? emptyText, Int32(bytes.count))
+                }
+            }
+        }
+
+        /// Without a copy: `body` has to step, and the statement must not be stepped after it has returned.
+        func bind<Result>(
+            borrowing data: Data, at index: Int32, _ body: () throws(DatabaseError) -> Result
+        ) throws(DatabaseError) -> Result {
+            // `withUnsafeBytes` hands on untyped errors only.
+            let outcome = data.withUnsafeBytes { bytes -> Swift.Result<Result, DatabaseError> in
+                // The bytes stay where they are until `body` has returned; nil would be NULL.
+                if let start = bytes.baseAddress {
+                    sqlite3_bind_blob64(statement, index, start, UInt64(bytes.count), nil)
+                } else {
+                    sqlite3_bind_zeroblob(statement, index, 0)
+                }
+                defer { sqlite3_bind_null(statement, index) }
+                do throws(DatabaseError) {
+                    let result = try body()
+                    sqlite3_reset(statement)
+                    return .success(result)
+                } catch {
+                    sqlite3_reset(statement)
+                    return .failure(error)
+                }
+            }
+            return try outcome.get()
+        }
+
+        /// Goes to the next row.
+        ///
+        /// - Returns: False if there is none; then the statement can be run again.
+        func step() throws(DatabaseError) -> Bool {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: return true
+            case SQLITE_DONE:
+                sqlite3_reset(statement)
+                return false
+            case let code:
+                let error = DatabaseError(code, database.connection)
+                sqlite3_reset(statement)
+                throw error
+            }
+        }
+
+        /// Runs a statement whose rows, if it has any, are of no interest.
+        func run() throws(DatabaseError) {
+            while try step() {}
+        }
+
+        /// Goes back to the start, with what is bound.
+        func reset() { sqlite3_reset(statement) }
+
+        // Columns of the current row, counted from 0. SQLite converts what has another type.
+
+        func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+        func double(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
+        func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+
+        func text(_ column: Int32) -> String {
+            guard let start = sqlite3_column_text(statement, column) else { return "" }
+            let count = Int(sqlite3_column_bytes(statement, column))
+            return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+        }
+
+        func data(_ column: Int32) -> Data {
+            guard let start = sqlite3_column_blob(statement, column) else { return Data() }
+            return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, column)))
+        }
+    }
+}
+
+/// What stands for the bytes of an empty text. It is never read.
+///
+/// `nonisolated(unsafe)`: it is allocated once, and nothing writes to it.
+private nonisolated(unsafe) let emptyText = UnsafePointer(UnsafeMutablePointer<CChar>.allocate(capacity: 1))

@@ -1,0 +1,47 @@
+internal import RondoCore
+
+/// Files and folders that their user alone may read and write: cookies and responses are nobody else's affair.
+enum PrivateFile {
+    static let fileMode: mode_t = 0o600
+    static let folderMode: mode_t = 0o700
+
+    /// Makes a folder with those above it that are missing, all of them for the user alone.
+    ///
+    /// A folder that is there already stays as it is: it may be one that the user has chosen to share.
+    static func makeFolder(_ url: URL) throws(SystemError) {
+        let path = url.path
+        if mkdir(path, folderMode) == 0 { return }
+        switch errno {
+        case EEXIST:
+            // Whatever is wrong with what stands there is found when a file is made in it.
+            return
+        case ENOENT where url.pathComponents.count > 1:
+            try makeFolder(url.deletingLastPathComponent())
+            // Another process may have made it meanwhile.
+            if mkdir(path, folderMode) != 0, errno != EEXIST { throw SystemError("mkdir", code: errno) }
+        case let code:
+            throw SystemError("mkdir", code: code)
+        }
+    }
+
+    /// Makes an empty file, or takes from others the right to read the one that is there.
+    static func make(_ url: URL) throws(SystemError) {
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        let descriptor = try systemCall("open") { open(url.path, flags, fileMode) }
+        defer { close(descriptor) }
+        var status = stat()
+        _ = try systemCall("fstat") { fstat(descriptor, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open", code: EINVAL) }
+        guard status.st_mode & 0o077 != 0 else { return }
+        _ = try systemCall("fchmod") { fchmod(descriptor, fileMode) }
+    }
+
+    /// Takes from others the right to read a file, if it is there and is the user's own.
+    static func hide(_ url: URL) {
+        var status = stat()
+        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_mode & 0o077 != 0
+        else { return }
+        chmod(url.path, fileMode)
+    }
+}

@@ -1,0 +1,136 @@
+import Rondo
+import Synchronization
+import Testing
+
+@testable import RondoConnections
+
+/// The database files that cookies and responses are kept in.
+@Suite struct DatabaseTests {
+    private static let schema = "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT, bytes BLOB)"
+
+    private func withFolder(_ body: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder)
+    }
+
+    private func mode(_ url: URL) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
+    private func insert(_ id: Int64, _ text: String?, _ bytes: Data, into database: Database) throws {
+        let statement = try database.prepare("INSERT INTO note VALUES (?1, ?2, ?3)")
+        statement.bind(id, at: 1)
+        statement.bind(text, at: 2)
+        try statement.bind(borrowing: bytes, at: 3) { () throws(DatabaseError) in try statement.run() }
+    }
+
+    @Test func `a database, its journals and new folders are for the user alone`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("a/b/notes.sqlite")
+            let database = try Database.open(url, version: 1, schema: Self.schema)
+            try insert(1, "one", Data([1]), into: database)
+            for name in ["notes.sqlite", "notes.sqlite-wal", "notes.sqlite-shm"] {
+                #expect(try mode(folder.appendingPathComponent("a/b/\(name)")) == 0o600, "\(name)")
+            }
+            #expect(try mode(folder) == 0o700)
+            #expect(try mode(folder.appendingPathComponent("a/b")) == 0o700)
+        }
+    }
+
+    @Test func `a file that everybody could read is for the user alone once it is opened`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            #expect(FileManager.default.createFile(atPath: url.path, contents: nil))
+            chmod(url.path, 0o644)
+            _ = try Database.open(url, version: 1, schema: Self.schema)
+            #expect(try mode(url) == 0o600)
+        }
+    }
+
+    @Test func `values come back as they were bound`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            let database = try Database.open(url, version: 1, schema: Self.schema)
+            let rows: [(String?, Data)] = [
+                ("", Data()), (nil, Data([0, 1, 255])), ("a\0b", Data(repeating: 7, count: 100_000)),
+                ("ü", Data()),
+            ]
+            for (id, row) in rows.enumerated() { try insert(Int64(id), row.0, row.1, into: database) }
+            let reader = try Database(url, .readOnly)
+            let query = try reader.prepare("SELECT text, bytes FROM note WHERE id = ?1")
+            for (id, row) in rows.enumerated() {
+                query.bind(Int64(id), at: 1)
+                #expect(try query.step())
+                #expect(query.isNull(0) == (row.0 == nil))
+                #expect(query.text(0) == row.0 ?? "")
+                #expect(query.data(1) == row.1)
+                query.reset()
+            }
+        }
+    }
+
+    @Test func `a transaction that fails leaves nothing`() throws {
+        try withFolder { folder in
+            let database = try Database.open(
+                folder.appendingPathComponent("notes.sqlite"), version: 1, schema: Self.schema)
+            #expect(throws: DatabaseError.self) {
+                try database.transaction { () throws(DatabaseError) in
+                    try database.execute("INSERT INTO note VALUES (1, 'one', NULL)")
+                    try database.execute("INSERT INTO note VALUES (1, 'again', NULL)")
+                }
+            }
+            #expect(try database.number("SELECT count(*) FROM note") == 0)
+        }
+    }
+
+    @Test(arguments: [
+        "no database at all", String(repeating: "x", count: 8192), "",
+    ])
+    func `a file that is broken or empty is made anew`(_ content: String) throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data(content.utf8).write(to: url)
+            let database = try Database.open(url, version: 1, schema: Self.schema)
+            try insert(1, "one", Data(), into: database)
+            #expect(try database.number("SELECT count(*) FROM note") == 1)
+        }
+    }
+
+    @Test func `a file of another version is made anew`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            try insert(1, "one", Data(), into: try Database.open(url, version: 1, schema: Self.schema))
+            let database = try Database.open(url, version: 2, schema: Self.schema)
+            #expect(try database.number("SELECT count(*) FROM note") == 0)
+        }
+    }
+
+    @Test func `what stands in the place of the file is an error that names it`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+            let error = #expect(throws: DatabaseError.self) {
+                try Database.open(url, version: 1, schema: Self.schema)
+            }
+            #expect(error?.description.contains(url.path) == true)
+            let fifo = folder.appendingPathComponent("fifo.sqlite")
+            mkfifo(fifo.path, 0o600)
+            #expect(throws: DatabaseError.self) {
+                try Database.open(fifo, version: 1, schema: Self.schema)
+            }
+        }
+    }
+
+    @Test func `a deferred writer writes once for all that asked meanwhile`() {
+        let calls = Mutex(0)
+        let writer = DeferredWriter("test", delay: 3600) { calls.withLock { $0 += 1 } }
+        for _ in 0..<100 { writer.ask() }
+        writer.flush()
+        #expect(calls.withLock { $0 } == 1)
+    }
+}
