@@ -37,6 +37,9 @@ let package = Package(
         .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
 
+        // Constructors, which run before `main`.
+        .target(name: "CStart"),
+
         // The layers, lowest first; arrows point down only.
         .target(
             name: "RondoCore",
@@ -58,15 +61,14 @@ let package = Package(
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite",
+                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
-        // The recorder of what run loops do, and the constructor that starts it where RONDO_TRACE is set.
-        .target(name: "CTraceStart"),
+        // The recorder of what run loops do.
         .target(
             name: "RondoTrace",
-            dependencies: ["RondoCore", "CTraceStart"],
+            dependencies: ["RondoCore", "CStart"],
             swiftSettings: settings),
         .target(
             name: "Rondo",

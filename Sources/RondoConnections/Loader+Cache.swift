@@ -24,11 +24,9 @@ extension Loader {
             perform(state.failed(.notInCache))
             return true
         }
-        if policy != .reload, policy != .reloadEndToEnd,
-            let (entry, kept) = caching.store.entry(
-                for: request, mayOverlook: policy == .protocolRules, fields: { outgoingFields(of: request) })
-        {
-            (caching.entry, caching.kept) = (entry, kept)
+        if policy != .reload, policy != .reloadEndToEnd {
+            caching.found = caching.store.find(
+                request, mayOverlook: policy == .protocolRules, fields: { outgoingFields(of: request) })
         }
         self.caching = caching
         // Of these two there is nothing to decide.
@@ -39,10 +37,10 @@ extension Loader {
     private func decide(_ caching: CacheLoad) -> Bool {
         // Without an entry the fields do not matter, but for only-if-cached.
         let fields =
-            caching.entry == nil
+            caching.found == nil
             ? Self.cacheControl(of: caching.request) : outgoingFields(of: caching.request)
         let decision = CacheRules.decide(
-            caching.policy, request: fields, entry: caching.entry, now: Date())
+            caching.policy, request: fields, entry: caching.found?.entry, now: Date())
         switch decision {
         case .load:
             return false
@@ -52,10 +50,10 @@ extension Loader {
         case .fail:
             perform(state.failed(.notInCache))
         case .use:
-            deliverKept(caching.kept, unasked: caching.entry)
+            deliverFound(caching.found)
         case .useAndRevalidate:
             CacheRefresh.begin(caching.request.value, settings.values)
-            deliverKept(caching.kept, unasked: caching.entry)
+            deliverFound(caching.found)
         }
         return true
     }
@@ -68,9 +66,9 @@ extension Loader {
             let caching = CacheLoad(ofProtocol: request, cache, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
-            case .protocolRules, .revalidate: caching.kept = caching.store.kept(for: request)
+            case .protocolRules, .revalidate: caching.kept = caching.store.find(ofProtocol: request)
             case .cacheElseLoad, .cacheOnly:
-                if let kept = caching.store.kept(for: request) {
+                if let kept = caching.store.find(ofProtocol: request) {
                     deliverKept(kept)
                     return true
                 }
@@ -107,7 +105,9 @@ extension Loader {
     func setCacheFields(of request: LoadRequest, in fields: inout HeaderFields) {
         guard let caching else { return }
         if caching.isRevalidating {
-            for (name, value) in caching.entry?.conditions ?? [] { fields.set(name: name, value: value) }
+            for (name, value) in caching.found?.entry.conditions ?? [] {
+                fields.set(name: name, value: value)
+            }
         }
         for (name, value) in CacheRules.endToEndFields(caching.policy)
         where request.value.value(forHTTPHeaderField: name) == nil {
@@ -130,16 +130,16 @@ extension Loader {
     /// - Returns: True if the response is none for anybody else.
     func isTakenByCache(_ head: ResponseHead) -> Bool {
         invalidate(by: head)
-        guard let caching, let entry = caching.entry, let kept = caching.kept else { return false }
+        guard let caching, let found = caching.found else { return false }
         if caching.isRevalidating, head.status == 304 {
             let isLetThrough = isServerLetThrough
             disposeOfExchange()
-            confirm(entry, kept, by: head, forOthers: !isLetThrough)
+            confirm(found, by: head, forOthers: !isLetThrough)
             return true
         }
         if head.status >= 500, mayStandIn(for: head.status) {
             disposeOfExchange()
-            deliverKept(kept, unasked: entry)
+            deliverFound(found)
             return true
         }
         return false
@@ -148,27 +148,24 @@ extension Loader {
     /// What is kept is still right, as the server says.
     ///
     /// - Parameter forOthers: Whether it is fresh for other loads as well.
-    private func confirm(
-        _ entry: CacheEntry, _ kept: CachedURLResponse, by head: ResponseHead, forOthers: Bool
-    ) {
+    private func confirm(_ found: FoundResponse, by head: ResponseHead, forOthers: Bool) {
         guard let caching else { return }
-        guard let renewed = entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date()) else {
+        let renewed = found.entry.freshened(by: head, requestedAt: caching.sentAt, receivedAt: Date())
+        guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
             // It speaks of another response: once more, without conditions.
-            self.caching?.entry = nil
+            self.caching?.found = nil
             self.caching?.isRevalidating = false
             return send(state.request, mayReuse: true)
         }
-        let response = LoadedResponse(kept.response, confirmedBy: head, length: kept.data.count)
-        let confirmed = CachedURLResponse(
-            response: response ?? kept.response, data: kept.data, userInfo: kept.userInfo,
-            storagePolicy: kept.storagePolicy)
-        if forOthers { store(caching.store.prepare(confirmed, renewed, for: caching.request)) }
+        if forOthers {
+            store(caching.store.store(found, confirmed: renewed, confirmed, for: caching.request))
+        }
         deliverKept(confirmed)
     }
 
     /// Whether what is kept may answer for a server that failed, or was not reached where `status` is nil.
     func mayStandIn(for status: Int?) -> Bool {
-        guard let caching, let entry = caching.entry else { return false }
+        guard let caching, let entry = caching.found?.entry else { return false }
         return CacheRules.mayStandIn(
             entry, for: status, request: caching.fields, policy: caching.policy, now: Date())
     }
@@ -177,22 +174,24 @@ extension Loader {
     ///
     /// - Returns: False if it may not.
     func isReplacedByCache() -> Bool {
-        guard !state.deliversBody, let kept = caching?.kept, mayStandIn(for: nil) else { return false }
-        deliverKept(kept, unasked: caching?.entry)
+        guard !state.deliversBody, let found = caching?.found, mayStandIn(for: nil) else { return false }
+        deliverFound(found)
         return true
     }
 
-    /// What is kept is the answer.
-    ///
-    /// - Parameter entry: The server was not asked about it; so the response says how old it is (RFC 9111
-    ///   §4).
-    private func deliverKept(_ kept: CachedURLResponse?, unasked entry: CacheEntry? = nil) {
-        guard let kept else { return }
+    /// What is kept is the answer, without a question to the server.
+    private func deliverFound(_ found: FoundResponse?) {
+        guard let found, let response = found.response(at: Date()) else { return }
+        deliverKept(response, found.content)
+    }
+
+    private func deliverKept(_ kept: CachedURLResponse) { deliverKept(kept.response, kept.data) }
+
+    private func deliverKept(_ response: URLResponse, _ content: Data) {
         caching = nil
-        let aged = entry.flatMap { LoadedResponse(kept.response, age: $0.age(at: Date())) }
-        perform(state.received(aged ?? kept.response))
+        perform(state.received(response))
         guard state.deliversBody else { return }
-        pipe = ContentPipe(whole: kept.data)
+        pipe = ContentPipe(whole: content)
         drainPipe()
     }
 
@@ -202,7 +201,7 @@ extension Loader {
             let cache = settings.cache
         else { return }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            let store = CacheStore(cache: cache)
+            let store = CacheLoad.store(cache)
             // Behind what is being stored: it was fetched before.
             if CacheWriter.shared.isBusy { waitForStore { store.remove(url) } } else { store.remove(url) }
         }
@@ -216,7 +215,7 @@ extension Loader {
     func beginStoring(_ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?) {
         guard let caching else { return }
         if let bodyLength, pipe == nil, calls == nil, spares(.willCacheResponse),
-            caching.store.isWritten(head, size: bodyLength, for: caching.request)
+            caching.store.hasJustStored(head, size: bodyLength, for: caching.request)
         {
             self.caching = nil
             spentCaching = caching
@@ -224,9 +223,14 @@ extension Loader {
         }
         let isStored =
             !writesFile && rare?.pipeHead == nil && CacheRules.mayStore(head, to: caching.fields)
-            && !isServerLetThrough && caching.begin(storing: response, head)
+            && !isServerLetThrough
+            && (caching.isOfUse(head) || mayAskAboutCaching)
+            && caching.begin(storing: response, head, bodyLength: bodyLength)
         if !isStored { self.caching = nil }
     }
+
+    /// Whether the delegate may have a word about what is stored, as far as is known.
+    private var mayAskAboutCaching: Bool { !(delegateClass?.hasDefault(of: .willCacheResponse) ?? true) }
 
     /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
     func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
@@ -235,7 +239,7 @@ extension Loader {
         caching.storagePolicy = policy
         let isStored =
             policy != .notAllowed && isGood && !writesFile && caching.response == nil
-            && caching.begin(storing: response, nil)
+            && caching.begin(storing: response, nil, bodyLength: nil)
         if !isStored { self.caching = nil }
     }
 
@@ -253,7 +257,7 @@ extension Loader {
         if let caching, caching.isStoring, calls == nil, spares(.willCacheResponse) {
             self.caching = nil
             spentCaching = caching
-            store(caching.prepare())
+            store(caching.storeAsReceived())
             return false
         }
         guard let proposal = caching?.propose() else { return false }
@@ -265,18 +269,21 @@ extension Loader {
     func answeredCaching(_ answer: CachedURLResponse?) {
         guard let caching, caching.proposal != nil else { return }
         self.caching = nil
-        if let answer { store(caching.prepare(answer)) }
+        // Now it is known whether there was anybody to ask.
+        if let answer, caching.isOfUse || mayAskAboutCaching { store(caching.store(answer)) }
         finish()
     }
 
     /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
-    /// delegate hears of the end when it is done, and what was stored is found then.
+    /// delegate hears of the end when it is done, and what was stored is found then. Where too much waits to be stored, it is
+    /// not.
     private func store(_ decision: CacheDecision) {
         switch decision {
         case .nothing: break
         case .isWritten: if CacheWriter.shared.isBusy { waitForStore {} }
         // What waits is older, and must not come later.
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
+            if CacheWriter.shared.isFull { return }
             // Also if the load is cancelled by then: who has loaded the same counts on it.
             waitForStore { write() }
             write.noteAsWritten()

@@ -62,9 +62,12 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     convenience init?(_ response: URLResponse, age: Double) {
         guard let response = response as? HTTPURLResponse else { return nil }
         var fields = Self.fields(of: response)
-        fields.set(name: "Age", value: String(Int64(min(age, Double(Int32.max)))))
+        fields.set(name: "Age", value: Self.age(age))
         self.init(response, fields)
     }
+
+    /// Seconds as the field Age has them.
+    static func age(_ seconds: Double) -> String { String(Int64(min(seconds, Double(Int32.max)))) }
 
     /// The response as it is kept, without what speaks of one connection (RFC 9111 §3.1); nil where nothing
     /// does.

@@ -64,7 +64,7 @@ struct WebAddress: Sendable {
             isSecure: scheme == "https", host: host, port: parts.port ?? (scheme == "https" ? 443 : 80),
             authority: parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost,
             target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path, isPlain: false,
-            name: CacheStore.name(url))
+            name: ForeignStore.name(url))
     }
 
     private init(_ values: Values) { self.values = values }

@@ -5,14 +5,15 @@ import Synchronization
 import Testing
 
 /// The cache over real connections: who is asked, what is stored, what answers.
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CacheLoadTests {
+/// Each test runs with Rondo's own cache and with Foundation's.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .eachKindOfCache) struct CacheLoadTests {
     /// `@unchecked Sendable`: URLCache has a lock of its own.
     private final class Store: @unchecked Sendable {
         let cache: URLCache
 
         init(memory: Int = 1 << 22, disk: Int = 0, path: String? = nil) {
             let path = path ?? NSTemporaryDirectory() + "/rondo-cache-\(UUID().uuidString)"
-            cache = URLCache(memoryCapacity: memory, diskCapacity: disk, diskPath: path)
+            cache = CacheKind.current.make(memory: memory, disk: disk, path: path)
         }
     }
 

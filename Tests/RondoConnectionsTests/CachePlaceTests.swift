@@ -11,6 +11,6 @@ import Testing
         ("foobar", "343e1662793c64bf6f0d3597ba446f18"),
     ])
     func `FNV-1a of 128 bits`(text: String, hash: String) {
-        #expect(CacheStore.hash(of: text) == hash)
+        #expect(ForeignStore.hash(of: text) == hash)
     }
 }

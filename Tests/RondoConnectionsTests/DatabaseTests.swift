@@ -60,7 +60,7 @@ import Testing
                 ("ü", Data()),
             ]
             for (id, row) in rows.enumerated() { try insert(Int64(id), row.0, row.1, into: database) }
-            let reader = try Database(url, .readOnly)
+            let reader = try Database(url, .lookUp)
             let query = try reader.prepare("SELECT text, bytes FROM note WHERE id = ?1")
             for (id, row) in rows.enumerated() {
                 query.bind(Int64(id), at: 1)

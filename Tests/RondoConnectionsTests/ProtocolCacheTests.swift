@@ -43,7 +43,8 @@ private final class CachedProtocol: URLProtocol {
     override func stopLoading() {}
 }
 
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized) struct ProtocolCacheTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .serialized, .eachKindOfCache) struct ProtocolCacheTests
+{
     private final class Keeper: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()
         let body = Box(Data())
@@ -68,9 +69,8 @@ private final class CachedProtocol: URLProtocol {
 
     /// `@unchecked Sendable`: URLCache has a lock of its own.
     private final class Store: @unchecked Sendable {
-        let cache = URLCache(
-            memoryCapacity: 1 << 20, diskCapacity: 0,
-            diskPath: NSTemporaryDirectory() + "/rondo-cache-\(UUID().uuidString)")
+        let cache = CacheKind.current.make(
+            memory: 1 << 20, disk: 0, path: NSTemporaryDirectory() + "/rondo-cache-\(UUID().uuidString)")
     }
 
     private static func get(

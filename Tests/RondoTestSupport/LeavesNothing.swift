@@ -72,6 +72,7 @@ extension Trait where Self == LeavesNothing {
 package func makeWhatStays() throws {
     try RunLoop.loader.waitUntilAsleep()
     makeDispatchTimers()
+    SharedCache.isEmptied
     // Whoever first asks for any of Foundation's loops has it make the main one as well.
     _ = Foundation.RunLoop.main
 }

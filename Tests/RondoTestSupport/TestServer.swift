@@ -30,7 +30,7 @@ package final class TestServer: Sendable {
     package init(_ listening: Listening = .ipv4, serve: @escaping @Sendable (TestPeer) throws -> Void) throws
     {
         self.listening = listening
-        _ = Self.cacheOfThisProcess
+        SharedCache.isEmptied
         (listener, port) = try Self.listenOnNewPort(listening)
         Self.scope?.add(self)
         Thread.detachNewThread { [self] in acceptAll(serve) }
@@ -110,12 +110,6 @@ package final class TestServer: Sendable {
             }
         }
     }
-
-    /// Foundation's shared cache lies on the disk: a server of today could be answered for by what one of yesterday
-    /// said, whose port it happens to have. That of the tests ends with their process.
-    private static let cacheOfThisProcess: Void = {
-        URLCache.shared = URLCache(memoryCapacity: 16 << 20, diskCapacity: 0, diskPath: nil)
-    }()
 
     private static let usedPorts = Mutex<Set<UInt16>>([])
 

@@ -7,14 +7,13 @@ internal import RondoCore
 /// has a lock or a queue for that. Other connections, of this process and of others, may use the same file meanwhile.
 final class Database {
     enum Access {
-        /// Makes the file and its folder where they are missing.
+        /// Makes the file and its folder where they are missing, and waits for other connections.
         case readWrite
-        /// Fails where the file is missing.
-        case readOnly
+        /// Fails where the file is missing, and waits for nothing: for what is looked up on a run loop.
+        case lookUp
     }
 
-    /// A connection waits so long for one of another process, in milliseconds, before it fails with `SQLITE_BUSY`. A
-    /// reader waits for nothing: it may stand on a run loop.
+    /// A connection waits so long for one of another process, in milliseconds, before it fails with `SQLITE_BUSY`.
     static let busyTimeout: Int32 = 2_000
 
     fileprivate let connection: OpaquePointer
@@ -30,8 +29,8 @@ final class Database {
         }
         var made: OpaquePointer?
         // Never made by SQLite, which would let everybody read it. Its journals have the rights of the file.
-        let flags = access == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
-        let code = sqlite3_open_v2(url.path, &made, flags | SQLITE_OPEN_NOMUTEX, nil)
+        // Also to look up: after a process was killed the first one that comes has to tidy the journal.
+        let code = sqlite3_open_v2(url.path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let made else {
             let error = DatabaseError(code, made)
             sqlite3_close_v2(made)
@@ -143,13 +142,17 @@ final class Database {
 
         /// Binds `value` to the parameter `index`, counted from 1. It can fail for want of memory only, and then the next
         /// step says so.
-        func bind(_ value: Int64, at index: Int32) { sqlite3_bind_int64(statement, index, value) }
-        func bind(_ value: Double, at index: Int32) { sqlite3_bind_double(statement, index, value) }
+        func bind(_ value: Int64?, at index: Int32) {
+            guard let value else { return bindNull(at: index) }
+            sqlite3_bind_int64(statement, index, value)
+        }
+        func bind(_ value: Double?, at index: Int32) {
+            guard let value else { return bindNull(at: index) }
+            sqlite3_bind_double(statement, index, value)
+        }
+        func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
         func bind(_ value: String?, at index: Int32) {
-            guard var value else {
-                sqlite3_bind_null(statement, index)
-                return
-            }
+            guard var value else { return bindNull(at: index) }
             value.withUTF8 { bytes in
                 bytes.withMemoryRebound(to: CChar.self) {
                     // Nil would be NULL.

@@ -24,11 +24,17 @@ final class DeferredWriter: Sendable {
 
     /// Has `write` called within `delay` seconds. From any thread; costs an atomic load where it is about to be called
     /// anyway.
-    func ask() {
+    ///
+    /// - Parameter owner: It lives until then.
+    func ask(keeping owner: AnyObject? = nil) {
         if isAsked.load(ordering: .acquiring) || isAsked.exchange(true, ordering: .acquiringAndReleasing) {
             return
         }
-        queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.serve() }
+        // `AnyObject` is not Sendable; nothing is done to it but to release it.
+        nonisolated(unsafe) let owner = owner
+        queue.asyncAfter(deadline: .now() + delay) { [weak self] in
+            withExtendedLifetime(owner) { self?.serve() }
+        }
     }
 
     /// Has what waits written now, and returns when it is.

@@ -123,6 +123,20 @@ package enum CacheRules {
             || said.isPublic || said.isPrivate || response.fields.has("Expires")
     }
 
+    /// Whether a response that may be stored could ever answer a request without being loaded anew: it is fresh for a
+    /// while, or the server can be asked about it, or the program takes what is kept whatever its age, as the policy of its
+    /// request says.
+    package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy) -> Bool {
+        let fields = response.fields
+        if fields.has("ETag") || fields.has("Last-Modified") { return true }
+        if policy == .cacheElseLoad { return true }
+        let said = CacheControl(fields, isRequest: false)
+        if said.staleIfError != nil || said.staleWhileRevalidate != nil { return true }
+        if said.noCache { return false }
+        if let maxAge = said.maxAge { return maxAge > 0 }
+        return fields.has("Expires")
+    }
+
     /// Of the status codes that are stored at all, those that mean something to a cache (§5.2.2.3).
     private static let understood: Set<Int> = [200, 203, 204]
 

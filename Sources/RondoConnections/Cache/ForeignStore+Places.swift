@@ -16,7 +16,7 @@ internal import Synchronization
 // without knowing them (RFC 9111 §4.4), and the URLCache clears them away in its time.
 //
 // A URLCache of a class of the program's own may tell more apart: then no place is ever taken by another.
-extension CacheStore {
+extension ForeignStore {
     /// A response and where it stands.
     struct Found {
         let record: Record
@@ -116,7 +116,7 @@ extension CacheStore {
     // MARK: - Of protocols of the program
 
     /// What is kept for a request that a protocol of the program loads, whatever its age.
-    func kept(for request: LoadRequest) -> CachedURLResponse? {
+    func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
             guard let cached = cached(at: place) else { return nil }
@@ -126,7 +126,7 @@ extension CacheStore {
     }
 
     /// What is to be written of what the protocol allows and the delegate wants to be stored.
-    func prepare(_ cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
+    func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url, note: nil))
     }

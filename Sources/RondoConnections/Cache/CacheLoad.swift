@@ -6,12 +6,13 @@ internal import RondoHTTP
 ///
 /// A class, so that looking at it copies nothing. Inside the gate.
 final class CacheLoad {
-    let store: CacheStore
+    let store: any ResponseStore
     let policy: RondoHTTP.CachePolicy
     /// The canonical request, whose URL is the key (rule UC-73).
     let request: LoadRequest
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
-    @Boxed var entry: CacheEntry?
+    @Boxed var found: FoundResponse?
+    /// What a protocol of the program may take for an answer.
     @exclusivity(unchecked) var kept: CachedURLResponse?
     @exclusivity(unchecked) var isRevalidating = false
     /// As they were sent.
@@ -23,6 +24,7 @@ final class CacheLoad {
     @exclusivity(unchecked) private var head: ResponseHead?
     private var receivedAt = Date.distantPast
     @exclusivity(unchecked) private var content = Data()
+    @exclusivity(unchecked) private var bodyLength: Int64?
     @exclusivity(unchecked) private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
     private(set) var isOfProtocol = false
@@ -36,14 +38,18 @@ final class CacheLoad {
         else {
             return nil
         }
-        store = CacheStore(cache: cache)
+        store = Self.store(cache)
         self.policy = policy
         self.request = request
     }
 
+    static func store(_ cache: URLCache) -> any ResponseStore {
+        cache as? URLConnection.Cache ?? ForeignStore(cache: cache)
+    }
+
     /// What is kept and used is for the protocol to say.
     init(ofProtocol request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
-        store = CacheStore(cache: cache)
+        store = Self.store(cache)
         self.policy = policy
         self.request = request
         isOfProtocol = true
@@ -55,6 +61,15 @@ final class CacheLoad {
 
     // MARK: Storing
 
+    /// The response could answer other requests.
+    private(set) var isOfUse = true
+
+    /// Notes whether a response with this head could.
+    func isOfUse(_ head: ResponseHead) -> Bool {
+        isOfUse = CacheRules.isOfUse(head, policy)
+        return isOfUse
+    }
+
     /// The content is being collected.
     var isStoring: Bool { response != nil }
 
@@ -62,13 +77,14 @@ final class CacheLoad {
     ///
     /// - Parameter head: Nil where a protocol of the program loads it.
     /// - Returns: False if it is too large.
-    func begin(storing response: URLResponse, _ head: ResponseHead?) -> Bool {
+    func begin(storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?) -> Bool {
         maximumSize = store.maximumSize
         guard response.expectedContentLength <= Int64(maximumSize) else { return false }
         self.response = response
         self.head = head
+        self.bodyLength = bodyLength
         receivedAt = Date()
-        entry = nil
+        found = nil
         kept = nil
         return true
     }
@@ -95,27 +111,28 @@ final class CacheLoad {
             : CachedURLResponse(response: response, data: content)
     }
 
-    /// What is to be written where the delegate takes whatever it is asked about: of what was written a moment ago
-    /// nothing is made.
-    func prepare() -> CacheDecision {
+    /// What to do where the delegate takes whatever it would be asked about.
+    func storeAsReceived() -> CacheDecision {
         guard let response else { return .nothing }
-        guard let head else { return store.prepare(cached(response), for: request) }
-        return store.prepare(
-            content, head, to: fields, for: request, isChanged: false, cached: { cached(response) }
-        ) {
-            CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
-        }
+        guard let head else { return store.store(ofProtocol: cached(response), for: request) }
+        content = ReceiveBuffer.compact(content)
+        return store.store(received(response, head), for: request)
     }
 
-    /// What is to be written of what the delegate has made of the proposal (rule UC-54).
-    func prepare(_ answer: CachedURLResponse) -> CacheDecision {
-        guard let head else { return store.prepare(answer, for: request) }
+    /// What to do with what the delegate has made of the proposal (rule UC-54).
+    func store(_ answer: CachedURLResponse) -> CacheDecision {
+        guard let head, let response else { return store.store(ofProtocol: answer, for: request) }
         if answer.storagePolicy == .notAllowed { return .nothing }
-        return store.prepare(
-            answer.data, head, to: fields, for: request, isChanged: answer !== proposal, cached: { answer }
-        ) {
-            CacheEntry(head, to: fields, requestedAt: sentAt, receivedAt: receivedAt)
-        }
+        var received = received(response, head)
+        received.answer = answer
+        received.isChanged = answer !== proposal
+        return store.store(received, for: request)
+    }
+
+    private func received(_ response: URLResponse, _ head: ResponseHead) -> ReceivedResponse {
+        ReceivedResponse(
+            head: head, requestFields: fields, requestedAt: sentAt, receivedAt: receivedAt, content: content,
+            response: response, bodyLength: bodyLength)
     }
 }
 

@@ -1,12 +1,14 @@
-// Any program that uses Rondo can be recorded without changing it: where RONDO_TRACE is set, recording begins
-// before `main`.
-#ifndef RONDO_TRACE_START_H
-#define RONDO_TRACE_START_H
+// What is called before `main`. All of it is written in Swift, and weak, so that a program that links this alone links.
+#ifndef RONDO_START_H
+#define RONDO_START_H
 
 #include <sys/prctl.h>
 
-/// Begins to record into the file at `path`; written in Swift, in RondoTrace. Weak, so that a program that
-/// links this alone links.
+/// Makes the shared cache Rondo's; in RondoConnections.
+__attribute__((weak)) void rondo_cache_start(void);
+
+/// Begins to record into the file at `path`, where RONDO_TRACE names one: any program that uses Rondo can be recorded
+/// without changing it; in RondoTrace.
 __attribute__((weak)) void rondo_trace_start(const char *path);
 
 /// Names the calling thread; the kernel keeps 15 bytes.

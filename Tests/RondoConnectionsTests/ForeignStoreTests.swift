@@ -5,8 +5,8 @@ import Testing
 @testable import RondoConnections
 @testable import RondoCore
 
-/// What is not written since the same was written a moment ago.
-@Suite struct CacheStoreTests {
+/// What is not written to a cache of the program's since the same was written a moment ago.
+@Suite struct ForeignStoreTests {
     private enum Answer { case write, isWritten, nothing }
 
     /// What is to be done about a response.
@@ -19,15 +19,13 @@ import Testing
         ) throws -> Answer {
             let url = try #require(URL(string: "http://host.example" + path))
             let (data, fields) = (Data(text.utf8), HeaderFields(fields))
-            let decision = CacheStore(cache: cache).prepare(
-                data, head, to: fields, for: LoadRequest(URLRequest(url: url)), isChanged: isChanged
-            ) {
-                let response = URLResponse(
-                    url: url, mimeType: nil, expectedContentLength: data.count, textEncodingName: nil)
-                return CachedURLResponse(response: response, data: data)
-            } entry: {
-                CacheEntry(head, to: fields, requestedAt: Date(), receivedAt: Date())
-            }
+            let response = URLResponse(
+                url: url, mimeType: nil, expectedContentLength: data.count, textEncodingName: nil)
+            var received = ReceivedResponse(
+                head: head, requestFields: fields, requestedAt: Date(), receivedAt: Date(), content: data,
+                response: response, bodyLength: nil)
+            received.isChanged = isChanged
+            let decision = ForeignStore(cache: cache).store(received, for: LoadRequest(URLRequest(url: url)))
             switch decision {
             case .write(let write):
                 if !isHeldUp { write.noteAsWritten() }
@@ -48,7 +46,7 @@ import Testing
         while true {
             let began = LoopClock.machineNow
             let answers = try ask(Asker())
-            if LoopClock.machineNow.seconds(since: began) < CacheStore.rewriteInterval { return answers }
+            if LoopClock.machineNow.seconds(since: began) < ForeignStore.rewriteInterval { return answers }
         }
     }
 
@@ -83,18 +81,18 @@ import Testing
         let (tagged, equal) = (head(("ETag", "1")), head(("ETag", "1")))
         var found: [Bool] = []
         let answers = try answers { asked in
-            let store = CacheStore(cache: asked.cache)
+            let store = ForeignStore(cache: asked.cache)
             let request = { LoadRequest(URLRequest(url: url("http://host.example" + $0))) }
-            found = [store.isWritten(tagged, size: 1, for: request("/a"))]
+            found = [store.hasJustStored(tagged, size: 1, for: request("/a"))]
             let answers = try [asked("1", tagged)]
             found += [
-                store.isWritten(tagged, size: 1, for: request("/a")),
-                store.isWritten(tagged, size: 2, for: request("/a")),
-                store.isWritten(equal, size: 1, for: request("/a")),
-                store.isWritten(tagged, size: 1, for: request("/b")),
+                store.hasJustStored(tagged, size: 1, for: request("/a")),
+                store.hasJustStored(tagged, size: 2, for: request("/a")),
+                store.hasJustStored(equal, size: 1, for: request("/a")),
+                store.hasJustStored(tagged, size: 1, for: request("/b")),
             ]
             store.forgetWritten(url("http://host.example/a"))
-            found.append(store.isWritten(tagged, size: 1, for: request("/a")))
+            found.append(store.hasJustStored(tagged, size: 1, for: request("/a")))
             return answers
         }
         #expect(answers == [.write])
@@ -143,7 +141,7 @@ import Testing
         let url = try #require(URL(string: "http://host.example/a"))
         let answers = try answers { asked in
             let before = try [asked("1", tagged), asked("1", tagged)]
-            CacheStore(cache: asked.cache).remove(url)
+            ForeignStore(cache: asked.cache).remove(url)
             return try before + [asked("1", tagged)]
         }
         #expect(answers == [.write, .isWritten, .write])
@@ -157,8 +155,8 @@ import Testing
                 let ask = { try asked("1", tagged, to: [("A", "x")]) }
                 let before = try [ask(), ask()]
                 let request = LoadRequest(URLRequest(url: url("http://host.example/a")))
-                let found = CacheStore(cache: asked.cache).entry(
-                    for: request, mayOverlook: true, fields: { HeaderFields() })
+                let found = ForeignStore(cache: asked.cache).find(
+                    request, mayOverlook: true, fields: { HeaderFields() })
                 #expect(found == nil)
                 return try before + [ask(), ask()]
             }

@@ -3,13 +3,14 @@ internal import RondoCore
 internal import RondoHTTP
 internal import Synchronization
 
-/// Foundation's URLCache, used as a store and no more: what may be kept and reused is decided by `CacheRules`.
+/// A URLCache of the program's, Foundation's own or a class of its own, used as a store and no more: what may be kept and
+/// reused is decided by `CacheRules`.
 ///
 /// On Linux it tells URLs apart by host, port and path alone; so what comes back is looked at before it is
 /// taken for an answer (rule UC-73), and what would take another's place gets one of its own
-/// (`CacheStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
+/// (`ForeignStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
 /// the response, in the user info under `recordKey`.
-struct CacheStore {
+struct ForeignStore: ResponseStore {
     let cache: URLCache
 
     /// The key in a cached response's user info of what Rondo has to know of it: a property list in JSON.
@@ -111,14 +112,7 @@ struct CacheStore {
 
     // MARK: Reading
 
-    /// What is kept for `request`; where there are variants, the one for `fields`, or else any.
-    ///
-    /// - Parameters:
-    ///   - mayOverlook: A miss a moment ago may stand for one now.
-    ///   - fields: Those that the request would be sent with; called only where a response varies.
-    func entry(
-        for request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields
-    ) -> (CacheEntry, CachedURLResponse)? {
+    func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse? {
         guard let url = request.url else { return nil }
         let key = key(request, url)
         if mayOverlook {
@@ -142,7 +136,7 @@ struct CacheStore {
         let varies = found.record.entry.fields.has("Vary")
         let variant = varies ? self.variant(of: found, url, fields()) : nil
         let chosen = variant ?? found
-        return (chosen.record.entry, chosen.cached)
+        return FoundResponse(chosen.record.entry, chosen.cached)
     }
 
     /// What the rules look at; nil for what is no HTTP. A response that a program has stored by itself has no
@@ -159,18 +153,7 @@ struct CacheStore {
                 return record
             }
         }
-        guard let response = cached.response as? HTTPURLResponse else { return nil }
-        var fields = HeaderFields()
-        for (name, value) in response.allHeaderFields {
-            if let name = name as? String, let value = value as? String {
-                fields.append(name: name, value: value)
-            }
-        }
-        let date = fields["Date"].flatMap { HTTPDate.parse($0) } ?? .distantPast
-        var entry = CacheEntry(
-            status: response.statusCode, fields: fields, requestedAt: date, receivedAt: date)
-        if !entry.matches(HeaderFields()) { entry.fields.remove("Vary") }
-        return Record(entry: entry, variants: nil)
+        return CacheEntry(storedByProgram: cached).map { Record(entry: $0, variants: nil) }
     }
 
     /// What is known of a response that is kept.
@@ -217,32 +200,26 @@ struct CacheStore {
         return data.map { [recordKey: String(decoding: $0, as: UTF8.self)] } ?? [:]
     }
 
-    /// What is to be written of what the delegate has made of a proposal (rule UC-54).
-    ///
-    /// - Parameters:
-    ///   - head: That of the response to a request with `fields`.
-    ///   - isChanged: The delegate has made something else of it.
-    ///   - cached: What is kept, with `data`; called only where it is written, as `entry` is.
-    ///   - entry: What has to be known of it.
-    func prepare(
-        _ data: Data, _ head: ResponseHead, to fields: HeaderFields, for request: LoadRequest,
-        isChanged: Bool, cached: () -> CachedURLResponse, entry: () -> CacheEntry
-    ) -> CacheDecision {
+    func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url else { return .nothing }
         let key = key(request, url)
-        if !isChanged, isLatest(data.count, head, key) { return .isWritten }
-        let note = note(data, head, fields, key)
-        if isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }
+        let content = response.answer?.data ?? response.content
+        if !response.isChanged, isLatest(content.count, response.head, key) { return .isWritten }
+        let note = note(content, response.head, response.requestFields, key)
+        if response.isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }
         return .write(
-            CacheWrite(store: self, cached: cached(), entry: entry(), url: url, note: isChanged ? nil : note))
+            CacheWrite(
+                store: self, cached: response.cached, entry: response.entry, url: url,
+                note: response.isChanged ? nil : note))
     }
 
-    /// As above, whatever was written before.
-    func prepare(_ cached: CachedURLResponse, _ entry: CacheEntry, for request: LoadRequest) -> CacheDecision
-    {
+    /// Whatever was written before.
+    func store(
+        _ found: FoundResponse, confirmed: CacheEntry, _ cached: CachedURLResponse, for request: LoadRequest
+    ) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         forgetWritten(url)
-        return .write(CacheWrite(store: self, cached: cached, entry: entry, url: url, note: nil))
+        return .write(CacheWrite(store: self, cached: cached, entry: confirmed, url: url, note: nil))
     }
 
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
@@ -265,7 +242,7 @@ struct CacheStore {
 
     /// Whether a response with this head, and content of `size` bytes, was written a moment ago: then it is not again, and
     /// nobody need collect the content.
-    func isWritten(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
+    func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
         guard let url = request.url, let size = Int(exactly: size) else { return false }
         return isLatest(size, head, key(request, url))
     }
@@ -363,5 +340,22 @@ struct CacheStore {
                 cache.removeCachedResponse(for: place)
             }
         }
+    }
+}
+
+extension CacheEntry {
+    /// What the rules look at of a response that a program has stored by itself: it came when it says that it was made, and
+    /// answers any request. Nil for what is no HTTP.
+    init?(storedByProgram cached: CachedURLResponse) {
+        guard let response = cached.response as? HTTPURLResponse else { return nil }
+        var fields = HeaderFields()
+        for (name, value) in response.allHeaderFields {
+            if let name = name as? String, let value = value as? String {
+                fields.append(name: name, value: value)
+            }
+        }
+        let date = fields["Date"].flatMap { HTTPDate.parse($0) } ?? .distantPast
+        fields.remove("Vary")
+        self.init(status: response.statusCode, fields: fields, requestedAt: date, receivedAt: date)
     }
 }

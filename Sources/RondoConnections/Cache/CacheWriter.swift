@@ -18,13 +18,13 @@ enum CacheDecision {
 /// `@unchecked Sendable`: a URLCache has a lock of its own, and what is stored is not changed any more: whoever
 /// performs it is the only one who has it, but for readers.
 struct CacheWrite: @unchecked Sendable {
-    let store: CacheStore
+    let store: ForeignStore
     let cached: CachedURLResponse
     /// Nil for the response of a protocol of the program.
     let entry: CacheEntry?
     let url: URL
     /// For who would write the same again; nil: it is written again.
-    let note: CacheStore.Note?
+    let note: ForeignStore.Note?
 
     /// It is written, or waits for that.
     func noteAsWritten() { if let note { store.noteAsWritten(note) } }
@@ -46,8 +46,8 @@ struct CacheWrite: @unchecked Sendable {
 /// done. (What is kept is still looked up on the loop that asks.)
 ///
 /// A load whose response is being stored has nothing else left to do but to say that it has finished, which it does
-/// when the response is there. So what waits here is bounded by the loads under way, and those that were cancelled
-/// in the end; and whoever has heard of the end of a load finds what it has stored.
+/// when the response is there: a program that has heard of the end of a load finds what it has stored. Of many responses
+/// that come at once the first `maximumWaiting` are stored and the others are not, so that no load waits long.
 final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
@@ -58,13 +58,22 @@ final class CacheWriter: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
         var isBusy = false
+        /// Those that wait and the one that is being called.
+        var count = 0
     }
+
+    /// Responses that may wait while one is stored. Foundation's cache takes 5 to 100 ms for each.
+    static let maximumWaiting = 8
+
+    /// Another response would wait too long.
+    var isFull: Bool { state.withLock { $0.count > Self.maximumWaiting } }
 
     /// Has `body` called after what was added before.
     func add(_ body: @escaping @Sendable () -> Void) {
         let begins = state.withLock { state in
             defer { state.isBusy = true }
             state.waiting.append(body)
+            state.count += 1
             return !state.isBusy
         }
         if begins { queue.async { [self] in work() } }
@@ -80,7 +89,10 @@ final class CacheWriter: Sendable {
             if taken.isEmpty { return }
             taken.reverse()
             // What each holds, a load and objects of the program, is released as soon as it was called.
-            while let body = taken.popLast() { body() }
+            while let body = taken.popLast() {
+                body()
+                state.withLock { $0.count -= 1 }
+            }
         }
     }
 

@@ -1,0 +1,139 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+/// A response in the store. It never changes.
+///
+/// What the rules look at is made when a load first finds it: of most pages that a crawl stores none is ever found.
+final class KeptResponse: Sendable {
+    /// Its URL without the fragment, by which it is found.
+    let name: String
+    let content: Data
+    /// Bytes that it counts as, with its head and the objects that hold it.
+    let cost: Int
+    /// What Vary names, and what the request said there; empty where the response does not vary.
+    let selecting: [String: String?]
+    let storedAt: LoopInstant
+    /// Of the calendar, for `removeCachedResponses(since:)`.
+    let date: Date
+    let shown: Shown
+
+    /// The response that programs see.
+    enum Shown: Sendable {
+        /// It is made of the entry.
+        case ofEntry(bodyLength: Int64?)
+        /// The delegate, the program or a protocol of the program has made it.
+        case given(CachedURLResponse)
+    }
+
+    private enum Source {
+        case received(ResponseHead, requestedAt: Date, receivedAt: Date)
+        /// Nil for what is no HTTP.
+        case entry(CacheEntry?)
+    }
+
+    private let source: Source
+    private let made = Mutex<CacheEntry?>(nil)
+
+    /// What objects take beside bytes, by a look at the heap.
+    private static let overhead = 600
+
+    init(_ name: String, _ received: ReceivedResponse) {
+        self.name = name
+        let head = received.head
+        source = .received(head, requestedAt: received.requestedAt, receivedAt: received.receivedAt)
+        selecting =
+            head.fields.has("Vary") ? CacheEntry.selecting(head.fields, received.requestFields) : [:]
+        if received.isChanged, let answer = received.answer {
+            shown = .given(answer)
+            content = answer.data
+        } else {
+            shown = .ofEntry(bodyLength: received.bodyLength)
+            content = received.content
+        }
+        storedAt = LoopClock.machineNow
+        date = received.receivedAt
+        cost = content.count + head.fields.size + name.utf8.count + Self.overhead
+    }
+
+    /// - Parameter entry: Nil for what is no HTTP.
+    init(_ name: String, _ entry: CacheEntry?, _ cached: CachedURLResponse) {
+        self.name = name
+        source = .entry(entry)
+        selecting = entry?.selecting ?? [:]
+        shown = .given(cached)
+        content = cached.data
+        storedAt = LoopClock.machineNow
+        date = Date()
+        cost = content.count + (entry?.fields.size ?? 0) + name.utf8.count + Self.overhead
+    }
+
+    /// As it was read from the disk.
+    init(_ name: String, _ entry: CacheEntry, content: Data, bodyLength: Int64?, date: Date) {
+        self.name = name
+        source = .entry(entry)
+        selecting = entry.selecting
+        shown = .ofEntry(bodyLength: bodyLength)
+        self.content = content
+        storedAt = LoopClock.machineNow
+        self.date = date
+        cost = content.count + entry.fields.size + name.utf8.count + Self.overhead
+    }
+
+    /// What the rules look at; nil for what is no HTTP.
+    var entry: CacheEntry? {
+        switch source {
+        case .entry(let entry): return entry
+        case .received(let head, let requestedAt, let receivedAt):
+            return made.withLock { made in
+                if let made { return made }
+                var fields = head.fields
+                for name in CacheEntry.hopByHop(fields) { fields.remove(name) }
+                let entry = CacheEntry(
+                    status: head.status, fields: fields, requestedAt: requestedAt, receivedAt: receivedAt,
+                    selecting: selecting)
+                made = entry
+                return entry
+            }
+        }
+    }
+
+    /// Whether it was made of this very head.
+    func isOf(_ head: ResponseHead) -> Bool {
+        if case .received(let own, _, _) = source { own === head } else { false }
+    }
+
+    /// Whether it answers a request with these fields, as far as Vary is concerned.
+    func matches(_ fields: () -> HeaderFields) -> Bool {
+        selecting.isEmpty || entry?.matches(fields()) ?? true
+    }
+
+    /// For a load of `url`.
+    func found(_ url: URL) -> FoundResponse? {
+        guard let entry else { return nil }
+        switch shown {
+        case .given(let cached): return FoundResponse(entry, cached)
+        case .ofEntry(let bodyLength): return FoundResponse(entry, url, bodyLength: bodyLength, content)
+        }
+    }
+
+    /// As a program sees it; nil where Foundation makes no response of it.
+    func cached(_ url: URL) -> CachedURLResponse? {
+        switch shown {
+        case .given(let cached): return cached
+        case .ofEntry(let bodyLength):
+            guard let entry,
+                let response = LoadedResponse(
+                    url: url, head: ResponseHead(status: entry.status, fields: entry.fields),
+                    bodyLength: bodyLength)
+            else { return nil }
+            return CachedURLResponse(response: response, data: content)
+        }
+    }
+
+    /// Whether it may be written to the disk.
+    var mayGoToDisk: Bool {
+        if case .given(let cached) = shown { cached.storagePolicy == .allowed } else { true }
+    }
+}

@@ -1,0 +1,151 @@
+/// The responses in memory, found by URL, with the least recently used ones at the end of the list.
+///
+/// A value without a lock or a clock. What it lets go of it hands back, so that it is released outside of the owner's
+/// lock: it may hold objects of the program.
+struct MemoryTable {
+    /// Bytes that the responses may count as; reduce it by `trim`.
+    var capacity: Int
+    /// Bytes that they count as.
+    private(set) var cost = 0
+
+    /// Responses of one URL: one, or the variants that Vary tells apart.
+    private struct Page {
+        let name: String
+        var variants: [KeptResponse]
+        var before: Int32
+        var after: Int32
+    }
+
+    /// Variants of one URL; a further one takes the place of the oldest. A server can make a client send it anything by
+    /// which it varies, a cookie for instance.
+    static let maximumVariants = 8
+
+    private static let none: Int32 = -1
+
+    // A list through an array: `first` was used last, `last` goes next. `free` begins the list of unused places.
+    private var pages: [Page?] = []
+    private var places: [String: Int32] = [:]
+    private var first = MemoryTable.none
+    private var last = MemoryTable.none
+    private var free: [Int32] = []
+
+    init(capacity: Int) { self.capacity = capacity }
+
+    var count: Int { places.count }
+
+    /// The variants that are kept for a URL, the newest last; it counts as used now.
+    mutating func find(_ name: String) -> [KeptResponse] {
+        guard let place = places[name], let page = pages[Int(place)] else { return [] }
+        if place != first {
+            unlink(place)
+            link(place)
+        }
+        return page.variants
+    }
+
+    /// The response that is kept for a URL alone, without a change to the order.
+    func peek(_ name: String) -> KeptResponse? {
+        guard let place = places[name], let page = pages[Int(place)], page.variants.count == 1 else {
+            return nil
+        }
+        return page.variants[0]
+    }
+
+    /// Keeps a response in place of the one that it replaces, unless it is larger than all the room there is.
+    ///
+    /// - Returns: What has gone for it.
+    mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
+        var gone: [KeptResponse] = []
+        guard response.cost <= capacity else { return remove(response.name) }
+        if let place = places[response.name], var page = pages[Int(place)] {
+            // The array is changed where it is.
+            pages[Int(place)] = nil
+            if response.selecting.isEmpty {
+                gone = page.variants
+                page.variants = [response]
+            } else {
+                gone = page.variants.filter { $0.isReplaced(by: response) }
+                page.variants.removeAll { $0.isReplaced(by: response) }
+                if page.variants.count >= Self.maximumVariants { gone.append(page.variants.removeFirst()) }
+                page.variants.append(response)
+            }
+            pages[Int(place)] = page
+            if place != first {
+                unlink(place)
+                link(place)
+            }
+        } else {
+            let page = Page(name: response.name, variants: [response], before: Self.none, after: Self.none)
+            let place: Int32
+            if let unused = free.popLast() {
+                place = unused
+                pages[Int(place)] = page
+            } else {
+                place = Int32(pages.count)
+                pages.append(page)
+            }
+            places[response.name] = place
+            link(place)
+        }
+        cost += response.cost
+        for response in gone { cost -= response.cost }
+        if cost > capacity { gone += trim() }
+        return gone
+    }
+
+    /// Makes room until what is left has its capacity.
+    mutating func trim() -> [KeptResponse] {
+        var gone: [KeptResponse] = []
+        while cost > capacity, last != Self.none, let page = pages[Int(last)] { gone += remove(page.name) }
+        return gone
+    }
+
+    mutating func remove(_ name: String) -> [KeptResponse] {
+        guard let place = places.removeValue(forKey: name), let page = pages[Int(place)] else { return [] }
+        unlink(place)
+        pages[Int(place)] = nil
+        free.append(place)
+        for response in page.variants { cost -= response.cost }
+        return page.variants
+    }
+
+    mutating func removeAll() -> [KeptResponse] {
+        let gone = all
+        self = MemoryTable(capacity: capacity)
+        return gone
+    }
+
+    /// In no order.
+    var all: [KeptResponse] { pages.flatMap { $0?.variants ?? [] } }
+
+    // MARK: The list
+
+    private mutating func link(_ place: Int32) {
+        pages[Int(place)]?.before = Self.none
+        pages[Int(place)]?.after = first
+        if first != Self.none { pages[Int(first)]?.before = place } else { last = place }
+        first = place
+    }
+
+    private mutating func unlink(_ place: Int32) {
+        guard let page = pages[Int(place)] else { return }
+        if page.before != Self.none {
+            pages[Int(page.before)]?.after = page.after
+        } else {
+            first = page.after
+        }
+        if page.after != Self.none {
+            pages[Int(page.after)]?.before = page.before
+        } else {
+            last = page.before
+        }
+    }
+}
+
+extension KeptResponse {
+    /// Whether `other`, of the same URL, stands for the same variant.
+    fileprivate func isReplaced(by other: KeptResponse) -> Bool {
+        // What does not vary, or varies by other fields, was chosen by rules that hold no longer.
+        selecting.keys != other.selecting.keys || selecting == other.selecting
+    }
+}

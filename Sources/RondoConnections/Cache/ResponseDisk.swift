@@ -1,0 +1,412 @@
+internal import Foundation
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+/// Responses on the disk: a database, what waits to be written to it, and which URLs it has.
+///
+/// Run loops only note what is to be written; it is written by a thread of its own, all that came within
+/// `writeDelay` in one transaction. What comes faster than that is dropped: it stays in memory, and is loaded again one day.
+/// A look-up on a run loop touches the disk only where the database has the URL.
+///
+/// Caches with the same file share one of these, also where one of them is gone and its last responses are not written yet.
+final class ResponseDisk: Sendable {
+    /// Seconds that responses are gathered before they are written.
+    static let writeDelay = 0.05
+    /// Responses that are written at once, and bytes of them, at most: what comes beyond that is dropped. With the delay
+    /// this bounds what the disk costs a program that stores all the time.
+    static let maximumWaiting = 512
+    static let maximumWaitingBytes = 4 << 20
+    /// Removals that wait, at most; for more of them everything is removed.
+    static let maximumWaitingRemovals = 65_536
+
+    private let url: URL
+    private let state = Mutex(State())
+    private let looking = Mutex(Looking())
+    /// Used by the writer's thread alone, but for its owner's lock.
+    private let writing = Mutex(Writing())
+    private let writer = Mutex<DeferredWriter?>(nil)
+
+    fileprivate struct State {
+        var capacity = 0
+        /// What waits to be written, by its number.
+        var waiting: [Int64: KeptResponse] = [:]
+        var waitingBytes = 0
+        /// URLs of which nothing is to be left but what waits.
+        var removals: Set<Int64> = []
+        var removesAll = false
+        /// What is being written: still found here.
+        var underway = Work()
+        /// Numbers of the URLs that the database has; nil as long as that has not been read: then it is asked.
+        var known: Set<Int64>?
+        /// Bytes that the database uses.
+        var usage = 0
+    }
+
+    /// What is written in one transaction: first the removals.
+    fileprivate struct Work {
+        var responses: [Int64: KeptResponse] = [:]
+        var removals: Set<Int64> = []
+        var removesAll = false
+    }
+
+    /// The connection that look-ups use.
+    fileprivate struct Looking {
+        // Not Sendable; behind the lock. They never leave it.
+        var query: Database.Statement?
+        var hasTried = false
+    }
+
+    private struct Writing {
+        var database: Database?
+        var insertion: Database.Statement?
+        /// No word more about a disk that cannot be written to, until it can.
+        var hasFailed = false
+    }
+
+    // MARK: Making
+
+    private struct Reference {
+        weak var disk: ResponseDisk?
+    }
+
+    private static let all = Mutex<[String: Reference]>([:])
+
+    /// The one for the file at `url`.
+    static func at(_ url: URL) -> ResponseDisk {
+        all.withLock { all in
+            if let disk = all[url.path]?.disk { return disk }
+            all = all.filter { $0.value.disk != nil }
+            let disk = ResponseDisk(url)
+            all[url.path] = Reference(disk: disk)
+            return disk
+        }
+    }
+
+    private init(_ url: URL) {
+        self.url = url
+        var status = stat()
+        let exists = stat(url.path, &status) == 0
+        state.withLock { state in
+            state.usage = exists ? Int(status.st_size) : 0
+            // Nothing to ask.
+            if !exists { state.known = [] }
+        }
+        let writer = DeferredWriter("rondo.cache", delay: Self.writeDelay) { [weak self] in self?.write() }
+        self.writer.withLock { $0 = writer }
+        // So that look-ups need not ask any more.
+        if exists { ask() }
+    }
+
+    private func ask() { writer.withLock { $0 }?.ask(keeping: self) }
+
+    // MARK: Noting
+
+    /// Bytes that the database may use. A smaller number takes effect when something is written next.
+    func setCapacity(_ capacity: Int) {
+        let isLess = state.withLock { state in
+            defer { state.capacity = capacity }
+            return capacity < state.capacity && state.usage > capacity
+        }
+        if isLess { ask() }
+    }
+
+    /// Bytes that the database uses.
+    var usage: Int { state.withLock { $0.usage } }
+
+    /// Has a response written in place of the one that it replaces, or, where too much waits, that one removed.
+    func insert(_ response: KeptResponse) {
+        let base = ResponseRow.base(response.name)
+        let id = ResponseRow.id(response)
+        let (gone, needsWriter) = state.withLock { state -> ([KeptResponse], Bool) in
+            // One that does not vary takes the place of all variants.
+            let gone = state.takeWaiting(
+                response.selecting.isEmpty ? base..<base + ResponseRow.variantsPerURL : id..<id + 1)
+            guard state.waiting.count < Self.maximumWaiting,
+                state.waitingBytes + response.cost <= Self.maximumWaitingBytes
+                    || state.waiting.isEmpty
+            else {
+                // What the database has is older.
+                guard state.mayHave(base) else { return (gone, false) }
+                state.noteRemoval(base)
+                return (gone, true)
+            }
+            if response.selecting.isEmpty, state.mayHave(base) { state.noteRemoval(base) }
+            state.waiting[id] = response
+            state.waitingBytes += response.cost
+            return (gone, true)
+        }
+        withExtendedLifetime(gone) {}
+        if needsWriter { ask() }
+    }
+
+    func remove(_ name: String) {
+        let base = ResponseRow.base(name)
+        let (gone, isThere) = state.withLock { state -> ([KeptResponse], Bool) in
+            let isThere = state.mayHave(base)
+            let gone = state.takeWaiting(base..<base + ResponseRow.variantsPerURL)
+            if isThere { state.noteRemoval(base) }
+            return (gone, isThere)
+        }
+        withExtendedLifetime(gone) {}
+        if isThere { ask() }
+    }
+
+    func removeAll() {
+        let gone = state.withLock { state in
+            let gone = Array(state.waiting.values)
+            state.noteRemovalOfAll()
+            return gone
+        }
+        withExtendedLifetime(gone) {}
+        ask()
+    }
+
+    /// Removes what was stored later than `date`, and waits for the disk.
+    func remove(since date: Date) {
+        let gone = state.withLock { state in
+            let gone = state.waiting.filter { $0.value.date > date }
+            for (id, response) in gone {
+                state.waiting[id] = nil
+                state.waitingBytes -= response.cost
+            }
+            return gone
+        }
+        withExtendedLifetime(gone) {}
+        flush()
+        writing.withLock { writing in
+            guard let database = writing.database else { return }
+            do throws(DatabaseError) {
+                let deletion = try database.prepare("DELETE FROM response WHERE date > ?1")
+                deletion.bind(date.timeIntervalSince1970, at: 1)
+                try deletion.run()
+            } catch {
+                fail(error, &writing)
+            }
+        }
+        // Some URLs are gone; which ones is not known.
+        state.withLock { $0.known = nil }
+        ask()
+    }
+
+    /// Has what waits written, and returns when it is.
+    func flush() { writer.withLock { $0 }?.flush() }
+
+    // MARK: Looking up
+
+    /// What is kept for a URL, the variants included; empty if there is nothing.
+    func find(_ name: String) -> [KeptResponse] {
+        let base = ResponseRow.base(name)
+        let range = base..<(base + ResponseRow.variantsPerURL)
+        let (waiting, mayAsk) = state.withLock { state -> ([KeptResponse], Bool) in
+            let isRemoved = state.removesAll || state.removals.contains(base)
+            let underway = isRemoved ? [:] : state.underway.responses
+            var waiting: [KeptResponse] = []
+            if !state.waiting.isEmpty || !underway.isEmpty {
+                for id in range {
+                    if let response = state.waiting[id] ?? underway[id], response.name == name {
+                        waiting.append(response)
+                    }
+                }
+            }
+            let isBeingRemoved = state.underway.removesAll || state.underway.removals.contains(base)
+            return (waiting, !isRemoved && !isBeingRemoved && state.known?.contains(base) ?? true)
+        }
+        if !mayAsk { return waiting }
+        let found = looking.withLock { looking in looking.find(name, base, in: url) }
+        switch found {
+        case .success(let found):
+            return found.filter { old in !waiting.contains { $0.selecting == old.selecting } } + waiting
+        case .failure(let error):
+            if error.saysThatFileIsBroken { state.withLock { $0.noteRemovalOfAll() } }
+            ask()
+            return waiting
+        }
+    }
+
+    // MARK: Writing
+
+    /// On the writer's thread.
+    private func write() {
+        let (work, capacity, wantsNumbers) = state.withLock { state in
+            state.underway = Work(
+                responses: state.waiting, removals: state.removals, removesAll: state.removesAll)
+            (state.waiting, state.waitingBytes) = ([:], 0)
+            (state.removals, state.removesAll) = ([], false)
+            return (state.underway, state.capacity, state.known == nil)
+        }
+        writing.withLock { writing in
+            do throws(DatabaseError) {
+                // Of nothing no file is made.
+                let isNeeded = !work.responses.isEmpty || FileManager.default.fileExists(atPath: url.path)
+                if writing.database == nil, isNeeded { try open(&writing) }
+                guard let database = writing.database, let insertion = writing.insertion else { return }
+                try perform(work, in: database, insertion)
+                try makeRoom(in: database, capacity)
+                let known = wantsNumbers ? try numbers(in: database) : nil
+                let usage = try self.usage(of: database)
+                writing.hasFailed = false
+                state.withLock { $0.hasWritten(work, known: known, usage: usage) }
+            } catch {
+                fail(error, &writing)
+                state.withLock { $0.hasNotWritten(work) }
+            }
+        }
+        let underway = state.withLock { state in
+            defer { state.underway = Work() }
+            return state.underway
+        }
+        withExtendedLifetime(underway) {}
+    }
+
+    private func perform(
+        _ work: Work, in database: Database, _ insertion: Database.Statement
+    ) throws(DatabaseError) {
+        if work.removesAll { try database.execute("DELETE FROM response") }
+        if work.removals.isEmpty, work.responses.isEmpty { return }
+        try database.transaction { () throws(DatabaseError) in
+            if !work.removals.isEmpty {
+                let deletion = try database.prepare(
+                    "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(ResponseRow.variantsPerURL - 1)")
+                for base in work.removals {
+                    deletion.bind(base, at: 1)
+                    try deletion.run()
+                }
+            }
+            let used = Int64(Date().timeIntervalSince1970 * 1000)
+            for response in work.responses.values {
+                try ResponseRow.write(response, used: used, by: insertion)
+            }
+        }
+    }
+
+    private func open(_ writing: inout Writing) throws(DatabaseError) {
+        let database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
+        writing.insertion = try database.prepare(ResponseRow.insertion)
+        writing.database = database
+    }
+
+    /// The disk is full, or nobody may write there, or the file is broken: the cache is one of memory then, until it can be
+    /// written again.
+    private func fail(_ error: DatabaseError, _ writing: inout Writing) {
+        (writing.database, writing.insertion) = (nil, nil)
+        if error.saysThatFileIsBroken {
+            looking.withLock { $0 = Looking() }
+            Database.remove(url)
+            state.withLock { state in
+                state.known = []
+                state.usage = 0
+            }
+        }
+        if writing.hasFailed { return }
+        writing.hasFailed = true
+        URLConnection.log.warning("Responses cannot be kept in \(url.path): \(error)")
+    }
+
+    private func usage(of database: Database) throws(DatabaseError) -> Int {
+        let pages = try database.number("PRAGMA page_count") - database.number("PRAGMA freelist_count")
+        return Int(try pages * database.number("PRAGMA page_size"))
+    }
+
+    /// Removes the least recently used responses until what is left takes seven eighths of the capacity, where it takes more
+    /// than all of it.
+    private func makeRoom(in database: Database, _ capacity: Int) throws(DatabaseError) {
+        guard try usage(of: database) > capacity else { return }
+        let deletion = try database.prepare(
+            """
+            DELETE FROM response WHERE id IN (SELECT id FROM response ORDER BY used LIMIT ?1) RETURNING id
+            """)
+        var number = try database.number("SELECT count(*) FROM response") / 8 + 1
+        while try usage(of: database) > capacity / 8 * 7 {
+            var gone: [Int64] = []
+            deletion.bind(number, at: 1)
+            while try deletion.step() { gone.append(deletion.integer(0)) }
+            if gone.isEmpty { break }
+            // Where another variant is still there, it is loaded again one day.
+            state.withLock { state in
+                for id in gone { state.known?.remove(id & ~(ResponseRow.variantsPerURL - 1)) }
+            }
+            number = max(1, number / 2)
+        }
+    }
+
+    private func numbers(in database: Database) throws(DatabaseError) -> Set<Int64> {
+        var numbers: Set<Int64> = []
+        let query = try database.prepare("SELECT id FROM response")
+        while try query.step() { numbers.insert(query.integer(0) & ~(ResponseRow.variantsPerURL - 1)) }
+        return numbers
+    }
+}
+
+extension ResponseDisk.State {
+    /// The database may have something for that URL, now or once what is under way is written.
+    fileprivate func mayHave(_ base: Int64) -> Bool {
+        if known?.contains(base) ?? true { return true }
+        if underway.responses.isEmpty { return false }
+        return (base..<base + ResponseRow.variantsPerURL).contains { underway.responses[$0] != nil }
+    }
+
+    fileprivate mutating func takeWaiting(_ range: Range<Int64>) -> [KeptResponse] {
+        if waiting.isEmpty { return [] }
+        return range.compactMap { id in
+            guard let gone = waiting.removeValue(forKey: id) else { return nil }
+            waitingBytes -= gone.cost
+            return gone
+        }
+    }
+
+    fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
+        if let numbers, known == nil, !removesAll { known = numbers }
+        for id in work.responses.keys {
+            let base = id & ~(ResponseRow.variantsPerURL - 1)
+            // Unless it was removed meanwhile.
+            if !removesAll, !removals.contains(base) { known?.insert(base) }
+        }
+        if !removesAll { self.usage = usage }
+    }
+
+    fileprivate mutating func hasNotWritten(_ work: ResponseDisk.Work) {
+        removals.formUnion(work.removals)
+        removesAll = removesAll || work.removesAll
+        // Nothing is asked any more of a disk that does not work.
+        if known == nil { known = [] }
+    }
+
+    fileprivate mutating func noteRemoval(_ base: Int64) {
+        if removals.count >= ResponseDisk.maximumWaitingRemovals { return noteRemovalOfAll() }
+        removals.insert(base)
+        known?.remove(base)
+    }
+
+    fileprivate mutating func noteRemovalOfAll() {
+        (waiting, waitingBytes) = ([:], 0)
+        removals = []
+        removesAll = true
+        known = []
+        usage = 0
+    }
+}
+
+extension ResponseDisk.Looking {
+    fileprivate mutating func find(
+        _ name: String, _ base: Int64, in url: URL
+    ) -> Result<[KeptResponse], DatabaseError> {
+        do throws(DatabaseError) {
+            if query == nil {
+                // A file that is not there is no error, and is there once something was written.
+                query = try Database(url, .lookUp).prepare(ResponseRow.query)
+            }
+            guard let query else { return .success([]) }
+            defer { query.reset() }
+            query.bind(base, at: 1)
+            var found: [KeptResponse] = []
+            while try query.step() {
+                if let response = ResponseRow.read(name, query) { found.append(response) }
+            }
+            return .success(found)
+        } catch {
+            query = nil
+            return .failure(error)
+        }
+    }
+}

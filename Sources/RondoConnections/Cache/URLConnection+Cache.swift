@@ -1,0 +1,261 @@
+public import FoundationNetworking
+public import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+extension URLConnection {
+    /// A store for responses, in memory and on the disk; `URLCache.shared` is one in every program that uses Rondo.
+    ///
+    /// It is a `URLCache`, and does what Foundation's does, in other ways: a look-up in memory costs the same however much is
+    /// kept, and what goes to the disk is written by a thread of its own, so that no run loop waits for it. Responses are
+    /// told apart by their whole URLs and by what `Vary` names; Foundation's on Linux knows host, port and path alone.
+    ///
+    /// - In memory are the responses that were used last, up to `memoryCapacity` bytes.
+    /// - On the disk is one SQLite database for each path, `responses.sqlite`, of mode 0600 in a folder of mode 0700, up to
+    ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What is written is gathered for 0.05 s and written at
+    ///   once; of what comes faster, more than 512 responses or 4 MiB, the rest is kept in memory alone. A process that is
+    ///   killed loses what came in the last moment and nothing older; what is broken on the disk counts as not there.
+    /// - A URL has at most eight variants.
+    ///
+    /// Programs may set `URLCache.shared`, and `URLConnection.Configuration.cache`, to a cache of any class. One of
+    /// Foundation's own with a disk reads its whole folder for each response that is stored.
+    ///
+    /// Any thread may call any of this. (Rules UC-53 to UC-56.)
+    public final class Cache: URLCache, @unchecked Sendable {
+        // `@unchecked` as its superclass is: all that changes is behind the lock of `state`, and the disk has its own.
+
+        /// What `URLCache.shared` has, as Foundation documents it: 4 MiB.
+        public static let defaultMemoryCapacity = 4 << 20
+        /// What `URLCache.shared` has, as Foundation documents it: 20 MiB.
+        public static let defaultDiskCapacity = 20 << 20
+
+        private let state: Mutex<State>
+        private let path: String?
+
+        private struct State {
+            var table: MemoryTable
+            var diskCapacity: Int
+            /// Nil until it is wanted, and where there is no place for it.
+            var disk: ResponseDisk?
+            var hasLookedForDisk = false
+        }
+
+        /// - Parameters:
+        ///   - memoryCapacity: Bytes that may be kept in memory.
+        ///   - diskCapacity: Bytes that may be kept on the disk; 0: nothing is.
+        ///   - path: A folder; it is made where it is missing, and when it is needed. Nil: `org.rondo.URLCache` and the
+        ///     program's name, in the user's folder for caches.
+        public override init(memoryCapacity: Int, diskCapacity: Int, diskPath path: String?) {
+            self.path = path
+            state = Mutex(State(table: MemoryTable(capacity: memoryCapacity), diskCapacity: diskCapacity))
+            // The superclass keeps nothing, and this keeps it from making a folder.
+            super.init(memoryCapacity: 0, diskCapacity: 0, diskPath: "/dev/null/none")
+        }
+
+        /// With the capacities that `URLCache.shared` has, in the user's folder for caches.
+        public convenience init() {
+            self.init(
+                memoryCapacity: Self.defaultMemoryCapacity, diskCapacity: Self.defaultDiskCapacity,
+                diskPath: nil)
+        }
+
+        // MARK: URLCache
+
+        /// The response that is kept for the URL of `request`; of variants the one that answers its fields, or else the newest.
+        public override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
+            guard let url = request.url else { return nil }
+            let responses = find(Self.name(url))
+            let fields = HeaderFields((request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) })
+            let found = responses.last { $0.matches { fields } } ?? responses.last
+            return found?.cached(url)
+        }
+
+        /// Keeps a response for the URL of `request`, in place of all that is kept for it. What counts for more than a
+        /// capacity is not kept there.
+        public override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest)
+        {
+            guard let url = request.url else { return }
+            store(KeptResponse(Self.name(url), CacheEntry(storedByProgram: cachedResponse), cachedResponse))
+        }
+
+        public override func removeCachedResponse(for request: URLRequest) {
+            if let url = request.url { remove(url) }
+        }
+
+        public override func removeAllCachedResponses() {
+            let gone = state.withLock { $0.table.removeAll() }
+            withExtendedLifetime(gone) {}
+            disk?.removeAll()
+        }
+
+        /// Waits for the disk.
+        public override func removeCachedResponses(since date: Date) {
+            let gone = state.withLock { state in
+                state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.name) }
+            }
+            withExtendedLifetime(gone) {}
+            disk?.remove(since: date)
+        }
+
+        public override var memoryCapacity: Int {
+            get { state.withLock { $0.table.capacity } }
+            set {
+                let gone = state.withLock { state in
+                    state.table.capacity = newValue
+                    return state.table.trim()
+                }
+                withExtendedLifetime(gone) {}
+            }
+        }
+
+        public override var diskCapacity: Int {
+            get { state.withLock { $0.diskCapacity } }
+            set {
+                // Looked for before, so that what is there already is bounded too.
+                let disk = disk
+                state.withLock { $0.diskCapacity = newValue }
+                disk?.setCapacity(newValue)
+            }
+        }
+
+        public override var currentMemoryUsage: Int { state.withLock { $0.table.cost } }
+
+        /// Bytes that the database uses; what is not written yet does not count.
+        public override var currentDiskUsage: Int { disk?.usage ?? 0 }
+
+        // MARK: Inside
+
+        /// The key of a URL, in canonical form, so that what a program asks for is what loads store (rule UC-73).
+        private static func name(_ url: URL) -> String {
+            if let address = WebAddress(url), address.isPlain { return address.name }
+            return ForeignStore.name(CanonicalRequest.of(URLRequest(url: url))?.url ?? url)
+        }
+
+        /// Nil where nothing is to be kept on the disk.
+        private var disk: ResponseDisk? {
+            state.withLock { state in
+                if state.diskCapacity == 0, !state.hasLookedForDisk { return nil }
+                if !state.hasLookedForDisk {
+                    state.hasLookedForDisk = true
+                    state.disk = Self.folder(path).map {
+                        ResponseDisk.at($0.appendingPathComponent("responses.sqlite"))
+                    }
+                    state.disk?.setCapacity(state.diskCapacity)
+                }
+                return state.disk
+            }
+        }
+
+        private static func folder(_ path: String?) -> URL? {
+            if let path { return URL(fileURLWithPath: path, isDirectory: true) }
+            let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+            let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+            return caches?.appendingPathComponent("org.rondo.URLCache", isDirectory: true)
+                .appendingPathComponent(name.replacingOccurrences(of: "/", with: "_"), isDirectory: true)
+        }
+
+        /// What is kept for a URL, the newest last.
+        private func find(_ name: String) -> [KeptResponse] {
+            let responses = state.withLock { $0.table.find(name) }
+            // Of variants others may be on the disk.
+            if responses.first?.selecting.isEmpty ?? false { return responses }
+            guard let disk else { return responses }
+            var found = disk.find(name)
+            if found.isEmpty { return responses }
+            found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
+            var gone: [KeptResponse] = []
+            state.withLock { state in
+                for response in found { gone += state.table.insert(response) }
+            }
+            withExtendedLifetime(gone) {}
+            return found + responses
+        }
+
+        private func store(_ response: KeptResponse) {
+            guard response.mayBeKept else { return }
+            let gone = state.withLock { $0.table.insert(response) }
+            withExtendedLifetime(gone) {}
+            guard let disk else { return }
+            if response.mayGoToDisk, response.cost <= diskCapacity {
+                disk.insert(response)
+            } else {
+                disk.remove(response.name)
+            }
+        }
+
+        /// Has what waits written to the disk, and returns when it is.
+        func flush() { disk?.flush() }
+    }
+}
+
+extension KeptResponse {
+    fileprivate var mayBeKept: Bool {
+        if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
+    }
+}
+
+// MARK: - For loads
+
+extension URLConnection.Cache: ResponseStore {
+    private func key(_ request: LoadRequest) -> String? {
+        request.address?.name ?? request.url.map(ForeignStore.name)
+    }
+
+    func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse? {
+        guard let name = key(request), let url = request.url else { return nil }
+        let responses = find(name)
+        let chosen = responses.count < 2 ? responses.last : responses.last { $0.matches(fields) }
+        return chosen?.found(url)
+    }
+
+    func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
+        guard let name = key(request), let url = request.url else { return nil }
+        return find(name).last?.cached(url)
+    }
+
+    var maximumSize: Int {
+        state.withLock { ($0.diskCapacity > 0 ? $0.diskCapacity : $0.table.capacity) / 20 }
+    }
+
+    /// Seconds in which the same response is not stored again; its freshness is that much behind at most.
+    static let rewriteInterval = 1.0
+
+    func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
+        guard let name = key(request), let kept = state.withLock({ $0.table.peek(name) }) else {
+            return false
+        }
+        return kept.isOf(head) && Int64(kept.content.count) == size && kept.selecting.isEmpty
+            && LoopClock.machineNow.seconds(since: kept.storedAt) < Self.rewriteInterval
+    }
+
+    func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        store(KeptResponse(name, response))
+        return .nothing
+    }
+
+    func store(
+        _ found: FoundResponse, confirmed: CacheEntry, _ cached: CachedURLResponse, for request: LoadRequest
+    ) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        let length = Int64(found.content.count)
+        store(
+            found.isOfEntry
+                ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
+                : KeptResponse(name, confirmed, cached))
+        return .nothing
+    }
+
+    func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        store(KeptResponse(name, nil, cached))
+        return .nothing
+    }
+
+    func remove(_ url: URL) {
+        let name = Self.name(url)
+        let gone = state.withLock { $0.table.remove(name) }
+        withExtendedLifetime(gone) {}
+        disk?.remove(name)
+    }
+}

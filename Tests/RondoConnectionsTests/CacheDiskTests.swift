@@ -1,0 +1,311 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// Rondo's own cache on the disk: what is there again, for whom, and what is broken.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CacheDiskTests {
+    /// A folder of its own, and caches in it.
+    private final class Folder {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("rondo-\(UUID().uuidString)")
+        var file: URL { url.appendingPathComponent("responses.sqlite") }
+
+        deinit { try? FileManager.default.removeItem(at: url) }
+
+        func cache(memory: Int = 1 << 20, disk: Int = 1 << 22) -> URLConnection.Cache {
+            URLConnection.Cache(memoryCapacity: memory, diskCapacity: disk, diskPath: url.path)
+        }
+    }
+
+    private func request(_ path: String) -> URLRequest { URLRequest(url: url("http://host.example/\(path)")) }
+
+    private func response(_ path: String, _ text: String) throws -> CachedURLResponse {
+        let response = try #require(
+            HTTPURLResponse(
+                url: url("http://host.example/\(path)"), statusCode: 200, httpVersion: "HTTP/1.1",
+                headerFields: ["Cache-Control": "max-age=100", "X-Mine": path]))
+        return CachedURLResponse(response: response, data: Data(text.utf8))
+    }
+
+    private func text(_ cached: CachedURLResponse?) -> String? {
+        cached.map { String(decoding: $0.data, as: UTF8.self) }
+    }
+
+    @Test func `what is written is there for another process, for the user alone`() throws {
+        let folder = Folder()
+        var cache: URLConnection.Cache? = folder.cache()
+        cache?.storeCachedResponse(try response("a", "text"), for: request("a"))
+        #expect(!FileManager.default.fileExists(atPath: folder.file.path))
+        cache?.flush()
+        for (path, mode) in [
+            (folder.url.path, 0o700), (folder.file.path, 0o600), (folder.file.path + "-wal", 0o600),
+        ] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == mode, "\(path)")
+        }
+        cache = nil
+        let found = try #require(folder.cache().cachedResponse(for: request("a")))
+        #expect(text(found) == "text")
+        let response = try #require(found.response as? HTTPURLResponse)
+        #expect(response.value(forHTTPHeaderField: "X-Mine") == "a" && response.statusCode == 200)
+        #expect(response.url == url("http://host.example/a"))
+    }
+
+    @Test func `what is not written yet is found by another cache of the same path`() throws {
+        let folder = Folder()
+        folder.cache().storeCachedResponse(try response("a", "text"), for: request("a"))
+        #expect(text(folder.cache().cachedResponse(for: request("a"))) == "text")
+    }
+
+    @Test func `what is removed is not found, written or not`() throws {
+        let folder = Folder()
+        var cache: URLConnection.Cache? = folder.cache()
+        for path in ["a", "b", "c", "d"] {
+            cache?.storeCachedResponse(try response(path, path), for: request(path))
+        }
+        cache?.removeCachedResponse(for: request("a"))
+        cache?.flush()
+        cache?.removeCachedResponse(for: request("b"))
+        #expect(
+            cache?.cachedResponse(for: request("a")) == nil && cache?.cachedResponse(for: request("b")) == nil
+        )
+        cache?.flush()
+        cache = nil
+        let other = folder.cache()
+        #expect(
+            ["a", "b", "c", "d"].map { text(other.cachedResponse(for: request($0))) } == [nil, nil, "c", "d"])
+        other.removeAllCachedResponses()
+        #expect(other.cachedResponse(for: request("c")) == nil && other.currentDiskUsage == 0)
+        other.storeCachedResponse(try response("e", "e"), for: request("e"))
+        other.flush()
+        #expect(text(other.cachedResponse(for: request("e"))) == "e")
+        #expect(folder.cache().cachedResponse(for: request("d")) == nil)
+    }
+
+    @Test func `what was stored since a date is removed, in memory and on the disk`() throws {
+        let folder = Folder()
+        let cache = folder.cache()
+        cache.storeCachedResponse(try response("a", "a"), for: request("a"))
+        cache.flush()
+        cache.storeCachedResponse(try response("b", "b"), for: request("b"))
+        cache.removeCachedResponses(since: Date(timeIntervalSinceNow: 1000))
+        #expect(["a", "b"].map { text(cache.cachedResponse(for: request($0))) } == ["a", "b"])
+        cache.removeCachedResponses(since: .distantPast)
+        #expect(["a", "b"].map { text(cache.cachedResponse(for: request($0))) } == [nil, nil])
+    }
+
+    @Test func `the disk's part stays within its capacity, and the last ones stay`() throws {
+        let folder = Folder()
+        let cache = folder.cache(memory: 0, disk: 1 << 20)
+        let text = longText(10_000)
+        for number in 0..<400 {
+            cache.storeCachedResponse(try response("\(number)", text), for: request("\(number)"))
+            if number % 50 == 49 { cache.flush() }
+        }
+        #expect(cache.currentDiskUsage <= 1 << 20 && cache.currentDiskUsage > 1 << 19)
+        #expect(cache.cachedResponse(for: request("0")) == nil)
+        #expect(cache.cachedResponse(for: request("399"))?.data.count == 10_000)
+        cache.diskCapacity = 1 << 18
+        cache.flush()
+        #expect(cache.currentDiskUsage <= 1 << 18)
+    }
+
+    /// What waits is bounded, and what is dropped leaves nothing older behind.
+    @Test func `of more than can wait the rest is in memory alone, and nothing old comes back`() throws {
+        let folder = Folder()
+        var cache: URLConnection.Cache? = folder.cache(memory: 1 << 24)
+        let last = "\(ResponseDisk.maximumWaiting + 50)"
+        cache?.storeCachedResponse(try response(last, "old"), for: request(last))
+        cache?.flush()
+        // Not more than a moment passes on any machine that works; where it does, more is written.
+        for number in 0..<ResponseDisk.maximumWaiting + 51 {
+            cache?.storeCachedResponse(try response("\(number)", "new"), for: request("\(number)"))
+        }
+        #expect(text(cache?.cachedResponse(for: request(last))) == "new")
+        cache?.flush()
+        cache = nil
+        #expect(text(folder.cache().cachedResponse(for: request(last))) != "old")
+        #expect(text(folder.cache().cachedResponse(for: request("0"))) == "new")
+    }
+
+    @Test func `what the program stores for memory alone is not on the disk`() throws {
+        let folder = Folder()
+        let cache = folder.cache()
+        let made = try response("a", "a")
+        cache.storeCachedResponse(made, for: request("a"))
+        cache.flush()
+        let secret = CachedURLResponse(
+            response: made.response, data: Data("secret".utf8), userInfo: ["mine": "yes"],
+            storagePolicy: .allowedInMemoryOnly)
+        cache.storeCachedResponse(secret, for: request("a"))
+        cache.flush()
+        #expect(text(cache.cachedResponse(for: request("a"))) == "secret")
+        #expect(cache.cachedResponse(for: request("a"))?.userInfo?["mine"] as? String == "yes")
+        #expect(folder.cache().cachedResponse(for: request("a")) == nil)
+        cache.storeCachedResponse(
+            CachedURLResponse(response: made.response, data: made.data, storagePolicy: .notAllowed),
+            for: request("b"))
+        #expect(cache.cachedResponse(for: request("b")) == nil)
+    }
+
+    @Test func `user info and responses that are no HTTP are there again`() throws {
+        let folder = Folder()
+        let response = URLResponse(
+            url: url("mine:a"), mimeType: "text/mine", expectedContentLength: 4, textEncodingName: "utf-8")
+        let request = URLRequest(url: url("mine:a"))
+        let cached = CachedURLResponse(
+            response: response, data: Data("text".utf8), userInfo: ["mine": ["yes": 1]],
+            storagePolicy: .allowed)
+        var cache: URLConnection.Cache? = folder.cache()
+        cache?.storeCachedResponse(cached, for: request)
+        cache?.flush()
+        cache = nil
+        let found = try #require(folder.cache().cachedResponse(for: request))
+        #expect(text(found) == "text" && found.response.mimeType == "text/mine")
+        #expect((found.userInfo?["mine"] as? [String: Int])?["yes"] == 1)
+    }
+
+    /// Whatever bytes are changed: what is found is what was stored, or nothing.
+    @Test(arguments: 0..<40) func `a file that is broken gives no wrong byte, and is used again`(seed: Int)
+        throws
+    {
+        let folder = Folder()
+        var cache: URLConnection.Cache? = folder.cache()
+        for number in 0..<50 {
+            cache?.storeCachedResponse(
+                try response("\(number)", longText(100 * number)), for: request("\(number)"))
+        }
+        cache?.flush()
+        cache = nil
+        var random = SplitMix(state: UInt64(seed))
+        for suffix in ["", "-wal"] {
+            let path = folder.file.path + suffix
+            guard var bytes = FileManager.default.contents(atPath: path), !bytes.isEmpty else { continue }
+            switch seed % 4 {
+            case 0: bytes = bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
+            default:
+                for _ in 0..<(1 << (seed % 8)) {
+                    bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= UInt8.random(
+                        in: 1...255, using: &random)
+                }
+            }
+            try bytes.write(to: URL(fileURLWithPath: path))
+        }
+        let other = folder.cache()
+        for number in 0..<50 {
+            let found = other.cachedResponse(for: request("\(number)"))
+            #expect(found == nil || text(found) == longText(100 * number))
+        }
+        for round in 0..<2 {
+            other.storeCachedResponse(try response("new", "new"), for: request("new"))
+            other.flush()
+            #expect(text(other.cachedResponse(for: request("new"))) == "new", "\(round)")
+        }
+    }
+
+    @Test func `a folder that cannot be made is a cache of memory alone`() throws {
+        let folder = Folder()
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+        try Data().write(to: folder.url.appendingPathComponent("file"))
+        let cache = URLConnection.Cache(
+            memoryCapacity: 1 << 20, diskCapacity: 1 << 20,
+            diskPath: folder.url.appendingPathComponent("file/below").path)
+        cache.storeCachedResponse(try response("a", "a"), for: request("a"))
+        cache.flush()
+        #expect(text(cache.cachedResponse(for: request("a"))) == "a")
+    }
+
+    @Test func `two connections of a file at once lose nothing of each other`() throws {
+        let folder = Folder()
+        let cache = folder.cache()
+        cache.storeCachedResponse(try response("a", "a"), for: request("a"))
+        cache.flush()
+        let stranger = try Database.open(
+            folder.file, version: ResponseRow.version, schema: ResponseRow.schema)
+        try stranger.execute("UPDATE response SET used = used + 1")
+        cache.storeCachedResponse(try response("b", "b"), for: request("b"))
+        cache.flush()
+        #expect(try stranger.number("SELECT count(*) FROM response") == 2)
+    }
+
+    // MARK: The default
+
+    @Test func `the shared cache is Rondo's, with the capacities that are documented`() {
+        let shared = URLCache.shared
+        #expect(shared is URLConnection.Cache)
+        #expect(shared.memoryCapacity == 4 << 20 && shared.diskCapacity == 20 << 20)
+    }
+
+    /// Says nothing about what is stored.
+    private final class Silent: NSObject, URLConnectionDataDelegate, Sendable {}
+
+    @Test(arguments: [
+        ("X-Nothing: 1", false), ("Cache-Control: max-age=0", false), ("Cache-Control: no-cache", false),
+        ("ETag: \"1\"", true), ("Last-Modified: Mon, 23 Nov 2026 10:00:00 GMT", true),
+        ("Cache-Control: max-age=10", true), ("Expires: Fri, 23 Nov 2096 10:00:00 GMT", true),
+    ])
+    func `a response that could never be used again is not stored`(field: String, isStored: Bool) throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", [field], body: "text")
+            }
+        }
+        let cache = URLConnection.Cache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil)
+        for path in ["/a", "/b"] {
+            let request = URLRequest(url: server.url(path))
+            try onLoopThread { loop in
+                let connection = URLConnection(request: request, delegate: Silent(), startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+                loop.runOut()
+            }
+            #expect((cache.cachedResponse(for: request) != nil) == isStored)
+        }
+        // A program that takes what is kept, whatever its age, can use it.
+        var request = URLRequest(url: server.url("/c"))
+        request.cachePolicy = .returnCacheDataElseLoad
+        try onLoopThread { [request] loop in
+            let connection = URLConnection(request: request, delegate: Silent(), startImmediately: false)
+            connection?.configuration.cache = cache
+            connection?.start()
+            loop.runOut()
+        }
+        #expect(cache.cachedResponse(for: request) != nil)
+    }
+
+    /// A cache of the program's whose stores take their time until they are let go on.
+    @Test
+    func `UC-54 of many responses that a slow cache is to store most are dropped, and no end waits for them`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try peer.respond("200 OK", ["Cache-Control: max-age=100"], body: request.target)
+            }
+        }
+        let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
+        let count = 3 * CacheWriter.maximumWaiting
+        let recorders = (0..<count).map { _ in Recorder() }
+        try onLoopThread { loop in
+            for (number, recorder) in recorders.enumerated() {
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url("/\(number)")), delegate: recorder,
+                    startImmediately: false)
+                connection?.configuration.cache = cache
+                connection?.start()
+            }
+            // The first is being stored, and stays there; the others wait, or have ended without.
+            #expect(loop.run { recorders.count(where: \.isDone) >= count - CacheWriter.maximumWaiting - 1 })
+            cache.mayGoOn.open()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.count(where: \.isDone) == count)
+        let stored = (0..<count).count(where: {
+            cache.cachedResponse(for: URLRequest(url: server.url("/\($0)"))) != nil
+        })
+        #expect(1...CacheWriter.maximumWaiting + 1 ~= stored)
+    }
+}
