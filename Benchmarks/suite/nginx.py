@@ -36,6 +36,11 @@ http {{
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
         ssl_session_cache shared:SSL:10m;
         root {site}/www;
+        # Pages that differ by their addresses alone, as static files come: with an entity tag and a date, and a session.
+        location ~ ^/(page|warm-up)/ {{
+            add_header Set-Cookie "session=0123456789abcdef; Path=/; HttpOnly";
+            rewrite ^ /1k.txt break;
+        }}
     }}
 }}
 """

@@ -223,7 +223,7 @@ import Testing
         cache.flush()
         let stranger = try Database.open(
             folder.file, version: ResponseRow.version, schema: ResponseRow.schema)
-        try stranger.execute("UPDATE response SET used = used + 1")
+        try stranger.execute("UPDATE response SET date = date + 1")
         cache.storeCachedResponse(try response("b", "b"), for: request("b"))
         cache.flush()
         #expect(try stranger.number("SELECT count(*) FROM response") == 2)

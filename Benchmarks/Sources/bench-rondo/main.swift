@@ -25,6 +25,10 @@ Thread.detachNewThread {
     case "get-spin":
         get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 1), spinDuration: 50e-6)
     case "bulk": bulk(argument(2, ""))
+    case "crawl":
+        crawl(
+            argument(2, ""), pages: argument(3, 600), CrawlKind(rawValue: argument(4, "cold")) ?? .cold,
+            home: argument(5, NSTemporaryDirectory() + "/rondo-crawl"))
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
     case "pass": pass(argument(2, 10_000))
@@ -35,7 +39,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|"
-                + "bulk|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
+                + "bulk|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)

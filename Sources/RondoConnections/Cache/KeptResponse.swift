@@ -9,6 +9,8 @@ internal import Synchronization
 final class KeptResponse: Sendable {
     /// Its URL without the fragment, by which it is found.
     let name: String
+    /// Stands for the URL in tables.
+    let key: Int64
     let content: Data
     /// Bytes that it counts as, with its head and the objects that hold it.
     let cost: Int
@@ -40,7 +42,7 @@ final class KeptResponse: Sendable {
     private static let overhead = 600
 
     init(_ name: String, _ received: ReceivedResponse) {
-        self.name = name
+        (self.name, key) = (name, Self.key(name))
         let head = received.head
         source = .received(head, requestedAt: received.requestedAt, receivedAt: received.receivedAt)
         selecting =
@@ -59,7 +61,7 @@ final class KeptResponse: Sendable {
 
     /// - Parameter entry: Nil for what is no HTTP.
     init(_ name: String, _ entry: CacheEntry?, _ cached: CachedURLResponse) {
-        self.name = name
+        (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
         selecting = entry?.selecting ?? [:]
         shown = .given(cached)
@@ -71,7 +73,7 @@ final class KeptResponse: Sendable {
 
     /// As it was read from the disk.
     init(_ name: String, _ entry: CacheEntry, content: Data, bodyLength: Int64?, date: Date) {
-        self.name = name
+        (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
         selecting = entry.selecting
         shown = .ofEntry(bodyLength: bodyLength)
@@ -79,6 +81,16 @@ final class KeptResponse: Sendable {
         storedAt = LoopClock.machineNow
         self.date = date
         cost = content.count + entry.fields.size + name.utf8.count + Self.overhead
+    }
+
+    /// FNV-1a of 64 bits: the same in every process, and with room for the number of a variant. The names are compared too,
+    /// so that URLs whose keys meet only take each other's place.
+    static func key(_ name: String) -> Int64 { hash(name) & ~(ResponseRow.variantsPerURL - 1) }
+
+    static func hash(_ text: String) -> Int64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        return Int64(bitPattern: hash ^ hash >> 32)
     }
 
     /// What the rules look at; nil for what is no HTTP.

@@ -10,6 +10,7 @@ struct MemoryTable {
 
     /// Responses of one URL: one, or the variants that Vary tells apart.
     private struct Page {
+        let key: Int64
         let name: String
         var variants: [KeptResponse]
         var before: Int32
@@ -24,7 +25,8 @@ struct MemoryTable {
 
     // A list through an array: `first` was used last, `last` goes next. `free` begins the list of unused places.
     private var pages: [Page?] = []
-    private var places: [String: Int32] = [:]
+    /// By `KeptResponse.key`: a dictionary of texts takes its time to hash them, and again when one is taken out.
+    private var places: [Int64: Int32] = [:]
     private var first = MemoryTable.none
     private var last = MemoryTable.none
     private var free: [Int32] = []
@@ -34,8 +36,8 @@ struct MemoryTable {
     var count: Int { places.count }
 
     /// The variants that are kept for a URL, the newest last; it counts as used now.
-    mutating func find(_ name: String) -> [KeptResponse] {
-        guard let place = places[name], let page = pages[Int(place)] else { return [] }
+    mutating func find(_ name: String, _ key: Int64) -> [KeptResponse] {
+        guard let place = places[key], let page = pages[Int(place)], page.name == name else { return [] }
         if place != first {
             unlink(place)
             link(place)
@@ -44,10 +46,10 @@ struct MemoryTable {
     }
 
     /// The response that is kept for a URL alone, without a change to the order.
-    func peek(_ name: String) -> KeptResponse? {
-        guard let place = places[name], let page = pages[Int(place)], page.variants.count == 1 else {
-            return nil
-        }
+    func peek(_ name: String, _ key: Int64) -> KeptResponse? {
+        guard let place = places[key], let page = pages[Int(place)], page.name == name,
+            page.variants.count == 1
+        else { return nil }
         return page.variants[0]
     }
 
@@ -56,11 +58,11 @@ struct MemoryTable {
     /// - Returns: What has gone for it.
     mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
         var gone: [KeptResponse] = []
-        guard response.cost <= capacity else { return remove(response.name) }
-        if let place = places[response.name], var page = pages[Int(place)] {
+        guard response.cost <= capacity else { return remove(response.key) }
+        if let place = places[response.key], var page = pages[Int(place)] {
             // The array is changed where it is.
             pages[Int(place)] = nil
-            if response.selecting.isEmpty {
+            if response.selecting.isEmpty || page.name != response.name {
                 gone = page.variants
                 page.variants = [response]
             } else {
@@ -69,13 +71,17 @@ struct MemoryTable {
                 if page.variants.count >= Self.maximumVariants { gone.append(page.variants.removeFirst()) }
                 page.variants.append(response)
             }
-            pages[Int(place)] = page
+            pages[Int(place)] = Page(
+                key: page.key, name: response.name, variants: page.variants, before: page.before,
+                after: page.after)
             if place != first {
                 unlink(place)
                 link(place)
             }
         } else {
-            let page = Page(name: response.name, variants: [response], before: Self.none, after: Self.none)
+            let page = Page(
+                key: response.key, name: response.name, variants: [response], before: Self.none,
+                after: Self.none)
             let place: Int32
             if let unused = free.popLast() {
                 place = unused
@@ -84,29 +90,42 @@ struct MemoryTable {
                 place = Int32(pages.count)
                 pages.append(page)
             }
-            places[response.name] = place
+            places[response.key] = place
             link(place)
         }
         cost += response.cost
         for response in gone { cost -= response.cost }
-        if cost > capacity { gone += trim() }
+        trim(&gone)
         return gone
     }
 
     /// Makes room until what is left has its capacity.
     mutating func trim() -> [KeptResponse] {
         var gone: [KeptResponse] = []
-        while cost > capacity, last != Self.none, let page = pages[Int(last)] { gone += remove(page.name) }
+        trim(&gone)
         return gone
     }
 
-    mutating func remove(_ name: String) -> [KeptResponse] {
-        guard let place = places.removeValue(forKey: name), let page = pages[Int(place)] else { return [] }
+    private mutating func trim(_ gone: inout [KeptResponse]) {
+        while cost > capacity, last != Self.none, let key = pages[Int(last)]?.key { remove(key, &gone) }
+    }
+
+    /// - Returns: The responses of the URL that `key` stands for.
+    mutating func remove(_ key: Int64) -> [KeptResponse] {
+        var gone: [KeptResponse] = []
+        remove(key, &gone)
+        return gone
+    }
+
+    private mutating func remove(_ key: Int64, _ gone: inout [KeptResponse]) {
+        guard let place = places.removeValue(forKey: key) else { return }
         unlink(place)
-        pages[Int(place)] = nil
+        guard let page = pages[Int(place)].take() else { return }
         free.append(place)
-        for response in page.variants { cost -= response.cost }
-        return page.variants
+        for response in page.variants {
+            cost -= response.cost
+            gone.append(response)
+        }
     }
 
     mutating func removeAll() -> [KeptResponse] {
@@ -143,9 +162,9 @@ struct MemoryTable {
 }
 
 extension KeptResponse {
-    /// Whether `other`, of the same URL, stands for the same variant.
-    fileprivate func isReplaced(by other: KeptResponse) -> Bool {
-        // What does not vary, or varies by other fields, was chosen by rules that hold no longer.
-        selecting.keys != other.selecting.keys || selecting == other.selecting
+    /// Whether `other`, with the same key, takes its place: it is the same variant, or one of a response that varies by other
+    /// fields, or by none, so that what was chosen by these is of no use any more.
+    func isReplaced(by other: KeptResponse) -> Bool {
+        name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
     }
 }

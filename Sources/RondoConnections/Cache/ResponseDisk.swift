@@ -15,7 +15,7 @@ final class ResponseDisk: Sendable {
     static let writeDelay = 0.05
     /// Responses that are written at once, and bytes of them, at most: what comes beyond that is dropped. With the delay
     /// this bounds what the disk costs a program that stores all the time.
-    static let maximumWaiting = 512
+    static let maximumWaiting = 256
     static let maximumWaitingBytes = 4 << 20
     /// Removals that wait, at most; for more of them everything is removed.
     static let maximumWaitingRemovals = 65_536
@@ -29,8 +29,9 @@ final class ResponseDisk: Sendable {
 
     fileprivate struct State {
         var capacity = 0
-        /// What waits to be written, by its number.
-        var waiting: [Int64: KeptResponse] = [:]
+        /// What waits to be written, by URL.
+        var waiting: [Int64: [KeptResponse]] = [:]
+        var waitingCount = 0
         var waitingBytes = 0
         /// URLs of which nothing is to be left but what waits.
         var removals: Set<Int64> = []
@@ -45,7 +46,7 @@ final class ResponseDisk: Sendable {
 
     /// What is written in one transaction: first the removals.
     fileprivate struct Work {
-        var responses: [Int64: KeptResponse] = [:]
+        var responses: [Int64: [KeptResponse]] = [:]
         var removals: Set<Int64> = []
         var removesAll = false
     }
@@ -116,23 +117,18 @@ final class ResponseDisk: Sendable {
 
     /// Has a response written in place of the one that it replaces, or, where too much waits, that one removed.
     func insert(_ response: KeptResponse) {
-        let base = ResponseRow.base(response.name)
-        let id = ResponseRow.id(response)
+        let key = response.key
         let (gone, needsWriter) = state.withLock { state -> ([KeptResponse], Bool) in
-            // One that does not vary takes the place of all variants.
-            let gone = state.takeWaiting(
-                response.selecting.isEmpty ? base..<base + ResponseRow.variantsPerURL : id..<id + 1)
-            guard state.waiting.count < Self.maximumWaiting,
-                state.waitingBytes + response.cost <= Self.maximumWaitingBytes
-                    || state.waiting.isEmpty
-            else {
-                // What the database has is older.
-                guard state.mayHave(base) else { return (gone, false) }
-                state.noteRemoval(base)
-                return (gone, true)
-            }
-            if response.selecting.isEmpty, state.mayHave(base) { state.noteRemoval(base) }
-            state.waiting[id] = response
+            let gone = state.takeWaiting(key) { $0.isReplaced(by: response) }
+            let isFull =
+                state.waitingCount >= Self.maximumWaiting
+                || state.waitingCount > 0 && state.waitingBytes + response.cost > Self.maximumWaitingBytes
+            // What the database has is older; and one that does not vary takes the place of all variants.
+            let removes = (isFull || response.selecting.isEmpty) && state.mayHave(key)
+            if removes { state.noteRemoval(key) }
+            if isFull { return (gone, removes) }
+            state.waiting[key, default: []].append(response)
+            state.waitingCount += 1
             state.waitingBytes += response.cost
             return (gone, true)
         }
@@ -140,12 +136,11 @@ final class ResponseDisk: Sendable {
         if needsWriter { ask() }
     }
 
-    func remove(_ name: String) {
-        let base = ResponseRow.base(name)
+    func remove(_ key: Int64) {
         let (gone, isThere) = state.withLock { state -> ([KeptResponse], Bool) in
-            let isThere = state.mayHave(base)
-            let gone = state.takeWaiting(base..<base + ResponseRow.variantsPerURL)
-            if isThere { state.noteRemoval(base) }
+            let isThere = state.mayHave(key)
+            let gone = state.takeWaiting(key) { _ in true }
+            if isThere { state.noteRemoval(key) }
             return (gone, isThere)
         }
         withExtendedLifetime(gone) {}
@@ -154,7 +149,7 @@ final class ResponseDisk: Sendable {
 
     func removeAll() {
         let gone = state.withLock { state in
-            let gone = Array(state.waiting.values)
+            let gone = state.waiting
             state.noteRemovalOfAll()
             return gone
         }
@@ -165,12 +160,7 @@ final class ResponseDisk: Sendable {
     /// Removes what was stored later than `date`, and waits for the disk.
     func remove(since date: Date) {
         let gone = state.withLock { state in
-            let gone = state.waiting.filter { $0.value.date > date }
-            for (id, response) in gone {
-                state.waiting[id] = nil
-                state.waitingBytes -= response.cost
-            }
-            return gone
+            state.waiting.keys.flatMap { key in state.takeWaiting(key) { $0.date > date } }
         }
         withExtendedLifetime(gone) {}
         flush()
@@ -195,28 +185,21 @@ final class ResponseDisk: Sendable {
     // MARK: Looking up
 
     /// What is kept for a URL, the variants included; empty if there is nothing.
-    func find(_ name: String) -> [KeptResponse] {
-        let base = ResponseRow.base(name)
-        let range = base..<(base + ResponseRow.variantsPerURL)
+    func find(_ name: String, _ key: Int64) -> [KeptResponse] {
         let (waiting, mayAsk) = state.withLock { state -> ([KeptResponse], Bool) in
-            let isRemoved = state.removesAll || state.removals.contains(base)
-            let underway = isRemoved ? [:] : state.underway.responses
-            var waiting: [KeptResponse] = []
-            if !state.waiting.isEmpty || !underway.isEmpty {
-                for id in range {
-                    if let response = state.waiting[id] ?? underway[id], response.name == name {
-                        waiting.append(response)
-                    }
-                }
+            let isRemoved = state.removesAll || state.removals.contains(key)
+            var waiting = state.waiting[key] ?? []
+            if !isRemoved, let underway = state.underway.responses[key] {
+                waiting = underway.filter { old in !waiting.contains { old.isReplaced(by: $0) } } + waiting
             }
-            let isBeingRemoved = state.underway.removesAll || state.underway.removals.contains(base)
-            return (waiting, !isRemoved && !isBeingRemoved && state.known?.contains(base) ?? true)
+            waiting.removeAll { $0.name != name }
+            let isBeingRemoved = state.underway.removesAll || state.underway.removals.contains(key)
+            return (waiting, !isRemoved && !isBeingRemoved && state.known?.contains(key) ?? true)
         }
         if !mayAsk { return waiting }
-        let found = looking.withLock { looking in looking.find(name, base, in: url) }
-        switch found {
+        switch looking.withLock({ looking in looking.find(name, key, in: url) }) {
         case .success(let found):
-            return found.filter { old in !waiting.contains { $0.selecting == old.selecting } } + waiting
+            return found.filter { old in !waiting.contains { old.isReplaced(by: $0) } } + waiting
         case .failure(let error):
             if error.saysThatFileIsBroken { state.withLock { $0.noteRemovalOfAll() } }
             ask()
@@ -231,7 +214,7 @@ final class ResponseDisk: Sendable {
         let (work, capacity, wantsNumbers) = state.withLock { state in
             state.underway = Work(
                 responses: state.waiting, removals: state.removals, removesAll: state.removesAll)
-            (state.waiting, state.waitingBytes) = ([:], 0)
+            (state.waiting, state.waitingCount, state.waitingBytes) = ([:], 0, 0)
             (state.removals, state.removesAll) = ([], false)
             return (state.underway, state.capacity, state.known == nil)
         }
@@ -268,14 +251,13 @@ final class ResponseDisk: Sendable {
             if !work.removals.isEmpty {
                 let deletion = try database.prepare(
                     "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(ResponseRow.variantsPerURL - 1)")
-                for base in work.removals {
-                    deletion.bind(base, at: 1)
+                for key in work.removals {
+                    deletion.bind(key, at: 1)
                     try deletion.run()
                 }
             }
-            let used = Int64(Date().timeIntervalSince1970 * 1000)
-            for response in work.responses.values {
-                try ResponseRow.write(response, used: used, by: insertion)
+            for variants in work.responses.values {
+                for response in variants { try ResponseRow.write(response, by: insertion) }
             }
         }
     }
@@ -308,13 +290,13 @@ final class ResponseDisk: Sendable {
         return Int(try pages * database.number("PRAGMA page_size"))
     }
 
-    /// Removes the least recently used responses until what is left takes seven eighths of the capacity, where it takes more
+    /// Removes the responses that were written first until what is left takes seven eighths of the capacity, where it takes more
     /// than all of it.
     private func makeRoom(in database: Database, _ capacity: Int) throws(DatabaseError) {
         guard try usage(of: database) > capacity else { return }
         let deletion = try database.prepare(
             """
-            DELETE FROM response WHERE id IN (SELECT id FROM response ORDER BY used LIMIT ?1) RETURNING id
+            DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT ?1) RETURNING id
             """)
         var number = try database.number("SELECT count(*) FROM response") / 8 + 1
         while try usage(of: database) > capacity / 8 * 7 {
@@ -340,27 +322,27 @@ final class ResponseDisk: Sendable {
 
 extension ResponseDisk.State {
     /// The database may have something for that URL, now or once what is under way is written.
-    fileprivate func mayHave(_ base: Int64) -> Bool {
-        if known?.contains(base) ?? true { return true }
-        if underway.responses.isEmpty { return false }
-        return (base..<base + ResponseRow.variantsPerURL).contains { underway.responses[$0] != nil }
+    fileprivate func mayHave(_ key: Int64) -> Bool {
+        (known?.contains(key) ?? true) || underway.responses[key] != nil
     }
 
-    fileprivate mutating func takeWaiting(_ range: Range<Int64>) -> [KeptResponse] {
-        if waiting.isEmpty { return [] }
-        return range.compactMap { id in
-            guard let gone = waiting.removeValue(forKey: id) else { return nil }
-            waitingBytes -= gone.cost
-            return gone
-        }
+    fileprivate mutating func takeWaiting(
+        _ key: Int64, where isTaken: (KeptResponse) -> Bool
+    ) -> [KeptResponse] {
+        guard let variants = waiting[key] else { return [] }
+        let gone = variants.filter(isTaken)
+        let rest = variants.filter { !isTaken($0) }
+        waiting[key] = rest.isEmpty ? nil : rest
+        waitingCount -= gone.count
+        waitingBytes -= gone.reduce(0) { $0 + $1.cost }
+        return gone
     }
 
     fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {
         if let numbers, known == nil, !removesAll { known = numbers }
-        for id in work.responses.keys {
-            let base = id & ~(ResponseRow.variantsPerURL - 1)
+        for key in work.responses.keys {
             // Unless it was removed meanwhile.
-            if !removesAll, !removals.contains(base) { known?.insert(base) }
+            if !removesAll, !removals.contains(key) { known?.insert(key) }
         }
         if !removesAll { self.usage = usage }
     }
@@ -372,14 +354,14 @@ extension ResponseDisk.State {
         if known == nil { known = [] }
     }
 
-    fileprivate mutating func noteRemoval(_ base: Int64) {
+    fileprivate mutating func noteRemoval(_ key: Int64) {
         if removals.count >= ResponseDisk.maximumWaitingRemovals { return noteRemovalOfAll() }
-        removals.insert(base)
-        known?.remove(base)
+        removals.insert(key)
+        known?.remove(key)
     }
 
     fileprivate mutating func noteRemovalOfAll() {
-        (waiting, waitingBytes) = ([:], 0)
+        (waiting, waitingCount, waitingBytes) = ([:], 0, 0)
         removals = []
         removesAll = true
         known = []
@@ -389,7 +371,7 @@ extension ResponseDisk.State {
 
 extension ResponseDisk.Looking {
     fileprivate mutating func find(
-        _ name: String, _ base: Int64, in url: URL
+        _ name: String, _ key: Int64, in url: URL
     ) -> Result<[KeptResponse], DatabaseError> {
         do throws(DatabaseError) {
             if query == nil {
@@ -398,7 +380,7 @@ extension ResponseDisk.Looking {
             }
             guard let query else { return .success([]) }
             defer { query.reset() }
-            query.bind(base, at: 1)
+            query.bind(key, at: 1)
             var found: [KeptResponse] = []
             while try query.step() {
                 if let response = ResponseRow.read(name, query) { found.append(response) }

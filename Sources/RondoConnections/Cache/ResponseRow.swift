@@ -9,12 +9,14 @@ enum ResponseRow {
     /// Changes with every change of the table or of what its columns mean; a file of another version is removed.
     static let version: Int32 = 1
 
+    ///
+    /// Rows stand in the order in which they were written, so that what comes together is written to the same pages, and the
+    /// oldest ones go together.
     static let schema = """
         CREATE TABLE response(
-            id INTEGER PRIMARY KEY, used INTEGER NOT NULL, date REAL NOT NULL, name TEXT NOT NULL,
-            status INTEGER, fields TEXT, requested REAL, received REAL, selecting TEXT, length INTEGER,
-            given BLOB, sum INTEGER NOT NULL, content BLOB NOT NULL);
-        CREATE INDEX response_used ON response(used)
+            place INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, date REAL NOT NULL,
+            name TEXT NOT NULL, status INTEGER, fields TEXT, requested REAL, received REAL, selecting TEXT, length INTEGER,
+            given BLOB, sum INTEGER NOT NULL, content BLOB NOT NULL)
         """
 
     // MARK: Numbers
@@ -22,35 +24,20 @@ enum ResponseRow {
     /// The variants of a URL have numbers in a row, so that one range finds all.
     static let variantsPerURL: Int64 = 8
 
-    /// The number of the first variant.
-    static func base(_ name: String) -> Int64 { hash(name.utf8) & ~(variantsPerURL - 1) }
-
     /// A response that does not vary is the first; which number a variant has says what it varies by, so that it takes the
     /// place of what it replaces, and now and then of another one.
     static func id(_ response: KeptResponse) -> Int64 {
-        let base = base(response.name)
-        if response.selecting.isEmpty { return base }
-        return base | (hash(text(response.selecting).utf8) & (variantsPerURL - 1))
-    }
-
-    /// FNV-1a of 64 bits: the same in every process. The name is compared when a row is read, so that URLs whose numbers
-    /// meet only take each other's place.
-    private static func hash(_ bytes: String.UTF8View) -> Int64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
-        return Int64(bitPattern: hash ^ hash >> 32)
+        if response.selecting.isEmpty { return response.key }
+        return response.key | (KeptResponse.hash(text(response.selecting)) & (variantsPerURL - 1))
     }
 
     // MARK: Writing
 
     static let insertion = """
-        INSERT OR REPLACE INTO response VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+        INSERT OR REPLACE INTO response VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         """
 
-    /// - Parameter used: The order in which responses were used.
-    static func write(
-        _ response: KeptResponse, used: Int64, by insertion: Database.Statement
-    ) throws(DatabaseError) {
+    static func write(_ response: KeptResponse, by insertion: Database.Statement) throws(DatabaseError) {
         let entry = response.entry
         let fields = entry.map { text($0.fields) }
         let selecting = response.selecting.isEmpty ? nil : text(response.selecting)
@@ -71,22 +58,21 @@ enum ResponseRow {
         sum.add(response.content)
 
         insertion.bind(id(response), at: 1)
-        insertion.bind(used, at: 2)
-        insertion.bind(response.date.timeIntervalSince1970, at: 3)
-        insertion.bind(response.name, at: 4)
-        insertion.bind((entry?.status).map(Int64.init), at: 5)
-        insertion.bind(fields, at: 6)
-        insertion.bind(entry?.requestedAt.timeIntervalSince1970, at: 7)
-        insertion.bind(entry?.receivedAt.timeIntervalSince1970, at: 8)
-        insertion.bind(selecting, at: 9)
-        insertion.bind(length, at: 10)
-        insertion.bind(Int64(sum.value), at: 12)
-        try insertion.bind(borrowing: response.content, at: 13) { () throws(DatabaseError) in
+        insertion.bind(response.date.timeIntervalSince1970, at: 2)
+        insertion.bind(response.name, at: 3)
+        insertion.bind((entry?.status).map(Int64.init), at: 4)
+        insertion.bind(fields, at: 5)
+        insertion.bind(entry?.requestedAt.timeIntervalSince1970, at: 6)
+        insertion.bind(entry?.receivedAt.timeIntervalSince1970, at: 7)
+        insertion.bind(selecting, at: 8)
+        insertion.bind(length, at: 9)
+        insertion.bind(Int64(sum.value), at: 11)
+        try insertion.bind(borrowing: response.content, at: 12) { () throws(DatabaseError) in
             if let given {
-                try insertion.bind(borrowing: given, at: 11) { () throws(DatabaseError) in try insertion.run()
+                try insertion.bind(borrowing: given, at: 10) { () throws(DatabaseError) in try insertion.run()
                 }
             } else {
-                insertion.bind(nil as String?, at: 11)
+                insertion.bind(nil as String?, at: 10)
                 try insertion.run()
             }
         }

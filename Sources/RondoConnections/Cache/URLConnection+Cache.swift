@@ -91,7 +91,7 @@ extension URLConnection {
         /// Waits for the disk.
         public override func removeCachedResponses(since date: Date) {
             let gone = state.withLock { state in
-                state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.name) }
+                state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.key) }
             }
             withExtendedLifetime(gone) {}
             disk?.remove(since: date)
@@ -156,11 +156,12 @@ extension URLConnection {
 
         /// What is kept for a URL, the newest last.
         private func find(_ name: String) -> [KeptResponse] {
-            let responses = state.withLock { $0.table.find(name) }
+            let key = KeptResponse.key(name)
+            let responses = state.withLock { $0.table.find(name, key) }
             // Of variants others may be on the disk.
             if responses.first?.selecting.isEmpty ?? false { return responses }
             guard let disk else { return responses }
-            var found = disk.find(name)
+            var found = disk.find(name, key)
             if found.isEmpty { return responses }
             found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
             var gone: [KeptResponse] = []
@@ -179,7 +180,7 @@ extension URLConnection {
             if response.mayGoToDisk, response.cost <= diskCapacity {
                 disk.insert(response)
             } else {
-                disk.remove(response.name)
+                disk.remove(response.key)
             }
         }
 
@@ -221,7 +222,9 @@ extension URLConnection.Cache: ResponseStore {
     static let rewriteInterval = 1.0
 
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
-        guard let name = key(request), let kept = state.withLock({ $0.table.peek(name) }) else {
+        guard let name = key(request),
+            let kept = state.withLock({ $0.table.peek(name, KeptResponse.key(name)) })
+        else {
             return false
         }
         return kept.isOf(head) && Int64(kept.content.count) == size && kept.selecting.isEmpty
@@ -253,9 +256,9 @@ extension URLConnection.Cache: ResponseStore {
     }
 
     func remove(_ url: URL) {
-        let name = Self.name(url)
-        let gone = state.withLock { $0.table.remove(name) }
+        let key = KeptResponse.key(Self.name(url))
+        let gone = state.withLock { $0.table.remove(key) }
         withExtendedLifetime(gone) {}
-        disk?.remove(name)
+        disk?.remove(key)
     }
 }

@@ -1,0 +1,84 @@
+import BenchmarkSupport
+import Rondo
+
+// W14: pages that differ, each loaded once, with all that a program has that sets nothing: the shared cache and the shared
+// cookies, in memory and on the disk.
+
+/// Which cache a crawl meets.
+enum CrawlKind: String {
+    /// Empty.
+    case cold
+    /// What a crawl of the same pages in another process has left.
+    case warm
+    /// None, and no cookies: what the others are measured against.
+    case plain
+    /// Leaves what `warm` finds, and reports nothing.
+    case fill
+}
+
+/// - Parameter home: Where cookies and cache lie; made anew but for `warm`.
+func crawl(_ address: String, pages: Int, _ kind: CrawlKind, home: String) {
+    let concurrency = 16
+    if kind != .warm { try? FileManager.default.removeItem(atPath: home) }
+    setenv("XDG_CACHE_HOME", home + "/cache", 1)
+    setenv("XDG_DATA_HOME", home + "/data", 1)
+    var configuration = URLConnection.Configuration()
+    if kind == .plain {
+        configuration.cache = nil
+        configuration.cookieStorage = nil
+    }
+    // The process has found its files, and the connections are open.
+    Crawl(address + "/warm-up/", count: concurrency * 4, configuration).run(concurrency)
+    let crawl = Crawl(address + "/page/", count: pages, configuration)
+    let meter = Meter()
+    crawl.run(concurrency)
+    let wall = meter.wall
+    // What waits to be written is written.
+    usleep(300_000)
+    precondition(crawl.bytes == pages * 1024)
+    if kind == .fill { return }
+    let peer = kind == .plain ? "rondo-plain" : peer
+    for name in kind == .plain ? ["cold", "warm"] : [kind.rawValue] {
+        report(
+            "W14.\(pages).\(name)", peer, meter.cpu * 1e6 / Double(pages), "cpu-us/page", wall: wall, cpu: meter.cpu)
+    }
+}
+
+private final class Crawl: NSObject, URLConnectionDataDelegate {
+    private let address: String
+    private let count: Int
+    private let configuration: URLConnection.Configuration
+    private let loop = RunLoop.current
+    private var begun = 0
+    private var ended = 0
+    private(set) var bytes = 0
+
+    init(_ address: String, count: Int, _ configuration: URLConnection.Configuration) {
+        self.address = address
+        self.count = count
+        self.configuration = configuration
+    }
+
+    func run(_ concurrency: Int) {
+        for _ in 0..<concurrency { next() }
+        runUntilStopped()
+    }
+
+    private func next() {
+        guard begun < count, let url = URL(string: address + String(begun)) else { return }
+        begun += 1
+        let connection = URLConnection(request: URLRequest(url: url), delegate: self, startImmediately: false)
+        connection?.configuration = configuration
+        connection?.start()
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) { bytes += data.count }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        ended += 1
+        if ended == count { loop.stop() }
+        next()
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) { fatalError("\(error)") }
+}
