@@ -13,9 +13,11 @@ internal import Synchronization
 final class ResponseDisk: Sendable {
     /// Seconds that responses are gathered before they are written.
     static let writeDelay = 0.05
-    /// Responses that are written at once, and bytes of them, at most: what comes beyond that is dropped. With the delay
-    /// this bounds what the disk costs a program that stores all the time.
-    static let maximumWaiting = 256
+    /// Responses that are written at once, at most. With the delay this bounds what the disk costs a program that stores all the
+    /// time: a twentieth of a core.
+    static let maximumWritten = 256
+    /// Responses that wait, and bytes of them, at most: what comes beyond that is dropped.
+    static let maximumWaiting = 1024
     static let maximumWaitingBytes = 4 << 20
     /// Removals that wait, at most; for more of them everything is removed.
     static let maximumWaitingRemovals = 65_536
@@ -213,8 +215,7 @@ final class ResponseDisk: Sendable {
     private func write() {
         let (work, capacity, wantsNumbers) = state.withLock { state in
             state.underway = Work(
-                responses: state.waiting, removals: state.removals, removesAll: state.removesAll)
-            (state.waiting, state.waitingCount, state.waitingBytes) = ([:], 0, 0)
+                responses: state.takeNext(), removals: state.removals, removesAll: state.removesAll)
             (state.removals, state.removesAll) = ([], false)
             return (state.underway, state.capacity, state.known == nil)
         }
@@ -235,11 +236,12 @@ final class ResponseDisk: Sendable {
                 state.withLock { $0.hasNotWritten(work) }
             }
         }
-        let underway = state.withLock { state in
+        let (underway, hasMore) = state.withLock { state in
             defer { state.underway = Work() }
-            return state.underway
+            return (state.underway, state.waitingCount > 0)
         }
         withExtendedLifetime(underway) {}
+        if hasMore { ask() }
     }
 
     private func perform(
@@ -336,6 +338,22 @@ extension ResponseDisk.State {
         waitingCount -= gone.count
         waitingBytes -= gone.reduce(0) { $0 + $1.cost }
         return gone
+    }
+
+    /// What is written next.
+    fileprivate mutating func takeNext() -> [Int64: [KeptResponse]] {
+        guard waitingCount > ResponseDisk.maximumWritten else {
+            defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
+            return waiting
+        }
+        var taken: [Int64: [KeptResponse]] = [:]
+        for (key, variants) in waiting.prefix(ResponseDisk.maximumWritten) {
+            taken[key] = variants
+            waiting[key] = nil
+            waitingCount -= variants.count
+            waitingBytes -= variants.reduce(0) { $0 + $1.cost }
+        }
+        return taken
     }
 
     fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {

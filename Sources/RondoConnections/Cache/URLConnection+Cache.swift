@@ -12,8 +12,8 @@ extension URLConnection {
     ///
     /// - In memory are the responses that were used last, up to `memoryCapacity` bytes.
     /// - On the disk is one SQLite database for each path, `responses.sqlite`, of mode 0600 in a folder of mode 0700, up to
-    ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What is written is gathered for 0.05 s and written at
-    ///   once; of what comes faster, more than 512 responses or 4 MiB, the rest is kept in memory alone. A process that is
+    ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What comes within 0.05 s is written at once, up to 256
+    ///   responses; where more than 1,024 or 4 MiB wait, what comes is kept in memory alone. A process that is
     ///   killed loses what came in the last moment and nothing older; what is broken on the disk counts as not there.
     /// - A URL has at most eight variants.
     ///

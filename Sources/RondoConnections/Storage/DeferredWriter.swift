@@ -39,7 +39,10 @@ final class DeferredWriter: Sendable {
 
     /// Has what waits written now, and returns when it is.
     func flush() {
-        queue.sync { serve() }
+        // A writer that does not write everything at once asks again.
+        queue.sync {
+            repeat { serve() } while isAsked.load(ordering: .sequentiallyConsistent)
+        }
     }
 
     private func serve() {
