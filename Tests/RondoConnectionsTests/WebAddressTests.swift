@@ -84,6 +84,27 @@ import Testing
             ([("a", "1"), ("b", "2")], ["A": "1", "B": "2"]),
             ([("a", "1"), ("b", "3")], ["A": "1", "B": "3"]),
             ([("b", "3"), ("a", "1")], ["A": "1", "B": "3"]),
+    /// RFC 9110 §5.3: what is no list cannot be joined.
+    @Test func `UC-26 fields that are no list are not joined, and of media types the last one counts`() throws
+    {
+        let url = try #require(URL(string: "http://a/b"))
+        for _ in 1...2 {
+            let fields = HeaderFields([
+                ("Content-Type", "text/plain; charset=a"), ("ETag", "\"1\""),
+                ("Content-Disposition", "inline; filename=c"),
+                ("content-type", "text/html; charset=d"), ("etag", "\"2\""), ("Content-Type", "nonsense"),
+                ("Content-Disposition", "attachment; filename=e"), ("Location", "/f"), ("Location", "/f"),
+            ])
+            let head = ResponseHead(status: 200, fields: fields)
+            let response = try #require(LoadedResponse(url: url, head: head, bodyLength: nil))
+            #expect(response.mimeType == "text/html")
+            #expect(response.textEncodingName == "d")
+            #expect(response.suggestedFilename == "c")
+            #expect(response.value(forHTTPHeaderField: "ETag") == "\"1\"")
+            #expect(response.value(forHTTPHeaderField: "Location") == "/f")
+        }
+    }
+
             ([("b", "3"), ("b", "4")], ["B": "3, 4"]), ([("b", "3"), ("b", "5")], ["B": "3, 5"]),
             ([("b", "3"), ("a", long)], ["A": long, "B": "3"]),
             ([("b", ""), ("a", long)], ["A": long, "B": ""]),
