@@ -12,7 +12,8 @@ extension Loader {
     func exchange(_ request: LoadRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
         guard let address = request.address else {
-            return perform(state.failed(.unsupportedURL))
+            let isPort = request.url.map { URIPort(of: $0) == .impossible } ?? false
+            return perform(state.failed(isPort ? .impossiblePort : .unsupportedURL))
         }
         let route: Route
         let outgoing: OutgoingRequest

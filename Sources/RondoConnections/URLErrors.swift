@@ -10,10 +10,13 @@ enum LoadFailure: Error, Equatable {
     case http(HTTP1Error)
     case timedOut(seconds: Double)
     case tooManyRedirects(Int)
+    /// Or with one that nobody can follow, or several.
     case redirectWithoutLocation(status: Int)
     case unsupportedRedirect(URL)
     case canonicalRequestRefused
     case unsupportedURL
+    /// The URL names a port that does not exist.
+    case impossiblePort
     /// Foundation makes no response of this status.
     case unusableResponse(LoadState.Reply)
     case invalidDataURL
@@ -98,7 +101,7 @@ enum URLErrors {
         case .redirectWithoutLocation(let status):
             return (
                 .redirectToNonExistentLocation,
-                "\(host) answered \(status), a redirect, without a Location that can be followed.", nil
+                "\(host) answered \(status), a redirect, without one Location that can be followed.", nil
             )
         case .unsupportedRedirect(let target):
             return (
@@ -118,10 +121,15 @@ enum URLErrors {
                 "Only http and https URLs with a host, files and data URLs can be loaded, and what a registered "
                     + "URLProtocol accepts.", nil
             )
+        case .impossiblePort:
+            return (
+                .badURL, "The URL names a port of \(host) that does not exist; they go from 1 to 65535.", nil
+            )
         case .unsupportedProxy:
             return (
                 .unsupportedURL,
-                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS.", nil
+                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS, or has "
+                    + "a port that does not exist.", nil
             )
         case .invalidDataURL:
             return (.badURL, "The data URL holds no comma, or no base64.", nil)
