@@ -132,7 +132,7 @@ enum URLErrors {
                     + "a port that does not exist.", nil
             )
         case .invalidDataURL:
-            return (.badURL, "The data URL holds no comma, or no base64.", nil)
+            return (.badURL, "The data URL holds no comma, or its base64 is malformed.", nil)
         case .noResponse:
             return (.badServerResponse, "The protocol that loads from \(host) ended without a response.", nil)
         case .program(let error):
