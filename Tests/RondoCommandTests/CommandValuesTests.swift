@@ -98,6 +98,14 @@ struct RequestOptionsTests {
 }
 
 struct ProgressLineTests {
+struct TerminalTextTests {
+    @Test func `what a server has said does not drive the terminal`() {
+        #expect(
+            TerminalText.harmless("A: b\tc\r\n\u{1B}[2J\u{7F}\u{9B}é") == "A: b\tc\r\n\\x1B[2J\\x7F\\x9Bé")
+        #expect(DiagnosticLines.text(for: .responseHead("A: \u{1}\r\n")) == "< A: \\x01\n")
+    }
+}
+
     let plain = Terminal(descriptor: 2, isTerminal: true, environment: ["NO_COLOR": "1", "LANG": "C.UTF-8"])
 
     @Test(arguments: 0...120)
