@@ -202,6 +202,8 @@ enum URLErrors {
         }
     }
 
+    /// What cannot be read is one thing, what can and makes no sense another: two lengths that differ, or a switch to a
+    /// protocol that nobody has asked for.
     private static func code(of error: HTTP1Error) -> URLError.Code {
         switch error {
         case .local: return .badURL
@@ -210,11 +212,17 @@ enum URLErrors {
             case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead, .truncatedBody:
                 return .networkConnectionLost
             case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
-                .invalidLineEnd,
-                .invalidContentLength, .conflictingContentLengths, .contentLengthWithTransferEncoding,
-                .transferEncodingInHTTP10, .unsupportedTransferCoding, .invalidChunk,
-                .unexpectedSwitchingProtocols, .unsolicitedBytes, .exceeded:
+                .invalidLineEnd, .invalidContentLength, .invalidChunk, .unsolicitedBytes:
+                return .cannotParseResponse
+            case .conflictingContentLengths, .contentLengthWithTransferEncoding, .transferEncodingInHTTP10,
+                .unsupportedTransferCoding, .unexpectedSwitchingProtocols:
                 return .badServerResponse
+            case .exceeded(let limit):
+                switch limit {
+                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .chunkLineLength, .trailerSize:
+                    return .cannotParseResponse
+                case .informationalResponses: return .badServerResponse
+                }
             }
         }
     }
