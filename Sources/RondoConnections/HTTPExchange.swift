@@ -65,6 +65,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private(set) var times = ExchangeTimes()
     /// Of the final response, once it is there.
     @exclusivity(unchecked) private(set) var status: Int?
+    @exclusivity(unchecked) private var hasInformational = false
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     @exclusivity(unchecked) private(set) var isPaused = false
@@ -89,7 +90,15 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         if link.codec.hasReceivedAnyByteOfResponse { return false }
         // Without the body that it waits for, a server can have done nothing (rule UC-42).
         if isWaitingForGoAhead { return true }
-        return link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
+        return doesNoHarmTwice
+    }
+
+    /// Whether the server has ended a kept connection for its idleness, and said so by a 408, which has crossed with the
+    /// request (RFC 9110 §15.5.9): the same as if it had broken it.
+    var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
+
+    private var doesNoHarmTwice: Bool {
+        link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
     }
 
     var headBytesSent: Int { sender?.headSent ?? 0 }
@@ -345,6 +354,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
                     owner.received(.mayGoAhead)
                     goAhead()
                 }
+                hasInformational = true
             case .response(let head, let bodyLength):
                 status = head.status
                 if tellsHeads { owner.received(.diagnostic(.responseHead(Self.text(of: head)))) }
@@ -352,6 +362,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
                 owner.received(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
                 bodyReceived += Int64(range.count)
+                // It need not be the answer to this request, and what follows not the one to the next.
+                if head.status == 408 { link.isOutOfStep = true }
                 owner.received(.body(buffer?.data(range) ?? Data()))
             case .trailers, .body:
                 break
@@ -377,7 +389,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     ///
     /// - Returns: Whether it is.
     func startNextCycle() -> Bool {
-        guard !link.isPrivate, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd, consumed == filled,
+        guard !link.isPrivate, !link.isOutOfStep, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd,
+            consumed == filled,
             !link.channel.hasBufferedBytes, link.codec.startNextCycle()
         else { return false }
         link.isReused = true
@@ -407,6 +420,8 @@ final class HTTPLink: LoopLeaver {
 
     init(_ channel: SocketChannel, key: PoolKey) {
         self.channel = channel
+    /// An answer came that may be to no request: what follows may belong to another one.
+    var isOutOfStep = false
         self.key = key
     }
 

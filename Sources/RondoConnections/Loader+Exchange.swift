@@ -130,6 +130,10 @@ extension Loader {
             deliver(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
             stopGoAheadTimer()
+            if exchange?.hasServerTimedOut ?? false, retries < Self.maximumRetries {
+                disposeOfExchange()
+                return sendAgain()
+            }
             if resumed(head) { return }
             guard isAccepted(head) else { return }
             noteFields(head)
@@ -160,14 +164,17 @@ extension Loader {
                 return
             }
             if mayBeSentAgain, retries < Self.maximumRetries {
-                // The kept connection turned out dead: the same request on one of its own, and nobody
-                // notices.
-                retries += 1
-                send(state.request, mayReuse: false)
+                sendAgain()
             } else if !isReplacedByCache(), !resumes(after: failure) {
                 perform(state.failed(failure))
             }
         }
+    }
+
+    /// The kept connection turned out dead: the same request on one of its own, and nobody notices.
+    private func sendAgain() {
+        retries += 1
+        send(state.request, mayReuse: false)
     }
 
     func receivedBody(_ data: Data) {
