@@ -292,6 +292,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         guard case .open = phase, !isPaused else { return }
         let buffer = buffer ?? ReceiveBuffer.take()
         self.buffer = buffer
+        let before = filled
         do throws(ChannelError) {
             // TLS gives a record at a time; a pass is worth more than that.
             fill: while filled < ReceiveBuffer.capacity {
@@ -317,6 +318,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             // After what has come before it, which the delegate may not want yet.
             receiveFailure = error
         }
+        // Be it a byte of a head, which says nothing yet (rule UC-58).
+        if filled > before { owner.received(.progress) }
         parse()
     }
 
@@ -349,21 +352,21 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             }
             switch event {
             case .informational(let head):
+                hasInformational = true
                 owner.received(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
                 if head.status == 100, case .open = phase {
                     owner.received(.mayGoAhead)
                     goAhead()
                 }
-                hasInformational = true
             case .response(let head, let bodyLength):
                 status = head.status
+                // It need not be the answer to this request, and what follows not the one to the next.
+                if head.status == 408 { link.isOutOfStep = true }
                 if tellsHeads { owner.received(.diagnostic(.responseHead(Self.text(of: head)))) }
                 guard case .open = phase else { return }
                 owner.received(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
                 bodyReceived += Int64(range.count)
-                // It need not be the answer to this request, and what follows not the one to the next.
-                if head.status == 408 { link.isOutOfStep = true }
                 owner.received(.body(buffer?.data(range) ?? Data()))
             case .trailers, .body:
                 break
@@ -415,13 +418,13 @@ final class HTTPLink: LoopLeaver {
     @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
+    /// An answer came that may be to no request: what follows may belong to another one.
+    var isOutOfStep = false
     /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains that.
     private let stay = Atomic<UInt>(0)
 
     init(_ channel: SocketChannel, key: PoolKey) {
         self.channel = channel
-    /// An answer came that may be to no request: what follows may belong to another one.
-    var isOutOfStep = false
         self.key = key
     }
 

@@ -84,7 +84,11 @@ extension Loader {
         enter {
             // The same load may have gone on to another request.
             guard self.exchange === exchange else { return }
-            body(exchange.link.channel)
+            let channel = exchange.link.channel
+            let negotiated = channel.negotiatedBytes
+            body(channel)
+            // What a proxy says before it makes a tunnel is no event, and progress all the same.
+            if channel.negotiatedBytes > negotiated { hasProgressed = true }
             noteProgress()
         }
     }
