@@ -90,14 +90,14 @@ struct RequestOptionsTests {
     @Test(arguments: [
         ("http://h/a/b.bin", "b.bin"), ("http://h/a/b%2Fc?q=/x", "b%2Fc"), ("http://h/a/", nil),
         ("http://h", nil),
-        ("http://h/a/%2e%2e", "%2e%2e"), ("http://h/..", nil),
+        ("http://h/a/%2e%2e", "%2e%2e"), ("http://h/..", nil), ("http://h/.profile", "profile"),
+        ("http://h/-rf", "rf"), ("http://h/.-.a-b.c", "a-b.c"), ("http://h/-", nil),
     ])
     func `a remote name stays in the folder`(url: String, name: String?) {
         #expect(FetchPlan.remoteName(of: URL(string: url)!) == name)
     }
 }
 
-struct ProgressLineTests {
 struct TerminalTextTests {
     @Test func `what a server has said does not drive the terminal`() {
         #expect(
@@ -106,6 +106,7 @@ struct TerminalTextTests {
     }
 }
 
+struct ProgressLineTests {
     let plain = Terminal(descriptor: 2, isTerminal: true, environment: ["NO_COLOR": "1", "LANG": "C.UTF-8"])
 
     @Test(arguments: 0...120)
