@@ -319,7 +319,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             receiveFailure = error
         }
         // Be it a byte of a head, which says nothing yet (rule UC-58).
-        if filled > before { owner.received(.progress) }
+        if filled > before { owner.hasProgressed = true }
         parse()
     }
 
