@@ -3,19 +3,21 @@
 import PackageDescription
 
 // A package of its own, because it wants unsafe flags, which would forbid the use of Rondo as a dependency. It
-// sees the sources of RondoHTTP by a link, so that what is `package` there is seen here.
+// sees Rondo's sources by a link, so that what is `package` there is seen here; what is internal, by `@testable`.
 
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("ExistentialAny"),
     .define("Brotli"), .define("Zstd"), .define("PublicSuffix"),
-    .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library"]),
+    .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library", "-enable-testing"]),
 ]
 
 let package = Package(
     name: "Fuzz",
+    dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.6.0")],
     targets: [
+        .systemLibrary(name: "CEv"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CZlib"),
         .systemLibrary(name: "CBrotli"),
@@ -25,8 +27,29 @@ let package = Package(
         .target(
             name: "RondoHTTP", dependencies: ["COpenSSL", "CZlib", "CBrotli", "CZstd", "CPsl"],
             swiftSettings: settings),
+        .target(
+            name: "RondoCore", dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
+        .target(name: "RondoStreams", dependencies: ["RondoCore", "COpenSSL"], swiftSettings: settings),
+        .target(
+            name: "RondoConnections",
+            dependencies: [
+                "RondoCore", "RondoStreams", "RondoHTTP", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+        .target(name: "CTraceStart"),
+        .target(name: "RondoTrace", dependencies: ["RondoCore", "CTraceStart"], swiftSettings: settings),
+        .target(
+            name: "Rondo",
+            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
+            swiftSettings: settings),
+        .target(name: "RondoLab", dependencies: ["Rondo", "RondoTrace"], swiftSettings: settings),
         .executableTarget(
-            name: "Fuzzer", dependencies: ["RondoHTTP", "CFuzzer"], path: "Fuzzer", swiftSettings: settings,
+            name: "Fuzzer",
+            dependencies: [
+                "RondoHTTP", "RondoStreams", "RondoConnections", "RondoTrace", "RondoLab", "CFuzzer",
+            ],
+            path: "Fuzzer", swiftSettings: settings,
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
     ]
 )

@@ -1,6 +1,8 @@
 import Foundation
 import RondoHTTP
 
+@testable import RondoConnections
+
 private let now = Date(timeIntervalSince1970: 1_700_000_000)
 
 /// Each line a Set-Cookie field.
@@ -31,14 +33,41 @@ func readChallenges(_ lines: [String]) {
             var session = try? DigestSession(digest, user: "u", password: "p"),
             let answer = try? session.answer(method: "GET", target: "/", bodyHash: "h")
         else { continue }
-        if !canBeField(answer.fieldValue) { fatalError("a control character in Authorization") }
+        if !canBeSent(answer.fieldValue) { fatalError("a control character in Authorization") }
         for line in lines { _ = session.received(line, to: answer) }
     }
     for line in lines { _ = FieldParameters.of(line) }
 }
 
+/// As a part of a response it can be, with its control characters.
 private func canBeField(_ text: String) -> Bool {
+    text.utf8.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
+}
+
+private func canBeSent(_ text: String) -> Bool {
     text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+}
+
+/// Each line the value of a field with parameters.
+func readParameters(_ lines: [String]) {
+    for line in lines {
+        for (name, value) in FieldParameters.of(line) where name.isEmpty || value.isEmpty {
+            fatalError("no parameter: \(name)=\(value)")
+        }
+        // An empty member in front changes nothing.
+        if FieldParameters.of("x;;" + line) != FieldParameters.of("x;" + line) { fatalError("it counts") }
+        if let type = MediaTypeField(line) {
+            let parts = type.essence.split(separator: "/", omittingEmptySubsequences: false)
+            if parts.count != 2 || type.essence.contains(",") { fatalError("no type: \(type.essence)") }
+        }
+        _ = MultipartReader.boundary(ofMixedReplace: "multipart/x-mixed-replace;" + line)
+        _ = URIPort(authority: line)
+        let name = SuggestedFilename.from(contentDisposition: "attachment;" + line, url: nil)
+        if name.isEmpty || name.hasPrefix(".") || name.hasPrefix("-") || name.contains("/") {
+            fatalError("no file name: \(name)")
+        }
+        if name.utf8.count > SuggestedFilename.maximumLength { fatalError("too long: \(name)") }
+    }
 }
 
 /// The lines are the fields that a cache looks at.

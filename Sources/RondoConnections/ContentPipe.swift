@@ -32,8 +32,9 @@ final class ContentPipe {
         let hasContent = method != "HEAD" && head.status != 204 && head.status != 304 && head.status != 206
         let isEncoded = hasContent && head.fields.has("Content-Encoding")
         let codings = isEncoded ? ContentCoding.codings(in: head.fields) ?? [] : []
-        let boundary = head.fields.first("Content-Type", beginning: UInt8(ascii: "m"))
-            .flatMap { MultipartReader.boundary(ofMixedReplace: $0) }
+        let boundary = head.fields.contentTypeOfParts.flatMap {
+            MultipartReader.boundary(ofMixedReplace: $0)
+        }
         if codings.isEmpty, boundary == nil { return nil }
         return try ContentPipe(codings, boundary: boundary, limits: limits())
     }

@@ -1,5 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
+internal import RondoHTTP
 
 /// What it takes to go on with a download that broke off (rule UC-71): where the rest begins, and how the
 /// server can tell that the file is still the same (RFC 9110 §13.1.5 and §14).
@@ -33,7 +34,8 @@ struct DownloadResumption: Codable, Equatable {
     /// response was made (§8.8.2.2).
     private static func validator(of response: HTTPURLResponse) -> String? {
         if let tag = response.value(forHTTPHeaderField: "ETag") {
-            return tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil
+            let isSound = tag.utf8.allSatisfy(Grammar.isFieldValue)
+            return isSound && tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil
         }
         guard let modified = response.value(forHTTPHeaderField: "Last-Modified"),
             let then = date(modified), let date = response.value(forHTTPHeaderField: "Date"),

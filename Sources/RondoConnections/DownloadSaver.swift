@@ -153,7 +153,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         }
         if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
         askAboutCodings(of: connection, download)
-        let name = response.suggestedFilename ?? "unknown"
+        // It may be the response of a protocol of the program, of which Foundation takes the name as it is.
+        let name = response.suggestedFilename.flatMap(SuggestedFilename.harmless) ?? "unknown"
         if download.destination == nil, self.download != nil {
             delegate?.download(download, decideDestinationWithSuggestedFilename: name)
         }

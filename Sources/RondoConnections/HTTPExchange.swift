@@ -65,6 +65,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private(set) var times = ExchangeTimes()
     /// Of the final response, once it is there.
     @exclusivity(unchecked) private(set) var status: Int?
+    @exclusivity(unchecked) private var hasInformational = false
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     @exclusivity(unchecked) private(set) var isPaused = false
@@ -89,7 +90,15 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         if link.codec.hasReceivedAnyByteOfResponse { return false }
         // Without the body that it waits for, a server can have done nothing (rule UC-42).
         if isWaitingForGoAhead { return true }
-        return link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
+        return doesNoHarmTwice
+    }
+
+    /// Whether the server has ended a kept connection for its idleness, and said so by a 408, which has crossed with the
+    /// request (RFC 9110 §15.5.9): the same as if it had broken it.
+    var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
+
+    private var doesNoHarmTwice: Bool {
+        link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
     }
 
     var headBytesSent: Int { sender?.headSent ?? 0 }
@@ -283,6 +292,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         guard case .open = phase, !isPaused else { return }
         let buffer = buffer ?? ReceiveBuffer.take()
         self.buffer = buffer
+        let before = filled
         do throws(ChannelError) {
             // TLS gives a record at a time; a pass is worth more than that.
             fill: while filled < ReceiveBuffer.capacity {
@@ -308,6 +318,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             // After what has come before it, which the delegate may not want yet.
             receiveFailure = error
         }
+        // Be it a byte of a head, which says nothing yet (rule UC-58).
+        if filled > before { owner.hasProgressed = true }
         parse()
     }
 
@@ -340,6 +352,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             }
             switch event {
             case .informational(let head):
+                hasInformational = true
                 owner.received(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
                 if head.status == 100, case .open = phase {
                     owner.received(.mayGoAhead)
@@ -347,6 +360,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
                 }
             case .response(let head, let bodyLength):
                 status = head.status
+                // It need not be the answer to this request, and what follows not the one to the next.
+                if head.status == 408 { link.isOutOfStep = true }
                 if tellsHeads { owner.received(.diagnostic(.responseHead(Self.text(of: head)))) }
                 guard case .open = phase else { return }
                 owner.received(.head(head, bodyLength: bodyLength))
@@ -377,7 +392,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     ///
     /// - Returns: Whether it is.
     func startNextCycle() -> Bool {
-        guard !link.isPrivate, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd, consumed == filled,
+        guard !link.isPrivate, !link.isOutOfStep, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd,
+            consumed == filled,
             !link.channel.hasBufferedBytes, link.codec.startNextCycle()
         else { return false }
         link.isReused = true
@@ -402,6 +418,8 @@ final class HTTPLink: LoopLeaver {
     @exclusivity(unchecked) var isReused = false
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
+    /// An answer came that may be to no request: what follows may belong to another one.
+    var isOutOfStep = false
     /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains that.
     private let stay = Atomic<UInt>(0)
 

@@ -161,7 +161,7 @@ struct LoadState {
             return .authenticate(head)
         }
         let decision = Redirect.follow(
-            status: head.status, location: head.fields.first("Location"),
+            status: head.status, location: head.fields.agreed("Location"),
             method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:

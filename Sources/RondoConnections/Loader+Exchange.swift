@@ -12,7 +12,8 @@ extension Loader {
     func exchange(_ request: LoadRequest, body: BodyStream?, mayReuse: Bool) {
         guard let connection else { return }
         guard let address = request.address else {
-            return perform(state.failed(.unsupportedURL))
+            let isPort = request.url.map { URIPort(of: $0) == .impossible } ?? false
+            return perform(state.failed(isPort ? .impossiblePort : .unsupportedURL))
         }
         let route: Route
         let outgoing: OutgoingRequest
@@ -83,7 +84,11 @@ extension Loader {
         enter {
             // The same load may have gone on to another request.
             guard self.exchange === exchange else { return }
-            body(exchange.link.channel)
+            let channel = exchange.link.channel
+            let negotiated = channel.negotiatedBytes
+            body(channel)
+            // What a proxy says before it makes a tunnel is no event, and progress all the same.
+            if channel.negotiatedBytes > negotiated { hasProgressed = true }
             noteProgress()
         }
     }
@@ -129,6 +134,10 @@ extension Loader {
             deliver(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
             stopGoAheadTimer()
+            if exchange?.hasServerTimedOut ?? false, retries < Self.maximumRetries {
+                disposeOfExchange()
+                return sendAgain()
+            }
             if resumed(head) { return }
             guard isAccepted(head) else { return }
             noteFields(head)
@@ -159,14 +168,17 @@ extension Loader {
                 return
             }
             if mayBeSentAgain, retries < Self.maximumRetries {
-                // The kept connection turned out dead: the same request on one of its own, and nobody
-                // notices.
-                retries += 1
-                send(state.request, mayReuse: false)
+                sendAgain()
             } else if !isReplacedByCache(), !resumes(after: failure) {
                 perform(state.failed(failure))
             }
         }
+    }
+
+    /// The kept connection turned out dead: the same request on one of its own, and nobody notices.
+    private func sendAgain() {
+        retries += 1
+        send(state.request, mayReuse: false)
     }
 
     func receivedBody(_ data: Data) {

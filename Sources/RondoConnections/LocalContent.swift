@@ -123,14 +123,10 @@ struct DataURL: Equatable {
         var type = String(body[..<comma]).removingPercentEncoding ?? ""
         var content = body[body.index(after: comma)...]
         if let hash = content.firstIndex(of: "#") { content = content[..<hash] }
-        let isBase64 = type.lowercased().hasSuffix(";base64")
-        if isBase64 { type.removeLast(";base64".count) }
+        let isBase64 = Self.takeBase64(from: &type)
         let bytes = Self.percentDecoded(content.utf8)
         if isBase64 {
-            var text = String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)
-            // Whoever leaves the padding out means it.
-            while text.utf8.count % 4 != 0 { text += "=" }
-            guard let decoded = Data(base64Encoded: text) else { return nil }
+            guard let decoded = Self.base64Decoded(bytes) else { return nil }
             data = decoded
         } else {
             data = Data(bytes)
@@ -139,6 +135,41 @@ struct DataURL: Equatable {
         let given = FieldParameters.of(type)["charset"]
         mimeType = name.isEmpty ? "text/plain" : name
         charset = given ?? (name.isEmpty ? "US-ASCII" : nil)
+    }
+
+    /// Takes `;base64` off the end, with spaces before the word and behind it ("data: URL processor" of the Fetch standard).
+    ///
+    /// - Returns: Whether it was there.
+    private static func takeBase64(from type: inout String) -> Bool {
+        var rest = type[...]
+        while rest.last == " " { rest.removeLast() }
+        guard rest.lowercased().hasSuffix("base64") else { return false }
+        rest.removeLast("base64".count)
+        while rest.last == " " { rest.removeLast() }
+        guard rest.last == ";" else { return false }
+        type = String(rest.dropLast())
+        return true
+    }
+
+    /// "Forgiving-base64 decode" of the Infra standard: whitespace does not count, and the padding may be left out, but
+    /// not a part of it. Nil for all else that is no base64; Foundation makes bytes of some of it.
+    private static func base64Decoded(_ bytes: [UInt8]) -> Data? {
+        var digits = bytes.filter { ![0x09, 0x0A, 0x0C, 0x0D, 0x20].contains($0) }
+        if digits.count % 4 == 0 {
+            for _ in 0..<2 where digits.last == UInt8(ascii: "=") { digits.removeLast() }
+        }
+        guard digits.count % 4 != 1, digits.allSatisfy(isBase64Digit) else { return nil }
+        while digits.count % 4 != 0 { digits.append(UInt8(ascii: "=")) }
+        return Data(base64Encoded: Data(digits))
+    }
+
+    private static func isBase64Digit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+            true
+        default: false
+        }
     }
 
     private static func percentDecoded(_ text: Substring.UTF8View) -> [UInt8] {

@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoHTTP
 public import RondoStreams
 
 extension URLConnection {
@@ -60,9 +61,9 @@ struct ProxyEnvironment: Sendable {
     /// and perhaps a port, which is one of HTTP. Nil if it is none of these.
     static func proxy(of text: String) -> StreamProxy? {
         let full = text.contains("://") ? text : "http://" + text
-        guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty else {
-            return nil
-        }
+        guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty,
+            URIPort(authority: URIReference(full).authority ?? "") != .impossible
+        else { return nil }
         let kind: StreamProxy.Kind
         var tls: TLSSettings?
         switch parts.scheme?.lowercased() {
@@ -128,9 +129,13 @@ struct NoProxyList: Sendable, Equatable {
         if let bytes = bytes(of: text) { return .network(bytes, prefix: bytes.count * 8, port: nil) }
         var name = text
         var port: Int?
-        if let colon = text.lastIndex(of: ":"), let number = Int(text[text.index(after: colon)...]) {
+        if let colon = text.lastIndex(of: ":"),
+            text[text.index(after: colon)...].utf8.allSatisfy(Grammar.isDigit)
+        {
+            // A port that does not exist is nobody's; without it the name would stand for every port.
+            guard case .number(let number) = URIPort(authority: text) else { return nil }
             name = String(text[..<colon])
-            port = number
+            port = Int(number)
         }
         if let bytes = bytes(of: unbracketed(name)) {
             return .network(bytes, prefix: bytes.count * 8, port: port)
@@ -167,7 +172,7 @@ extension StreamProxy {
     /// with user and password, or a host and perhaps a port, which is one of HTTP. Without a port it is 1080, and
     /// 443 of an https proxy, whose `tls` is that of a careful client.
     ///
-    /// - Returns: Nil if it is none of these.
+    /// - Returns: Nil if it is none of these, or its port is none (above 65,535, for one).
     public init?(url text: String) {
         guard let proxy = ProxyEnvironment.proxy(of: text) else { return nil }
         self = proxy

@@ -15,6 +15,8 @@ enum CanonicalRequest {
         }
         let lowerScheme = scheme.lowercased()
         guard lowerScheme == "http" || lowerScheme == "https" else { return nil }
+        // It stays as it is, and fails as such: put together anew it could lose its port.
+        if URIPort(of: url) == .impossible { return request }
         if let secure = TransportSecurity.upgraded(url) {
             var rewritten = request
             rewritten.url = secure
@@ -44,11 +46,17 @@ enum CanonicalRequest {
 
 /// The request that a redirect proposes (rule UC-33).
 enum RedirectedRequest {
-    /// What described a body that is not sent again.
-    private static let bodyFields = [
-        "Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Transfer-Encoding",
-        "Expect",
+    /// What speaks of a body that is not sent again, besides all that begins with `Content-`: the metadata of RFC 9110
+    /// §8 and the digests of RFC 3230 and RFC 9530 (§15.4, step 5, names some "but not limited to"), and what frames it.
+    private static let bodyFields: Set<String> = [
+        "digest", "repr-digest", "last-modified", "etag", "transfer-encoding", "trailer", "expect",
     ]
+
+    private static func speaksOfBody(_ field: String) -> Bool {
+        let field = field.lowercased()
+        return field.hasPrefix("content-") || bodyFields.contains(field)
+    }
+
     /// What is meant for one origin only.
     private static let originFields = ["Authorization", "Cookie", "Proxy-Authorization"]
 
@@ -61,7 +69,9 @@ enum RedirectedRequest {
         if !keepsBody {
             next.httpBody = nil
             next.httpBodyStream = nil
-            for field in bodyFields { next.setValue(nil, forHTTPHeaderField: field) }
+            for field in (next.allHTTPHeaderFields ?? [:]).keys where speaksOfBody(field) {
+                next.setValue(nil, forHTTPHeaderField: field)
+            }
         }
         // The Host of the old request names the old server, should the program have set one.
         next.setValue(nil, forHTTPHeaderField: "Host")

@@ -127,17 +127,16 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
 
     override var expectedContentLength: Int64 { announcedLength }
 
-    /// The media type that Content-Type names, in lower case and without parameters.
-    override var mimeType: String? {
-        guard let field = value(forHTTPHeaderField: "Content-Type") else { return nil }
-        let type = field.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        return type.isEmpty ? nil : type
+    private var mediaType: MediaTypeField? {
+        value(forHTTPHeaderField: "Content-Type").flatMap { MediaTypeField($0) }
     }
 
+    /// The media type that Content-Type names, in lower case and without parameters; of several the last one. Nil where
+    /// it names none.
+    override var mimeType: String? { mediaType?.essence }
+
     /// The charset that Content-Type names (rule UC-26); Foundation knows the parameter in lower case only.
-    override var textEncodingName: String? {
-        value(forHTTPHeaderField: "Content-Type").flatMap { FieldParameters.of($0)["charset"] }
-    }
+    override var textEncodingName: String? { mediaType?.parameters["charset"] }
 
     /// A name under which the body can be saved (rule UC-26). It never holds a path separator.
     override var suggestedFilename: String? {

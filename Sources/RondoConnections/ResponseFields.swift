@@ -11,6 +11,8 @@ enum ResponseFields {
         let name: String
         /// One of those that Foundation leaves as they came.
         let isExperimental: Bool
+        /// Of several of this name the first one counts.
+        let isSingular: Bool
         var receivedValue: [UInt8] = []
         var value = ""
 
@@ -18,6 +20,7 @@ enum ResponseFields {
             receivedName = Array(received)
             let text = String(decoding: received, as: UTF8.self)
             isExperimental = text.hasPrefix("x-") || text.hasPrefix("X-")
+            isSingular = HeaderFields.isSingular(text) && !ResponseFields.joined.contains(text.lowercased())
             if isExperimental {
                 name = text
             } else {
@@ -42,6 +45,10 @@ enum ResponseFields {
             }
         }
     }
+
+    /// Fields that hold one value and are joined all the same: Foundation's reader of cookies takes them apart again,
+    /// and of media types the last one counts (`MediaTypeField`).
+    private static let joined: Set<String> = ["set-cookie", "set-cookie2", "content-type"]
 
     /// Fields that are remembered, and bytes of a value.
     private static let maximumRemembered = 64
@@ -113,6 +120,7 @@ enum ResponseFields {
         if field.isExperimental, fields[name] == nil {
             name = fields.keys.first { Grammar.equalIgnoringCase($0.utf8, name.utf8) } ?? name
         }
+        if field.isSingular, fields[name] != nil { return }
         // Fields that come again are one list (RFC 9110 §5.3).
         if let before = fields.updateValue(field.value, forKey: name) {
             fields[name] = before + ", " + field.value

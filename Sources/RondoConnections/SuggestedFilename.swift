@@ -4,7 +4,7 @@ internal import RondoHTTP
 /// A name under which a body can be saved (rule UC-26): from Content-Disposition, the URL's last path component,
 /// its host, or "unknown".
 ///
-/// A name that the server has given is taken as it is. One that was found elsewhere gets the extension of the
+/// A name that the server has given is taken as it is, but for what could do harm. One that was found elsewhere gets the extension of the
 /// media type where it has none of its own.
 enum SuggestedFilename {
     /// Bytes in UTF-8, with room for a number behind: Linux takes 255.
@@ -21,12 +21,26 @@ enum SuggestedFilename {
         return shortened((url?.host.flatMap(harmless) ?? "unknown") + suffix)
     }
 
-    /// What is left of a name once nothing in it can lead to another folder; nil if that is nothing.
-    private static func harmless(_ name: String) -> String? {
-        let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init) ?? ""
-        let printable = String(last.unicodeScalars.filter { $0.value >= 32 && $0.value != 127 })
-        let trimmed = printable.trimmingCharacters(in: .whitespaces)
-        return ["", ".", ".."].contains(trimmed) ? nil : trimmed
+    /// What is left of a name that a server has given; nil if that is nothing.
+    ///
+    /// Folders, control characters and what changes the direction of writing (`gpj.exe` that is shown as `exe.jpg`) are
+    /// left out, and so is what makes a name special at its beginning: a dot hides the file, and has `.profile` or
+    /// `.ssh` in its place; a dash is an option to most programs. Nothing is put in their place, so that a name that is
+    /// fine stays what it is, and no name is made of such characters alone.
+    static func harmless(_ name: String) -> String? {
+        let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last ?? []
+        let visible = last.filter { !isInvisible($0) }
+        let start = visible.drop { $0 == "." || $0 == "-" || $0.properties.isWhitespace }
+        let trimmed = String(String.UnicodeScalarView(start)).trimmingCharacters(in: .whitespaces)
+        return trimmed.isEmpty ? nil : trimmed
+    }
+
+    /// Ends a line, drives a terminal, or changes the direction of what follows (`Bidi_Control` of Unicode's UAX #9).
+    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: scalar.properties.isBidiControl
+        }
     }
 
     /// Cut where a file system would refuse it; an extension of sensible length stays.

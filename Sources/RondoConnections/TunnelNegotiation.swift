@@ -87,7 +87,7 @@ struct TunnelNegotiation: ChannelNegotiation {
         for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
         let kind: NegotiationError.Kind = head.status == 407 ? .authentication : .refused
         return failure(
-            kind, "it answered “\(head.status) \(head.reason)”", code: head.status,
+            kind, "it answered “\(head.status) \(Grammar.excerpt(head.reason.utf8))”", code: head.status,
             response: Array((text + "\r\n").utf8))
     }
 

@@ -10,10 +10,13 @@ enum LoadFailure: Error, Equatable {
     case http(HTTP1Error)
     case timedOut(seconds: Double)
     case tooManyRedirects(Int)
+    /// Or with one that nobody can follow, or several.
     case redirectWithoutLocation(status: Int)
     case unsupportedRedirect(URL)
     case canonicalRequestRefused
     case unsupportedURL
+    /// The URL names a port that does not exist.
+    case impossiblePort
     /// Foundation makes no response of this status.
     case unusableResponse(LoadState.Reply)
     case invalidDataURL
@@ -98,7 +101,7 @@ enum URLErrors {
         case .redirectWithoutLocation(let status):
             return (
                 .redirectToNonExistentLocation,
-                "\(host) answered \(status), a redirect, without a Location that can be followed.", nil
+                "\(host) answered \(status), a redirect, without one Location that can be followed.", nil
             )
         case .unsupportedRedirect(let target):
             return (
@@ -118,13 +121,18 @@ enum URLErrors {
                 "Only http and https URLs with a host, files and data URLs can be loaded, and what a registered "
                     + "URLProtocol accepts.", nil
             )
+        case .impossiblePort:
+            return (
+                .badURL, "The URL names a port of \(host) that does not exist; they go from 1 to 65535.", nil
+            )
         case .unsupportedProxy:
             return (
                 .unsupportedURL,
-                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS.", nil
+                "The environment names a proxy for \(host) that is neither one of HTTP nor one of SOCKS, or has "
+                    + "a port that does not exist.", nil
             )
         case .invalidDataURL:
-            return (.badURL, "The data URL holds no comma, or no base64.", nil)
+            return (.badURL, "The data URL holds no comma, or its base64 is malformed.", nil)
         case .noResponse:
             return (.badServerResponse, "The protocol that loads from \(host) ended without a response.", nil)
         case .program(let error):
@@ -194,6 +202,8 @@ enum URLErrors {
         }
     }
 
+    /// What cannot be read is one thing, what can and makes no sense another: two lengths that differ, or a switch to a
+    /// protocol that nobody has asked for.
     private static func code(of error: HTTP1Error) -> URLError.Code {
         switch error {
         case .local: return .badURL
@@ -202,11 +212,17 @@ enum URLErrors {
             case .closedBeforeResponse, .closedBeforeFinalResponse, .truncatedHead, .truncatedBody:
                 return .networkConnectionLost
             case .invalidStatusLine, .unsupportedVersion, .invalidFieldLine, .invalidFieldValue,
-                .invalidLineEnd,
-                .invalidContentLength, .conflictingContentLengths, .contentLengthWithTransferEncoding,
-                .transferEncodingInHTTP10, .unsupportedTransferCoding, .invalidChunk,
-                .unexpectedSwitchingProtocols, .unsolicitedBytes, .exceeded:
+                .invalidLineEnd, .invalidContentLength, .invalidChunk, .unsolicitedBytes:
+                return .cannotParseResponse
+            case .conflictingContentLengths, .contentLengthWithTransferEncoding, .transferEncodingInHTTP10,
+                .unsupportedTransferCoding, .unexpectedSwitchingProtocols:
                 return .badServerResponse
+            case .exceeded(let limit):
+                switch limit {
+                case .statusLineLength, .headSize, .fieldCount, .emptyLines, .chunkLineLength, .trailerSize:
+                    return .cannotParseResponse
+                case .informationalResponses: return .badServerResponse
+                }
             }
         }
     }

@@ -49,7 +49,7 @@ struct WebAddress: Sendable {
     /// The whole URL without its fragment, which no server sees.
     var name: String { values.name }
 
-    /// Nil unless it is http or https with a host.
+    /// Nil unless it is http or https with a host, and with a port that there is if it names one.
     init?(_ url: URL) {
         if let plain = Self.plain(url.absoluteString) {
             self = plain
@@ -57,7 +57,8 @@ struct WebAddress: Sendable {
         }
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let scheme = parts.scheme?.lowercased(), scheme == "http" || scheme == "https",
-            let host = url.host, !host.isEmpty, let encodedHost = parts.percentEncodedHost
+            let host = url.host, !host.isEmpty, let encodedHost = parts.percentEncodedHost,
+            URIPort(of: url) != .impossible
         else { return nil }
         let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
         values = Values(

@@ -11,6 +11,11 @@ extension SocketChannel {
     /// How much of it is looked at in one go.
     private static let negotiationPiece = 4_096
 
+    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
+    package var negotiatedBytes: Int {
+        if case .negotiating(_, let negotiating) = phase { negotiating.received } else { 0 }
+    }
+
     struct Negotiating {
         var value: any ChannelNegotiation
         /// TLS with the proxy; nil: there is none.

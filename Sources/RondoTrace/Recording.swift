@@ -45,8 +45,8 @@ package struct Recording: Sendable, Equatable {
         }
         return records.map { record in
             guard record.kind == .heldBack,
-                let next = entries[Place(loop: record.loop, mode: record.mode)]?.first(where: {
-                    $0 > record.began
+                let next = entries[Place(loop: record.loop, mode: record.mode)].flatMap({
+                    first(of: $0, after: record.began)
                 }),
                 next < record.ended
             else { return record }
@@ -54,6 +54,16 @@ package struct Recording: Sendable, Equatable {
             record.duration = next - record.began
             return record
         }
+    }
+
+    /// Of moments in order: a recording of a day has so many of them that they cannot be gone through for each span.
+    private static func first(of moments: [Int64], after moment: Int64) -> Int64? {
+        var (low, high) = (0, moments.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if moments[middle] > moment { high = middle } else { low = middle + 1 }
+        }
+        return low < moments.count ? moments[low] : nil
     }
 
     // MARK: - Names

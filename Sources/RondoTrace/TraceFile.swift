@@ -211,17 +211,16 @@ extension Recording {
             subject, at: Int(place), in: &tables.subjects, limit: TraceTables.Limits.subjects)
     }
 
-    /// Places come in order, so none is left out.
+    /// Places come in order, so none is left out. Place 0 stands for nothing, and is not to be said anything of.
     private static func put<Entry>(_ entry: Entry, at place: Int, in table: inout [Entry], limit: Int) -> Bool
     {
-        guard place <= table.count, place < limit else { return false }
+        guard place > 0, place <= table.count, place < limit else { return false }
         if place == table.count { table.append(entry) } else { table[place] = entry }
         return true
     }
 
     private static func readRecords(_ payload: ArraySlice<UInt8>, into records: inout [TraceRecord]) -> Bool {
         guard payload.count % TraceRecord.encodedSize == 0 else { return false }
-        records.reserveCapacity(records.count + payload.count / TraceRecord.encodedSize)
         for start in stride(from: payload.startIndex, to: payload.endIndex, by: TraceRecord.encodedSize) {
             guard let record = TraceRecord(payload, at: start), record.hasSoundTimes else { return false }
             records.append(record)
@@ -248,7 +247,9 @@ extension TraceRecord {
     fileprivate static let times: ClosedRange<Int64> = 0...(1 << 61)
 
     fileprivate var hasSoundTimes: Bool {
-        Self.times.contains(began) && (kind == .mark || Self.times.contains(duration))
+        // Of two such numbers the sum is one still.
+        Self.times.contains(began)
+            && (kind == .mark || Self.times.contains(duration) && Self.times.contains(began + duration))
     }
 
     fileprivate init?(_ bytes: ArraySlice<UInt8>, at start: Int) {

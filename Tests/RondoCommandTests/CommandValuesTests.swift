@@ -90,10 +90,19 @@ struct RequestOptionsTests {
     @Test(arguments: [
         ("http://h/a/b.bin", "b.bin"), ("http://h/a/b%2Fc?q=/x", "b%2Fc"), ("http://h/a/", nil),
         ("http://h", nil),
-        ("http://h/a/%2e%2e", "%2e%2e"), ("http://h/..", nil),
+        ("http://h/a/%2e%2e", "%2e%2e"), ("http://h/..", nil), ("http://h/.profile", "profile"),
+        ("http://h/-rf", "rf"), ("http://h/.-.a-b.c", "a-b.c"), ("http://h/-", nil),
     ])
     func `a remote name stays in the folder`(url: String, name: String?) {
         #expect(FetchPlan.remoteName(of: URL(string: url)!) == name)
+    }
+}
+
+struct TerminalTextTests {
+    @Test func `what a server has said does not drive the terminal`() {
+        #expect(
+            TerminalText.harmless("A: b\tc\r\n\u{1B}[2J\u{7F}\u{9B}é") == "A: b\tc\r\n\\x1B[2J\\x7F\\x9Bé")
+        #expect(DiagnosticLines.text(for: .responseHead("A: \u{1}\r\n")) == "< A: \\x01\n")
     }
 }
 

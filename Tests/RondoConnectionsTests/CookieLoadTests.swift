@@ -56,6 +56,16 @@ import Testing
         #expect(storage.cookies?.first { $0.name == "a" }?.domain == "127.0.0.1")
     }
 
+    @Test
+    func `UC-57 RFC 6265bis 5_6 a cookie with a control character is dropped, and nothing else with it`()
+        throws
+    {
+        let (server, storage) = (try Self.server(), Self.storage())
+        #expect(try Self.get(server.url("/set?a=b%01c&d=e%7F&f=g&h=i%09j"), storage) == "none")
+        let names = Set((storage.cookies ?? []).map(\.name))
+        #expect(names == ["f", "h"])
+    }
+
     @Test func `UC-57 a cookie replaces the one with its name, domain and path, and keeps its place`() throws
     {
         let (server, storage) = (try Self.server(), Self.storage())

@@ -9,7 +9,8 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case untrustedCertificate
     case oldTLS, noTLS, closedInHandshake
     case truncatedLength, truncatedChunks, truncatedHead, truncatedTLS, resetInBody
-    case garbage, twoLengths, badChunk, closedAtOnce, closedUnread, resetAtOnce, silence, silenceInHandshake
+    case garbage, twoLengths, badChunk, badField, closedAtOnce, closedUnread, resetAtOnce, silence,
+        silenceInHandshake
 
     var testDescription: String { rawValue }
 
@@ -33,7 +34,9 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .truncatedLength, .truncatedChunks, .truncatedHead, .truncatedTLS, .resetInBody, .closedAtOnce,
             .closedUnread, .resetAtOnce:
             [.networkConnectionLost]
-        case .garbage, .twoLengths, .badChunk: [.badServerResponse]
+        case .garbage, .badChunk, .badField: [.cannotParseResponse]
+        // Well formed, and without sense.
+        case .twoLengths: [.badServerResponse]
         case .silence, .silenceInHandshake: [.timedOut]
         }
     }
@@ -58,6 +61,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .garbage: "does not answer in HTTP"
         case .twoLengths: "two lengths"
         case .badChunk: "chunk"
+        case .badField: "Secret"
         case .closedAtOnce: "without an answer"
         // FIN or RST, as the request was there already or not.
         case .closedUnread: "connection"
@@ -134,6 +138,7 @@ enum Failure: String, CaseIterable, Sendable, CustomTestStringConvertible {
             return try answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nhalf")
         case .badChunk:
             return try answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nxyz\r\n")
+        case .badField: return try answer("HTTP/1.1 200 OK\r\nSecret : x\r\n\r\n")
         case .closedAtOnce: return try Self.load { peer in _ = try peer.readRequest() }
         case .closedUnread: return try Self.load { _ in }
         case .resetAtOnce:

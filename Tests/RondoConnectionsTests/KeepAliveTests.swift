@@ -171,6 +171,82 @@ import Testing
         #expect(server.accepted == 1)
     }
 
+    /// The server answers the second request on its first connection by `words`, and all on later ones.
+    private static func timingOutServer(_ words: String) throws -> TestServer {
+        try TestServer { peer in
+            var served = 0
+            while true {
+                _ = try peer.readRequest()
+                served += 1
+                if peer.number == 0, served == 2 {
+                    try peer.send(words)
+                } else {
+                    try peer.respond(body: "answer \(peer.number)")
+                }
+            }
+        }
+    }
+
+    private static let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n"
+
+    @Test(arguments: ["Connection: close\r\n\r\nlate", "\r\nlate", "\r\n", "\r\nlateHTTP/1.1 200 OK\r\n\r\n"])
+    func `RFC 9110 15.5.9 a GET that a kept connection answers by 408 is sent again, once`(rest: String)
+        throws
+    {
+        let server = try Self.timingOutServer(Self.timeout + rest)
+        #expect(try load(server.url("/one")).text == "answer 0")
+        let second = try load(server.url("/two"))
+        #expect(second.calls == ["response 200", "data", "finish"])
+        #expect(second.text == "answer 1")
+        // What follows on the first connection may be the answer to anything.
+        #expect(try load(server.url("/three")).text == "answer 1")
+        #expect(server.accepted == 2)
+        #expect(server.requests.map(\.target) == ["/one", "/two", "/two", "/three"])
+    }
+
+    @Test(arguments: [("POST", ""), ("GET", "HTTP/1.1 103 Early Hints\r\n\r\n")])
+    func `RFC 9110 15.5.9 what a broken connection would not have sent again, a 408 does not`(
+        method: String, before: String
+    ) throws {
+        let server = try Self.timingOutServer(before + Self.timeout + "\r\nlate")
+        #expect(try load(server.url("/one")).text == "answer 0")
+        let second = try load(Self.request(server, method, path: "/two"))
+        #expect(second.response?.statusCode == 408)
+        #expect(second.text == "late")
+        #expect(server.requests.map(\.target) == ["/one", "/two"])
+        // The connection serves nobody any more.
+        #expect(try load(server.url("/three")).text == "answer 1")
+    }
+
+    @Test func `RFC 9110 15.5.9 a 408 on a connection of its own is a response`() throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.send(Self.timeout + "\r\nlate")
+            }
+        }
+        for _ in 0..<2 { #expect(try load(server.url()).calls == ["response 408", "data", "finish"]) }
+        #expect(server.accepted == 2)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `RFC 9110 15.5.9 a body from a stream is sent again by its own rules`() throws {
+        let server = try Self.timingOutServer(Self.timeout + "\r\nlate")
+        #expect(try load(server.url("/one")).text == "answer 0")
+        let body = longText(300_000)
+        // A stream is no value to hand over: it is made where it is used.
+        let recorder = Recorder()
+        try onLoopThread { loop in
+            var request = Self.request(server, "PUT", path: "/two")
+            request.httpBodyStream = InputStream(data: Data(body.utf8))
+            _ = URLConnection(request: request, delegate: recorder)
+            loop.runOut()
+        }
+        #expect(recorder.text == "answer 1")
+        #expect(server.requests.count == 3)
+        #expect(server.requests.last.map { $0.body == Data(body.utf8) } == true)
+    }
+
     @Test func `RFC 9112 9.3 unasked bytes on a kept connection are not taken for an answer`() throws {
         let said = Latch()
         let server = try TestServer { peer in

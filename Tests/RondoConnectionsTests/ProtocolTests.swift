@@ -368,9 +368,27 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(content?.data == Data(body.utf8))
     }
 
+    /// "Forgiving-base64 decode" of the Infra standard, which forgives whitespace and padding that is left out.
+    @Test(
+        arguments: [
+            ("QQ==", "A"), ("QQ", "A"), ("Q%51%3D=", "A"), (" Q\tQ%0A==%0C", "A"), ("QUI=", "AB"),
+            ("QUI", "AB"), ("QUJD", "ABC"),
+            ("", ""), ("QR==", "A"), ("%", nil), ("Q", nil), ("A", nil), ("=", nil), ("====", nil),
+            ("A===", nil),
+            ("AA=A", nil), ("QQ=", nil), ("QQ===", nil), ("QQ==QQ==", nil), ("QUJD====", nil), ("Q-_Q", nil),
+            ("QQ%00", nil),
+            ("QUJ%01D", nil), ("QUJ!", nil), ("QU%C3%A9", nil),
+        ] as [(String, String?)])
+    func `RFC 2397 malformed base64 is an error`(content: String, expected: String?) throws {
+        #expect(DataURL("data:;base64,\(content)")?.data == expected.map { Data($0.utf8) })
+        #expect(DataURL("data:text/plain; Base64 ,\(content)")?.data == expected.map { Data($0.utf8) })
+        guard expected == nil, !content.contains("%") else { return }
+        let recorder = try load(url("data:;base64,\(content)"))
+        #expect(recorder.calls == ["fail -1000"])
+    }
+
     @Test func `RFC 2397 a data URL is loaded like any other`() throws {
         #expect(DataURL("data:nothing") == nil)
-        #expect(DataURL("data:;base64,%") == nil)
         let taker = Taker()
         try Self.run("data:text/plain,hello", taker)
         #expect(taker.log.entries == ["response text/plain 5", "data", "finish"])

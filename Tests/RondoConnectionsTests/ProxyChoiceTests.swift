@@ -70,8 +70,18 @@ import Testing
         }
     }
 
+    @Test(arguments: ["http://p:99999999999999999999", "p:65536", "socks5://[::1]:70000", "https://p:0"])
+    func `a proxy whose port does not exist is none`(text: String) {
+        #expect(StreamProxy(url: text) == nil)
+        #expect(throws: ProxyEnvironment.Failure.unsupported(text)) {
+            try ProxyEnvironment(["http_proxy": text]).proxy(scheme: "http", host: "h", port: 80)
+        }
+        #expect(StreamProxy(url: "http://p:")?.port == ProxyEnvironment.defaultPort)
+    }
+
     @Test(
         arguments: [
+            ("host.example:99999999999999999999", "host.example", 80, false), ("h:65616", "h", 80, false),
             ("*", "any.example", 80, true), ("", "any.example", 80, false),
             ("host.example", "host.example", 80, true), ("host.example", "HOST.example.", 80, true),
             ("host.example", "a.host.example", 80, true), (".host.example", "a.host.example", 80, true),

@@ -231,6 +231,42 @@ import Testing
         #expect(recorder.error?.localizedDescription.contains("127.0.0.1") == true)
     }
 
+    @Test(arguments: [
+        (["Location: /a", "Location: /b"], "fail -1010"), (["Location: /a", "location: /a"], "finish"),
+        (["Location: /a", "Location:"], "fail -1010"), (["Location: /a, /b"], "finish"),
+        (["Location: http://127.0.0.1:99999999999999999999/"], "fail -1010"),
+        (["Location: //127.0.0.1:65616/"], "fail -1010"),
+    ])
+    func `UC-34 two different Locations, or a port that does not exist, are no usable Location`(
+        fields: [String], last: String
+    ) throws {
+        let server = try TestServer { peer in
+            while true {
+                let isFirst = try peer.readRequest().target == "/"
+                try peer.respond(isFirst ? "302 Found" : "200 OK", isFirst ? fields : [], body: "x")
+            }
+        }
+        #expect(try load(server.url()).calls.last == last)
+        #expect(server.requests.count == (last == "finish" ? 2 : 1))
+    }
+
+    @Test(arguments: [
+        "http://127.0.0.1:99999999999999999999/", "HTTP://127.0.0.1:65536", "https://[::1]:4294967739/",
+    ])
+    func `UC-59 a port that does not exist is a bad URL, for a redirect of the delegate's as well`(
+        text: String
+    ) throws {
+        #expect(URLConnection.canHandle(URLRequest(url: url(text))))
+        let recorder = try load(url(text))
+        #expect(recorder.calls == ["fail -1000"])
+        #expect(recorder.error?.failingURL == url(text))
+        let server = try Self.server(["/old": ("302 Found", "/new")])
+        let elsewhere = Recorder()
+        elsewhere.answerWillSend { _, response, _ in response == nil ? nil : URLRequest(url: url(text)) }
+        try load(server.url("/old"), recorder: elsewhere)
+        #expect(elsewhere.calls.last == "fail -1000")
+    }
+
     @Test func `UC-28 a redirect to another scheme is not followed`() throws {
         let server = try Self.server(["/old": ("302 Found", "file:///etc/passwd")])
         let recorder = try load(server.url("/old"))

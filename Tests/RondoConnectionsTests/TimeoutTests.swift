@@ -1,4 +1,5 @@
 import Rondo
+import RondoStreams
 import RondoTestSupport
 import RondoTesting
 import Testing
@@ -78,6 +79,67 @@ import Testing
         let recorder = Recorder { call, _ in if call == .data { seen.mutate { $0 += 1 } } }
         try Self.load(Self.request(server), by: clock, recorder: recorder)
         #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    /// Loads while a server says its words piece by piece, and lets 25 s pass before each while the loop runs: less than the
+    /// timeout, and more than that in all. The next piece comes when the one before has been handled.
+    private static func drip(
+        _ pieces: [String], to recorder: Recorder, _ target: URL? = nil,
+        _ configure: @escaping @Sendable (URLConnection, TestServer) -> Void = { _, _ in }
+    ) throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let (loops, handled) = (Box<RunLoop?>(nil), Box(0))
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            for piece in pieces {
+                try loops.value?.waitUntilAsleep()
+                clock.advance(by: 25)
+                try loops.value?.waitUntilAsleep()
+                let before = handled.value
+                try peer.send(piece)
+                try waitFor("a piece") { handled.value > before ? () : nil }
+            }
+            peer.waitForEnd()
+        }
+        let ended = try onLoopThread { loop -> RunLoop.RunResult in
+            clock.attach(to: loop)
+            loops.value = loop
+            var request = Self.request(server)
+            if let target { request.url = target }
+            let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
+            if let connection { configure(connection, server) }
+            connection?.start()
+            while true {
+                let result = loop.run(in: .default, for: 1e9, returnAfterSourceHandled: true)
+                guard result == .handledSource else { return result }
+                handled.mutate { $0 += 1 }
+            }
+        }
+        #expect(ended == .finished)
+    }
+
+    @Test func `UC-58 a head that comes slowly and steadily is progress`() throws {
+        let head = Array("HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n\r\n").map { String($0) }
+        let recorder = Recorder()
+        try Self.drip(head + ["ok"], to: recorder)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    @Test func `UC-58 so are the framing of a body and its trailers`() throws {
+        let rest = Array("2;extension\r\nok\r\n0\r\nTrailer: late\r\n\r\n").map { String($0) }
+        let recorder = Recorder()
+        try Self.drip(["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] + rest, to: recorder)
+        #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    @Test func `UC-58 so is what a proxy says before it makes a tunnel`() throws {
+        let answer = Array("HTTP/1.1 403 Not for you\r\nContent-Length: 0\r\n\r\n").map { String($0) }
+        let recorder = Recorder()
+        try Self.drip(answer, to: recorder, url("https://host.invalid/")) { connection, server in
+            connection.configuration.proxy = .by(
+                StreamProxy(.httpConnect, host: "127.0.0.1", port: Int(server.port)))
+        }
+        #expect(recorder.calls == ["fail -1004"])
     }
 
     /// Runs elsewhere for longer than the timeout in the middle of a load, which goes on afterwards.

@@ -42,6 +42,15 @@ import Testing
         #expect(WebAddress(try #require(URL(string: text))) == nil)
     }
 
+    @Test func `RFC 3986 3.2.3 an empty port is the usual one, and one that does not exist is none`() {
+        #expect(WebAddress(url("http://h:/a"))?.port == 80)
+        #expect(WebAddress(url("https://h:"))?.port == 443)
+        #expect(WebAddress(url("http://h:00081/"))?.port == 81)
+        for port in ["0", "65536", "99999999999999999999", "18446744073709551696"] {
+            #expect(WebAddress(url("http://h:\(port)/")) == nil)
+        }
+    }
+
     @Test func `a URL relative to another is read whole`() throws {
         let base = try #require(URL(string: "http://a/b/c"))
         let url = try #require(URL(string: "../d?e", relativeTo: base))
@@ -73,6 +82,27 @@ import Testing
         let head = ResponseHead(status: 200, fields: fields)
         let response = try #require(LoadedResponse(url: url, head: head, bodyLength: nil))
         #expect(response.allHeaderFields as? [String: String] == ["X-a": "1, 3, 5", "Via": "2, 4"])
+    }
+
+    /// RFC 9110 §5.3: what is no list cannot be joined.
+    @Test func `UC-26 fields that are no list are not joined, and of media types the last one counts`() throws
+    {
+        let url = try #require(URL(string: "http://a/b"))
+        for _ in 1...2 {
+            let fields = HeaderFields([
+                ("Content-Type", "text/plain; charset=a"), ("ETag", "\"1\""),
+                ("Content-Disposition", "inline; filename=c"),
+                ("content-type", "text/html; charset=d"), ("etag", "\"2\""), ("Content-Type", "nonsense"),
+                ("Content-Disposition", "attachment; filename=e"), ("Location", "/f"), ("Location", "/f"),
+            ])
+            let head = ResponseHead(status: 200, fields: fields)
+            let response = try #require(LoadedResponse(url: url, head: head, bodyLength: nil))
+            #expect(response.mimeType == "text/html")
+            #expect(response.textEncodingName == "d")
+            #expect(response.suggestedFilename == "c")
+            #expect(response.value(forHTTPHeaderField: "ETag") == "\"1\"")
+            #expect(response.value(forHTTPHeaderField: "Location") == "/f")
+        }
     }
 
     /// What is remembered of one head must not show in the next.

@@ -21,6 +21,19 @@ import Testing
         #expect(read(value) == expected)
     }
 
+    @Test func `RFC 9110 11.6.1 empty members lose nothing`() {
+        let digest = challenge("Digest", ("realm", "a"), ("nonce", "b"))
+        #expect(read(#", Digest , realm="a",, nonce="b" ,, NTLM,"#) == [digest, challenge("NTLM")])
+        #expect(
+            read(#"Digest realm=, nonce="b", opaque=, qop=auth"#)
+                == [challenge("Digest", ("nonce", "b"), ("opaque", ""), ("qop", "auth"), token: "realm=")])
+    }
+
+    @Test func `RFC 9110 5.5 an answer repeats no control character`() {
+        let asked = read("Digest realm=\"a\", nonce=\"b\u{1}\", Basic realm=\"c\u{1B}\"")
+        #expect(AnswerableChallenge.strongestFirst(asked) == [.basic(realm: "c\u{1B}")])
+    }
+
     @Test func `RFC 9110 11.6.1 challenges in several fields`() {
         #expect(
             read(#"Digest realm="a", nonce="b""#, "Basic realm=c")

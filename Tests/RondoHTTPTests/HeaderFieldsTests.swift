@@ -21,6 +21,14 @@ import Testing
         #expect(HeaderFields([("Location", "/a"), ("location", "/b")])["Location"] == "/a")
     }
 
+    @Test func `UC-34 several fields of one value are one, and others none`() {
+        let fields = HeaderFields([("A", "1"), ("B", "2"), ("a", "1"), ("b", "3"), ("C", "4")])
+        #expect(fields.agreed("A") == "1")
+        #expect(fields.agreed("B") == nil)
+        #expect(fields.agreed("C") == "4")
+        #expect(fields.agreed("D") == nil)
+    }
+
     @Test func `fields are iterated in order, as they were spelled`() {
         #expect(fields.map(\.name) == ["Accept", "Set-Cookie", "accept", "set-cookie", "Empty"])
         #expect(fields.map(\.value) == ["a", "x=1, y", "b, c", "z", ""])

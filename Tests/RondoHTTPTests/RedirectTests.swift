@@ -46,6 +46,8 @@ import Testing
 
     @Test(arguments: [
         nil, "", "  ", "http://", "http:///e", "http:e", "https://:80/", "http://a:65536/", "http://a:0/",
+        "http://a:99999999999999999999/", "//a.example:18446744073709551696/e", "http://u:p@a:4294967376/",
+        "http://[::1]:99999999999999999999/", "http://a:x/", "http://a:-1/",
     ])
     func `UC-34 a Location that leads nowhere is none`(_ location: String?) throws {
         #expect(try follow(location) == .missingLocation)
@@ -60,6 +62,20 @@ import Testing
             return
         }
         #expect(url.scheme.map { location.hasPrefix($0) } == true)
+    }
+
+    @Test(arguments: [
+        ("http://h", URIPort.usual), ("http://h/", .usual), ("http://h:/a:1", .usual),
+        ("http://h:80/", .number(80)),
+        ("http://h:000000000000000000000080/", .number(80)), ("http://h:65535", .number(65_535)),
+        ("http://h:65536", .impossible), ("http://h:0/", .impossible), ("http://h:00/", .impossible),
+        ("http://h:99999999999999999999/", .impossible), ("http://1:2@h/", .usual),
+        ("http://u@h:1", .number(1)),
+        ("http://[::1]/", .usual), ("http://[::1]:/", .usual), ("http://[::1]:8/", .number(8)),
+        ("http://[::1]:70000/", .impossible), ("http:/a:99999", .usual),
+    ])
+    func `RFC 3986 3.2.3 a port is one of 16 bits, or left out`(_ text: String, _ expected: URIPort) throws {
+        #expect(URIPort(of: try #require(URL(string: text))) == expected)
     }
 
     // MARK: Where
@@ -85,7 +101,7 @@ import Testing
         ("/%zz%4", "http://a.example/%25zz%254"),
         ("/a|b\"<>\\^`{}", "http://a.example/a%7Cb%22%3C%3E%5C%5E%60%7B%7D"),
         ("/a[1]?b[]=2#c#d", "http://a.example/a%5B1%5D?b%5B%5D=2#c%23d"),
-        ("http://[::1]:8080/e", "http://[::1]:8080/e"),
+        ("http://[::1]:8080/e", "http://[::1]:8080/e"), ("http://b.example:/e", "http://b.example:/e"),
         ("//b.example/a:b@c;d=e,f", "http://b.example/a:b@c;d=e,f"),
     ])
     func `a Location is resolved against the current URL, and mended`(

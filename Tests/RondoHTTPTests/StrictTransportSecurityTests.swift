@@ -17,6 +17,7 @@ import Testing
         ("max-age=0", false), ("", false), ("includeSubDomains", false), ("max-age", false),
         ("max-age=", false),
         ("max-age=-1", false), ("max-age=1.5", false), ("max-age=10; max-age=20", false),
+        ("x=\"a;b;max-age=20\"; max-age=10", true), ("x; max-age=10", true), ("=; max-age=10", true),
         ("max-age=10, includeSubDomains", false), ("max-age=10; includeSubDomains=1", false),
     ])
     func `RFC 6797 6.1 what the field says`(_ value: String, _ isKept: Bool) {

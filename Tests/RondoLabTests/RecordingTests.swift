@@ -52,6 +52,41 @@ struct RecordingTests {
         #expect(ended.records.filter { $0.kind == .heldBack } == [held])
     }
 
+    /// As many as a day's recording has. Read in a time that grows with their square it would take hours.
+    @Test(.timeLimit(.minutes(2)))
+    func `a long recording is read and drawn in a time that grows with its length`() throws {
+        let count = 100_000
+        var tables = TraceTables()
+        var encoder = TraceEncoder()
+        for index in 1..<4_000 { tables.loops.append(.init(name: "l\(index)", thread: 0)) }
+        tables.modes.append("mode")
+        for index in 1..<30_000 { tables.subjects.append(.init(kind: .timer, label: "s\(index)", loop: 1)) }
+        var bytes = TraceEncoder.head(began: 0) + encoder.frames(tables, [])
+        // All is said of the tables.
+        encoder = TraceEncoder()
+        tables = TraceTables()
+        _ = encoder.frames(tables, [])
+        for index in 0..<count {
+            let began = Int64(index) * 10
+            // A frame each, as of a program that does little at a time.
+            bytes += encoder.frames(
+                tables,
+                [
+                    TraceRecord(kind: .entry, began: began, loop: 1, mode: 1),
+                    TraceRecord(kind: .heldBack, began: began, duration: 100, loop: 1, mode: 1),
+                    TraceRecord(
+                        kind: .timer, began: began, duration: 5, loop: 1, mode: 1,
+                        subject: UInt32(index % 30_000)),
+                ])
+        }
+        let recording = try Recording(file: bytes)
+        #expect(recording.records.count == 3 * count)
+        #expect(recording.records.first { $0.kind == .heldBack }?.duration == 10)
+        let terminal = Terminal(descriptor: 2, isTerminal: false, environment: [:])
+        let lines = TextTimeline(recording, terminal: terminal, width: 80).lines
+        #expect(lines.contains { $0.contains("… and 29988 more") }, "\(lines.prefix(30))")
+    }
+
     @Test func `a file that breaks off gives what is whole`() throws {
         let sample = RecordingMaker.sample
         let bytes = file(sample)
@@ -61,6 +96,30 @@ struct RecordingTests {
         }
         #expect(throws: TraceFileError.notARecording) { try Recording(file: Array(bytes.prefix(5))) }
         #expect(throws: TraceFileError.notARecording) { try Recording(file: Array("GET / HTTP/1.1".utf8)) }
+    }
+
+    /// Place 0 stands for nothing; and of the moments that a file names no sum may be beyond what another file could name.
+    @Test func `a file that speaks of place 0, or of a moment beyond all bounds, is damaged`() throws {
+        let limit = Int64(1) << 61
+        let head = TraceEncoder.head(began: 0)
+        for type in ["L", "T", "M", "N", "S"] {
+            let payload: [UInt8] = type == "S" ? [0, 0, 0, 0, 9, 0, 0, 65] : [0, 0, 0, 0, 65]
+            let frame = Array(type.utf8) + [UInt8(payload.count), 0, 0, 0] + payload
+            #expect(throws: TraceFileError.damaged(offset: head.count)) { try Recording(file: head + frame) }
+        }
+        for (began, duration, isSound) in [
+            (limit, 0, true), (limit - 1, 1, true), (limit, 1, false), (1, limit, false),
+        ] {
+            var encoder = TraceEncoder()
+            let record = TraceRecord(kind: .timer, began: began, duration: duration)
+            let bytes = head + encoder.frames(TraceTables(), [record])
+            guard isSound else {
+                #expect(throws: TraceFileError.damaged(offset: head.count)) { try Recording(file: bytes) }
+                continue
+            }
+            let recording = try Recording(file: bytes)
+            #expect(try Recording(file: recording.file) == recording)
+        }
     }
 
     @Test func `no damage of a file traps, and every view of what is read works`() {

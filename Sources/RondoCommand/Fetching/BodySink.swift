@@ -26,6 +26,11 @@ final class BodySink {
         }
     }
 
+    /// What is written is looked at by a person, as it seems.
+    var isTerminal: Bool {
+        if case .standardOutput = output { Terminal.standardOutput.isTerminal } else { false }
+    }
+
     func write(_ data: Data) throws(FetchFailure) {
         guard let descriptor else { return }
         if output == .standardOutput(evenBinary: false), Terminal.standardOutput.isTerminal, data.contains(0)

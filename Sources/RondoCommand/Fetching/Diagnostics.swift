@@ -12,7 +12,7 @@ enum DiagnosticLines {
         case .secured(let version, let cipher, let subject): "* \(version), \(cipher), for \(subject)\n"
         case .reusing(let address): "* Using the connection to \(address) again\n"
         case .requestHead(let head): marked(head, ">")
-        case .responseHead(let head): marked(head, "<")
+        case .responseHead(let head): marked(TerminalText.harmless(head), "<")
         case .closed(let reason): "* Closed: \(reason)\n"
         case .unusableCredential(let reason): "* \(reason)\n"
         }
@@ -31,6 +31,24 @@ enum DiagnosticLines {
         var lines = head.replacingOccurrences(of: "\r\n", with: "\n").components(separatedBy: "\n")
         while lines.last == "" { lines.removeLast() }
         return lines
+    }
+}
+
+/// What a server has said, fit for a terminal.
+enum TerminalText {
+    /// Control characters, which move the cursor and worse, as `\xNN`; line ends and tabs stay.
+    static func harmless(_ text: String) -> String {
+        var harmless = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let stays = ["\r", "\n", "\t"].contains(scalar) || scalar.properties.generalCategory != .control
+            if stays {
+                harmless.append(scalar)
+            } else {
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                harmless.append(contentsOf: "\\x\(digits.count < 2 ? "0" : "")\(digits)".unicodeScalars)
+            }
+        }
+        return String(harmless)
     }
 }
 

@@ -77,7 +77,10 @@ final class FetchDelegate: NSObject, URLConnectionDataDelegate {
         progress?.begin(expected: expected >= 0 ? Int(expected) : nil)
         keepOrCancel(connection) { () throws(FetchFailure) in
             try sink.open()
-            if plan.printsHeads { try sink.write(Data(heads.take(orMakeFrom: response).utf8)) }
+            if plan.printsHeads {
+                let text = heads.take(orMakeFrom: response)
+                try sink.write(Data((sink.isTerminal ? TerminalText.harmless(text) : text).utf8))
+            }
         }
     }
 

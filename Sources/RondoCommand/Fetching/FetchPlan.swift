@@ -84,11 +84,13 @@ struct FetchPlan: Sendable {
         }
     }
 
-    /// The end of the path as it stands, still encoded: decoded it might hold a slash.
+    /// The end of the path as it stands, still encoded: decoded it might hold a slash. Without dots and dashes in front,
+    /// as a name that a server suggests (rule UC-26): URLs are often taken from pages.
     static func remoteName(of url: URL) -> String? {
         let path = URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? ""
-        let name = path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
-        return ["", ".", ".."].contains(name) ? nil : name
+        let name = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        let harmless = name.drop { $0 == "." || $0 == "-" }
+        return harmless.isEmpty ? nil : String(harmless)
     }
 
     /// Progress goes to a terminal, and only where nothing else goes there at the same time.

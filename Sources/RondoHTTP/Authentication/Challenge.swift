@@ -77,7 +77,8 @@ struct ChallengeParser {
             if let scheme = schemeHere() {
                 var challenge = Challenge(scheme: scheme)
                 challenge.token = tokenHere()
-                if challenge.token == nil { challenge.parameters = parameters() }
+                // Behind a token there should be none; but a parameter without a value looks like one: `realm=, nonce="a"`.
+                challenge.parameters = parameters()
                 return challenge
             }
             // A parameter without a scheme, or no name at all.

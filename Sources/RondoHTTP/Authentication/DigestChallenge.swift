@@ -47,11 +47,12 @@ package struct DigestChallenge: Sendable, Equatable {
     package var domain: [String]
 
     /// Nil where the scheme is another one, the nonce is missing, or algorithm and `qop` are unknown: such a
-    /// challenge has to be ignored (§3.3).
+    /// challenge has to be ignored (§3.3). So has one with control characters: the answer would repeat them.
     package init?(_ challenge: Challenge) {
         guard challenge.scheme.lowercased() == "digest", let nonce = challenge["nonce"],
             let algorithm = Algorithm(challenge["algorithm"]), algorithm.hash.isAvailable,
-            let protection = Self.protection(challenge["qop"])
+            let protection = Self.protection(challenge["qop"]),
+            challenge.parameters.allSatisfy({ $0.value.utf8.allSatisfy(Grammar.isFieldValue) })
         else { return nil }
         self.nonce = nonce
         self.algorithm = algorithm

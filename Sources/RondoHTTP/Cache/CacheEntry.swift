@@ -134,8 +134,13 @@ package struct CacheEntry: Sendable, Equatable {
     /// no validator.
     package var conditions: [(name: String, value: String)] {
         var conditions: [(name: String, value: String)] = []
-        if let tag = fields["ETag"] { conditions.append(("If-None-Match", tag)) }
-        if let date = fields["Last-Modified"] { conditions.append(("If-Modified-Since", date)) }
+        // A server that sends control characters is not sent any.
+        if let tag = fields["ETag"], tag.utf8.allSatisfy(Grammar.isFieldValue) {
+            conditions.append(("If-None-Match", tag))
+        }
+        if let date = fields["Last-Modified"], date.utf8.allSatisfy(Grammar.isFieldValue) {
+            conditions.append(("If-Modified-Since", date))
+        }
         return conditions
     }
 

@@ -27,7 +27,7 @@ package enum HTTP1Error: Error, Sendable, Equatable {
         /// A line of a header section that is no field: no colon, no name, whitespace before the colon, or
         /// whitespace where no field came before it to be continued.
         case invalidFieldLine(excerpt: String)
-        /// A byte that no value may hold. The value is not quoted: it may be a secret.
+        /// NUL, which no value may hold. The value is not quoted: it may be a secret.
         case invalidFieldValue(name: String, byte: UInt8)
         /// A line that ends in CR alone, or in LF alone where that is not tolerated.
         case invalidLineEnd(FieldSection)

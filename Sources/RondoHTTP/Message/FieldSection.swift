@@ -6,9 +6,11 @@
 //   - A line of a header may end in a bare LF, as RFC 9112 §2.2 allows. curl, Go and the browsers accept it,
 //     and servers that print their own headers send it. In trailers it is an error, as everywhere in a
 //     chunked body.
-//   - A folded value is joined by spaces, as §5.2 demands of user agents.
-// A bare CR, a control character in a value, whitespace before the colon or before the first field is an
-// error.
+//   - A folded value is joined by one space for each fold, with the blanks around it, as §5.2 demands of user
+//     agents.
+// Control characters stay in a value, as RFC 9110 §5.5 permits where nothing is passed on: a server that writes one
+// into some field has still sent its page. What makes use of a value judges them (a cookie is dropped). A bare CR, NUL,
+// whitespace before the colon or before the first field is an error.
 
 internal import Glibc
 
@@ -61,8 +63,8 @@ struct FieldSectionParser {
     private var position = 0
     private var entries: [HeaderFields.Entry] = []
     private var marks: UInt64 = 0
-    /// Line ends inside values, which become spaces.
-    private var folds: [Range<Int>] = []
+    /// Fields whose values go over several lines: their place in `entries`, and all between colon and line end.
+    private var folded: [(entry: Int, value: Range<Int>)] = []
 
     /// - Parameters:
     ///   - section: All its lines with the empty one at the end, as `FieldSectionScanner` found it.
@@ -89,10 +91,37 @@ struct FieldSectionParser {
         }
         if entries.isEmpty { return HeaderFields() }
         var bytes = [UInt8](section)
-        for fold in folds {
-            for index in fold { bytes[index] = Grammar.space }
-        }
+        if !folded.isEmpty { unfold(&bytes) }
         return HeaderFields(bytes: bytes, entries: entries, marks: marks)
+    }
+
+    /// One space for each fold. What that leaves over at the end of a value becomes spaces, so that the same bytes, should
+    /// they come as they stand here, are the same fields (`RememberedHead`).
+    private mutating func unfold(_ bytes: inout [UInt8]) {
+        for (entry, raw) in folded {
+            var end = raw.lowerBound
+            var startOfBlanks = end
+            var hasLineEnd = false
+            for byte in section[raw] {
+                if isBlank(byte) {
+                    hasLineEnd = hasLineEnd || byte == Grammar.lineFeed
+                } else {
+                    if hasLineEnd {
+                        bytes[startOfBlanks] = Grammar.space
+                        end = startOfBlanks + 1
+                        hasLineEnd = false
+                    }
+                    startOfBlanks = end + 1
+                }
+                bytes[end] = byte
+                end += 1
+            }
+            for index in startOfBlanks..<raw.upperBound { bytes[index] = Grammar.space }
+            var start = raw.lowerBound
+            while start < startOfBlanks, isBlank(bytes[start]) { start += 1 }
+            entries[entry].valueStart = UInt32(start)
+            entries[entry].valueCount = UInt32(startOfBlanks - start)
+        }
     }
 
     private func isAtEmptyLine() throws(HTTP1Error) -> Bool {
@@ -125,35 +154,36 @@ struct FieldSectionParser {
     private mutating func takeValue(of name: Range<Int>) throws(HTTP1Error) -> Range<Int> {
         let start = position
         var end: Int
+        var isFolded = false
         repeat {
             skipFieldValue()
             end = position
             try takeLineEnd(of: name)
-            if Grammar.isWhitespace(section[position]) { folds.append(end..<position) }
+            isFolded = isFolded || Grammar.isWhitespace(section[position])
         } while Grammar.isWhitespace(section[position])
+        if isFolded { folded.append((entries.count, start..<end)) }
         return trimmed(start..<end)
     }
 
-    /// Goes on to the first byte that may not stand in a value, which every line has: its end.
+    /// Goes on to the first byte that no value holds, which every line has: its end.
     private mutating func skipFieldValue() {
         // Eight bytes at a time, as numbers of which each byte is looked at by itself (Hacker's Delight, 6-1): its
-        // high bit comes to be set where it is below SP, or is DEL, and the lowest such bit is never set for
-        // nothing. HTAB stops here too, and may stand in a value.
+        // high bit comes to be set where it is below SP, and the lowest such bit is never set for nothing. HTAB and the
+        // control characters stop here too, and may stand in a value.
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
         var index = position
         while index + 8 <= section.count {
             let bytes = UInt64(littleEndian: section.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            let fromDelete = bytes ^ (ones &* 0x7F)
-            let stops = ((bytes &- ones &* 0x20) & ~bytes | (fromDelete &- ones) & ~fromDelete) & highs
+            let stops = (bytes &- ones &* 0x20) & ~bytes & highs
             if stops == 0 {
                 index += 8
                 continue
             }
             index += stops.trailingZeroBitCount / 8
-            if section[index] != Grammar.tab { break }
+            if Grammar.endsLine(section[index]) { break }
             index += 1
         }
-        while Grammar.isFieldValue(section[index]) { index += 1 }
+        while !Grammar.endsLine(section[index]) { index += 1 }
         position = index
     }
 

@@ -210,12 +210,17 @@ package struct HeaderFields: Sendable {
         mayHave(name) ? entries.first { isNamed($0, name) }.map(value) : nil
     }
 
-    /// The same, if its first byte is a small letter or its capital.
-    package func first(_ name: StaticString, beginning letter: UInt8) -> String? {
-        guard mayHave(name), let entry = entries.first(where: { isNamed($0, name) }), entry.valueCount > 0,
-            Grammar.lowercased(bytes[entry.value.lowerBound]) == letter
-        else { return nil }
-        return value(entry)
+    /// The value of every field called `name` if they all have the same one; nil where there is none, and where they
+    /// contradict each other.
+    package func agreed(_ name: StaticString) -> String? {
+        var agreed: String?
+        var areSame = true
+        forEachValue(of: name) { value in
+            let text = Self.text(value)
+            areSame = areSame && (agreed ?? text).utf8.elementsEqual(text.utf8)
+            agreed = text
+        }
+        return areSame ? agreed : nil
     }
 
     /// The values of every field called `name`, in order, none split at its commas.
@@ -370,7 +375,7 @@ package struct HeaderFields: Sendable {
     }
 
     /// Fields that hold one value and no list; repeated, they cannot be joined (RFC 9110 §5.3).
-    private static func isSingular(_ name: String) -> Bool {
+    package static func isSingular(_ name: String) -> Bool {
         switch name.lowercased() {
         case "age", "authorization", "content-disposition", "content-length", "content-location",
             "content-range", "content-type", "date", "etag", "expires", "from", "host", "if-modified-since",

@@ -13,7 +13,8 @@ struct StatusLine: Sendable {
 
     /// Reads a line without its line end.
     ///
-    /// Strict, with one exception: the space before an empty reason may be missing, as it often is.
+    /// Strict, with two exceptions: the space before an empty reason may be missing, as it often is, and the reason may
+    /// hold control characters, since nobody goes by it (RFC 9112 §4).
     init(_ line: UnsafeRawBufferPointer) throws(HTTP1Error) {
         func isDigit(_ index: Int) -> Bool { Grammar.isDigit(line[index]) }
         var invalid: HTTP1Error { .peer(.invalidStatusLine(excerpt: Grammar.excerpt(line))) }
@@ -40,7 +41,7 @@ struct StatusLine: Sendable {
             reason = "OK"
             return
         }
-        guard line[12] == Grammar.space, rest.allSatisfy(Grammar.isFieldValue) else { throw invalid }
+        guard line[12] == Grammar.space, !rest.contains(where: Grammar.endsLine) else { throw invalid }
         reason = String(decoding: rest, as: UTF8.self)
     }
 }

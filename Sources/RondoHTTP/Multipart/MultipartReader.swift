@@ -85,9 +85,10 @@ package struct MultipartReader: Sendable {
     /// The boundary of a `multipart/x-mixed-replace`; nil for every other type, and where it names none that
     /// could be one.
     package static func boundary(ofMixedReplace contentType: String) -> String? {
-        let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-        guard type == "multipart/x-mixed-replace" else { return nil }
-        let boundary = FieldParameters.of(contentType)["boundary"] ?? ""
+        guard let type = MediaTypeField(contentType), type.essence == "multipart/x-mixed-replace" else {
+            return nil
+        }
+        let boundary = type.parameters["boundary"] ?? ""
         return 1...maximumBoundaryLength ~= boundary.utf8.count ? boundary : nil
     }
 

@@ -5,8 +5,8 @@ package enum Redirect {
     package enum Decision: Sendable, Equatable {
         /// The response is a result like any other.
         case notARedirect
-        /// A redirect without a usable Location: none, an empty one (Chromium takes that for none too), or
-        /// one that is no URL with a host and, if any, a port that there is.
+        /// A redirect without a usable Location: none, several that differ, an empty one (Chromium takes that for
+        /// none too), or one that is no URL with a host and, if any, a port that there is.
         case missingLocation
         /// The request is to be sent there. `keepsBody` says whether its body, if it has one, goes along:
         /// that counts as a retransmission. Without `sameOrigin` credentials must not go along.
@@ -24,9 +24,8 @@ package enum Redirect {
         }
         guard let url = URL(string: target.text) else { return .missingLocation }
         guard isWeb(url.scheme) else { return .unsupported(url: url) }
-        guard let host = url.host, !host.isEmpty, 1...65_535 ~= url.port ?? 80 else {
-            return .missingLocation
-        }
+        guard let host = url.host, !host.isEmpty, URIPort(authority: target.authority ?? "") != .impossible
+        else { return .missingLocation }
         let (newMethod, keepsBody) = request(method, after: status)
         return .to(
             url: url, method: newMethod, keepsBody: keepsBody, sameOrigin: areSameOrigin(url, currentURL))

@@ -51,28 +51,22 @@ package struct StrictTransportSecurity: Sendable, Equatable, Codable {
     /// which has to be ignored as a whole.
     private static func parse(_ value: String) -> (maxAge: Int64, includesSubdomains: Bool)? {
         var names: Set<String> = []
-        var maxAge: Int64?
-        var includesSubdomains = false
-        for part in value.split(separator: ";") {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                .map { $0.trimmingCharacters(in: .whitespaces) }
-            let name = pair[0].lowercased()
-            if name.isEmpty, pair.count == 1 { continue }
-            guard names.insert(name).inserted else { return nil }
+        var (maxAge, includesSubdomains, isSound): (Int64?, Bool, Bool) = (nil, false, true)
+        FieldParameters.forEachMember(of: value[...].utf8) { name, value in
+            if name.isEmpty, value == nil { return }
+            isSound = isSound && names.insert(name).inserted
             switch name {
             case "max-age":
-                var text = pair.count > 1 ? pair[1] : ""
-                if text.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") {
-                    text = String(text.dropFirst().dropLast())
-                }
-                guard !text.isEmpty, text.utf8.allSatisfy(Grammar.isDigit) else { return nil }
-                maxAge = CacheControl.seconds(text.utf8)
+                let digits = value ?? ""
+                isSound = isSound && !digits.isEmpty && digits.utf8.allSatisfy(Grammar.isDigit)
+                maxAge = CacheControl.seconds(digits.utf8)
             case "includesubdomains":
-                guard pair.count == 1 else { return nil }
+                isSound = isSound && value == nil
                 includesSubdomains = true
             default: break
             }
         }
+        guard isSound else { return nil }
         return maxAge.map { ($0, includesSubdomains) }
     }
 

@@ -59,9 +59,12 @@ package struct TextTimeline {
 
     package var lines: [String] {
         var lines: [String] = []
+        // Gone through once, and not for each loop: there may be thousands.
+        let activations = Dictionary(grouping: recording.activations, by: \.loop)
+        let records = Dictionary(grouping: recording.records, by: \.loop)
         for loop in recording.tables.loops.indices.dropFirst() {
             lines.append(terminal.tinted("run loop of \(recording.loopName(UInt16(loop)))", .strong))
-            let lanes = lanes(ofLoop: UInt16(loop))
+            let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [])
             for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
             if lanes.count > Limits.lanes { lines.append("  … and \(lanes.count - Limits.lanes) more") }
         }
@@ -80,30 +83,35 @@ package struct TextTimeline {
         for place in first...max(first, min(columns - 1, column(to))) { lane.cells[place] = cell }
     }
 
-    private func lanes(ofLoop loop: UInt16) -> [Lane] {
+    /// Of one loop.
+    private func lanes(_ activations: [Recording.Activation], _ records: [TraceRecord]) -> [Lane] {
         let empty = Array(repeating: Cell.empty, count: columns)
         var modes = Lane(title: "mode", cells: empty)
         // A nested run is drawn over the one around it.
-        for activation in recording.activations where activation.loop == loop {
+        for activation in activations {
             fill(&modes, from: activation.began, to: activation.ended, with: .mode(activation.mode))
         }
-        var calls: [(key: String, lane: Lane)] = []
-        for record in recording.records where record.loop == loop {
+        var calls: [Lane] = []
+        var places: [String: Int] = [:]
+        for record in records {
             guard record.kind.isCallOut || record.kind == .heldBack else { continue }
             let kind =
                 record.kind == .heldBack ? TraceRecord.Kind(rawValue: record.detail) ?? .mark : record.kind
             // Calls to a delegate share the line of what brought them, where both have the same name.
             let label = recording.label(record)
             let title = label.isEmpty ? kind.word : label
-            if !calls.contains(where: { $0.key == title }) {
-                calls.append((title, Lane(title: title, cells: empty)))
+            let place = places[title] ?? calls.count
+            if place == calls.count {
+                places[title] = place
+                // Lanes that are only counted need no room.
+                calls.append(Lane(title: title, cells: place < Limits.lanes ? empty : []))
             }
-            guard let place = calls.firstIndex(where: { $0.key == title }) else { continue }
+            guard place < Limits.lanes else { continue }
             fill(
-                &calls[place].lane, from: record.began, to: record.ended,
+                &calls[place], from: record.began, to: record.ended,
                 with: record.kind == .heldBack ? .held : .call(record.mode))
         }
-        return [modes] + calls.map(\.lane)
+        return [modes] + calls
     }
 
     // MARK: Text

@@ -85,7 +85,9 @@ struct ConnectNegotiation: ChannelNegotiation {
     }
 
     private var statusLine: String {
-        String(decoding: head.prefix { $0 != 10 && $0 != 13 }.prefix(200), as: UTF8.self)
+        // For people, perhaps in a terminal: control characters are not for them.
+        let line = head.prefix { $0 != 10 && $0 != 13 }.prefix(200)
+        return String(decoding: line.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
     }
 
     /// "HTTP/1.1 200 …": the three digits.

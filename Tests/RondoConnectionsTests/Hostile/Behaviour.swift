@@ -110,9 +110,10 @@ struct Behaviour: Sendable, CustomTestStringConvertible {
         }
         #expect(Self.outcome(of: recorder) == outcome, "\(recorder.calls)")
         // What is broken is not held open, and nor is what cannot serve another request.
-        if isKept == false || outcome == .fails(.badServerResponse)
-            || outcome == .fails(.networkConnectionLost)
-        {
+        let ends = [
+            Outcome.fails(.cannotParseResponse), .fails(.badServerResponse), .fails(.networkConnectionLost),
+        ]
+        if isKept == false || ends.contains(outcome) {
             try waitFor("the end of the connection") { server.served == 0 ? () : nil }
         }
         guard let isKept else { return }

@@ -29,7 +29,9 @@ import Testing
     }
 }
 
-private let refused = Behaviour.Outcome.fails(.badServerResponse)
+private let refused = Behaviour.Outcome.fails(.cannotParseResponse)
+/// Well formed, and without sense.
+private let absurd = Behaviour.Outcome.fails(.badServerResponse)
 private let lost = Behaviour.Outcome.fails(.networkConnectionLost)
 private let fine = Behaviour.Outcome.gets(200, "ok")
 private let two = "Content-Length: 2\r\n\r\nok"
@@ -46,8 +48,9 @@ private let statusLines: [Behaviour] = [
     line("HTTP/2.0 200 OK"), line("HTTP/2 200"), line("HTTP/0.9 200 OK"), line("HTTP/9.9 200 OK"),
     line("HTTQ/1.1 200 OK"), line("ICY 200 OK"), line("RTSP/1.0 200 OK"), line("SSH-2.0-OpenSSH_9.2"),
     line("220 mail.example ESMTP"), line("GET / HTTP/1.1"), line("<html>"), line("{\"a\": 1}"),
-    line("HTTP/1.1 200 O\0K"), line("HTTP/1.1 200 O\rK"), line("HTTP/1.1 200 O\u{7F}K"),
+    line("HTTP/1.1 200 O\0K"), line("HTTP/1.1 200 O\rK"),
     // Liberties that do no harm.
+    line("HTTP/1.1 200 O\u{7F}K", fine), line("HTTP/1.1 200 O\u{1B}K", fine),
     line("HTTP/1.1 200", fine), line("HTTP/1.1 200 ", fine), line("HTTP/1.0 200 OK", fine),
     line("HTTP/1.9 200 OK", fine), line("HTTP/1.1 200 Très bien", fine), line("\r\nHTTP/1.1 200 OK", fine),
     line("HTTP/1.1 600 Odd", .gets(600, "ok")), line("HTTP/1.1 999 Odd", .gets(999, "ok")),
@@ -69,8 +72,9 @@ private func field(_ line: String, _ outcome: Behaviour.Outcome = refused) -> Be
 
 private let fields: [Behaviour] = [
     field("A : b"), field("A\t: b"), field(" A: b"), field("\tA: b"), field("A"), field(": b"), field(":"),
-    field("A B: c"), field("A\u{E9}: b"), field("A\0: b"), field("A: b\0c"), field("A: b\u{1}c"),
-    field("A: b\u{7F}"), field("A: b\u{B}c"), field("A: b\rB: c"), field("A: b\r\r"), field("\r"),
+    field("A B: c"), field("A\u{E9}: b"), field("A\0: b"), field("A: b\0c"), field("A: b\u{1}c", fine),
+    field("A: b\u{7F}", fine), field("A: b\u{B}c", fine), field("A: b\u{1B}[2Jc", fine), field("A: b\rB: c"),
+    field("A: b\r\r"), field("\r"),
     field("A(b): c"), field("\"A\": b"), field("[A]: b"), field("A/B: c"), field("A=B"),
     field("A: b\r\n C: d", fine), field("A:\r\n\tb\r\n c", fine), field("A:", fine), field("A:b:c", fine),
     field("A: \u{E9}", fine), field("!#$%&'*+-.^_`|~: b", fine), field("A: b\nB: c", fine),
@@ -98,17 +102,19 @@ private func coding(_ value: String, _ outcome: Behaviour.Outcome = refused) -> 
 private let lengths: [Behaviour] = [
     length("+2"), length("-2"), length("0x2"), length("2.0"), length("2 2"), length(""), length("2;"),
     length("\u{FF12}"), length("two"), length("2e0"), length("18446744073709551618"),
-    length("99999999999999999999999999"), length("2, 3"), length("3\r\nContent-Length: 2"), length("2,"),
+    length("99999999999999999999999999"), length("2, 3", absurd), length("3\r\nContent-Length: 2", absurd),
+    length("2,"),
     length("2\r\n 2"),
     length("2", fine), length("02", fine), length(" 2 ", fine), length("2, 2", fine),
     length("2\r\nContent-Length: 2", fine),
-    coding("gzip"), coding("identity"), coding("chunked, chunked"), coding("gzip, chunked"),
-    coding("chunked, gzip"), coding("xchunked"), coding("chunked;q=1"), coding("\"chunked\""), coding(""),
-    coding("chunked\r\nTransfer-Encoding: chunked"), coding("chunked\u{B}"),
-    coding("chunked\r\nContent-Length: 2"),
+    coding("gzip", absurd), coding("identity", absurd), coding("chunked, chunked", absurd),
+    coding("gzip, chunked", absurd), coding("chunked, gzip", absurd), coding("xchunked", absurd),
+    coding("chunked;q=1", absurd), coding("\"chunked\"", absurd), coding("", absurd),
+    coding("chunked\r\nTransfer-Encoding: chunked", absurd), coding("chunked\u{B}", absurd),
+    coding("chunked\r\nContent-Length: 2", absurd),
     coding("chunked", fine), coding("CHUNKED", fine), coding(" chunked ", fine),
     Behaviour(
-        "chunks in HTTP/1.0", refused,
+        "chunks in HTTP/1.0", absurd,
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
     Behaviour.ok(
         "more than was announced", fine, isKept: false, fields: "Content-Length: 2\r\n", body: "okay"),
@@ -198,7 +204,7 @@ private let endless: [Behaviour] = [
     Behaviour("a field's value", refused, .repeats("aaaaaaaaaaaaaaaa"), "HTTP/1.1 200 OK\r\nA: "),
     Behaviour("fields", refused, .repeats("A: b\r\n"), "HTTP/1.1 200 OK\r\n"),
     Behaviour("a folded field", refused, .repeats(" b\r\n"), "HTTP/1.1 200 OK\r\nA: b\r\n"),
-    Behaviour("interim responses", refused, .repeats("HTTP/1.1 102 Processing\r\n\r\n"), ""),
+    Behaviour("interim responses", absurd, .repeats("HTTP/1.1 102 Processing\r\n\r\n"), ""),
     Behaviour.chunked("an extension", refused, .repeats("aaaaaaaaaaaaaaaa"), body: "2;"),
     Behaviour.chunked("zeros of a size", refused, .repeats("0000000000000000"), body: ""),
     Behaviour.chunked("blanks behind a size", refused, .repeats("                "), body: "2"),
@@ -217,9 +223,9 @@ private let interim: [Behaviour] = [
     after("HTTP/1.1 103 Hints\r\nTransfer-Encoding: chunked\r\n\r\n"),
     after("HTTP/1.1 103 Hints\r\nConnection: close\r\n\r\n"),
     after(String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 100)),
-    after(String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 101), refused),
-    after("HTTP/1.1 101 Switching Protocols\r\n\r\n", refused),
-    after("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", refused),
+    after(String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 101), absurd),
+    after("HTTP/1.1 101 Switching Protocols\r\n\r\n", absurd),
+    after("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", absurd),
     after("HTTP/1.1 103 Hints\r\nA : b\r\n\r\n", refused),
     Behaviour("an interim response, and the end", lost, .closes, "HTTP/1.1 100 Continue\r\n\r\n"),
 ]
