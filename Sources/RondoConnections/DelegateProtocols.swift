@@ -15,7 +15,7 @@ extension DelegateMethodCheck {
     /// `delegate` was handed to a `URLDownload`.
     func lookOnce(at delegate: Any?) {
         guard let delegate, let type = type(of: delegate) as? AnyClass else { return }
-        lookOnce(at: type)
+        lookOnce(at: type, conforms: delegate is any URLDownloadDelegate)
     }
 }
 

@@ -22,10 +22,13 @@ package struct DelegateMethodCheck: Sendable {
 
     /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most do. May be
     /// called for a class any number of times.
-    package func lookOnce(at type: AnyClass) {
-        let conforms = protocols[0].isConformedTo
-        if conforms(type) {
-            guard let parent = _getSuperclass(type), parent != NSObject.self, conforms(parent) else { return }
+    ///
+    /// - Parameter conforms: Whether the class conforms to the first protocol, by itself or by one above it.
+    package func lookOnce(at type: AnyClass, conforms: Bool) {
+        if conforms {
+            guard let parent = _getSuperclass(type), parent != NSObject.self,
+                protocols[0].isConformedTo(parent)
+            else { return }
         }
         if Self.seen.insert(ObjectIdentifier(type)) { look(at: type) }
     }
