@@ -74,12 +74,25 @@ final class DelegateClass: Sendable {
 
     static func of(_ type: Any.Type) -> DelegateClass {
         let id = ObjectIdentifier(type)
-        return known.withLock { known in
-            if let last = known.last, last.type == id { return last.found }
-            let found = known.classes[id] ?? DelegateClass(type)
-            if known.classes.count < maximumRemembered { known.classes[id] = found }
+        let (found, isNew) = known.withLock { known -> (DelegateClass, Bool) in
+            if let last = known.last, last.type == id { return (last.found, false) }
+            let old = known.classes[id]
+            let found = old ?? DelegateClass(type)
+            let remembers = old == nil && known.classes.count < maximumRemembered
+            if remembers { known.classes[id] = found }
             known.last = (id, found)
-            return found
+            return (found, remembers)
         }
+        if isNew, let type = type as? AnyClass, found.mayHaveUncalledMethods(type) {
+            DelegateMethodCheck.connections.look(at: type)
+        }
+        return found
+    }
+
+    /// Whether `type`, which is this class, leaves the conformance to a class above it, or does not conform to what
+    /// delegates of loads conform to.
+    private func mayHaveUncalledMethods(_ type: AnyClass) -> Bool {
+        guard cast != nil || isForDownloads else { return true }
+        return _getSuperclass(type).map { $0 is any URLConnectionDelegate.Type } ?? false
     }
 }

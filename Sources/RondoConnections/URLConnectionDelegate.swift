@@ -8,7 +8,9 @@ public import RondoCore
 /// scheduled in, or as operations of the delegate queue; never inside `init` or `start()` (rule UC-13).
 ///
 /// The delegate may be an object of any class and need not be Sendable. A method added in a subclass of the
-/// conforming class is not called: Swift decides by the class that declares the conformance. Methods in the
+/// conforming class is not called: Swift decides by the class that declares the conformance. Nor are methods of an
+/// object that does not conform. The log warns of both once, by class and method, where the program's symbols tell: not
+/// in a stripped program, nor in a release build of a class that is final, private or local. Methods in the
 /// Swift spellings of 2015 (`didReceiveResponse:` and the like) are called where those of today are missing.
 public protocol URLConnectionDelegate: NSObjectProtocol {
     /// The load has failed; the last call (rule UC-18). The error is a `URLError`, with the failing URL and a

@@ -131,6 +131,7 @@ public final class URLDownload: NSObject, Sendable {
         self.request = request
         saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: nil)
         super.init()
+        DelegateMethodCheck.downloads.lookOnce(at: delegate)
         saver.begin(self)
     }
 
@@ -147,6 +148,7 @@ public final class URLDownload: NSObject, Sendable {
         request = resumption.bytes > 0 ? resumption.request : URLRequest(url: resumption.url)
         saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: resumption)
         super.init()
+        DelegateMethodCheck.downloads.lookOnce(at: delegate)
         setDestination(path, allowOverwrite: true)
         saver.begin(self)
     }

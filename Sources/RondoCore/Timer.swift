@@ -164,13 +164,12 @@ public final class Timer: NSObject, Sendable {
         }
 
         /// - Returns: What is to be released without the lock.
-        fileprivate mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?) {
+        fileprivate mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?, UserInfo?) {
             marks = marks.subtracting([.isValid, .isCommon])
             unretainedLoop = nil
-            return (
-                timer._withUnsafeGuaranteedRef { $0.block.take() },
-                withRarities { $0.attachment.take() } ?? nil
-            )
+            let (attachment, userInfo) =
+                withRarities { ($0.attachment.take(), $0.userInfo.take()) } ?? (nil, nil)
+            return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
         }
 
         /// `fireDate` of a moment, by the anchor. What was made with an interval gets one when it is first asked, at
@@ -230,6 +229,14 @@ public final class Timer: NSObject, Sendable {
         @exclusivity(unchecked) var moved: LoopInstant?
         @exclusivity(unchecked) var label: String?
         @exclusivity(unchecked) var attachment: (any AnyObject & Sendable)?
+        @exclusivity(unchecked) var userInfo: UserInfo?
+    }
+
+    /// In an object of its own, which is one word here.
+    final class UserInfo: Sendable {
+        let value: any Sendable
+
+        init(_ value: any Sendable) { self.value = value }
     }
 
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
@@ -282,6 +289,35 @@ public final class Timer: NSObject, Sendable {
             block: block)
     }
 
+    /// `Timer(timeInterval:repeats:block:)` with something for its block to find in `userInfo`.
+    ///
+    /// - Parameter userInfo: Kept until the timer is invalidated or goes. Any thread may read it, so it has to be
+    ///   Sendable; a dictionary of different things is written `[...] as [String: any Sendable]`.
+    public convenience init(
+        timeInterval interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
+        block: @escaping @Sendable (Timer) -> Void
+    ) {
+        self.init(timeInterval: interval, repeats: repeats, block: block)
+        keep(userInfo)
+    }
+
+    /// `Timer(fire:interval:repeats:block:)` with something for its block to find in `userInfo`.
+    ///
+    /// - Parameter userInfo: Kept until the timer is invalidated or goes.
+    public convenience init(
+        fire date: Date, interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
+        block: @escaping @Sendable (Timer) -> Void
+    ) {
+        self.init(fire: date, interval: interval, repeats: repeats, block: block)
+        keep(userInfo)
+    }
+
+    private func keep(_ userInfo: (any Sendable)?) {
+        guard let userInfo else { return }
+        let kept = UserInfo(userInfo)
+        state.withLock { state in state.withMadeRarities { $0.userInfo = kept } }
+    }
+
     private init(
         first: LoopInstant, date: Date?, interval: TimeInterval, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
@@ -315,6 +351,20 @@ public final class Timer: NSObject, Sendable {
         withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (Timer) -> Void
     ) -> Timer {
         let timer = Timer(timeInterval: interval, repeats: repeats, block: block)
+        RunLoop.current.add(timer, forMode: .default)
+        return timer
+    }
+
+    /// As `scheduledTimer(withTimeInterval:repeats:block:)`, with something for its block to find in `userInfo`.
+    ///
+    /// - Parameter userInfo: Kept until the timer is invalidated or goes.
+    @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
+    @discardableResult
+    public static func scheduledTimer(
+        withTimeInterval interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
+        block: @escaping @Sendable (Timer) -> Void
+    ) -> Timer {
+        let timer = Timer(timeInterval: interval, userInfo: userInfo, repeats: repeats, block: block)
         RunLoop.current.add(timer, forMode: .default)
         return timer
     }
@@ -406,8 +456,12 @@ public final class Timer: NSObject, Sendable {
         }
     }
 
-    /// Nothing: timers made with a block carry no user info.
-    public var userInfo: Any? { nil }
+    /// What the timer was made with for its block to find; nil where there is nothing, and once the timer is
+    /// invalid, which lets go of it. Any thread.
+    public var userInfo: (any Sendable)? {
+        let kept = state.withLock { state in state.withRarities { $0.userInfo } ?? nil }
+        return kept?.value
+    }
 
     /// `fireDate` of one that waits for `deadline`.
     func fireDate(at deadline: LoopInstant) -> Date {

@@ -66,6 +66,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         set {
             let old = super.delegate
             super.delegate = newValue
+            if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
             if let old = old as? any LastingDelegate, old !== newValue { old.end() }
         }
     }

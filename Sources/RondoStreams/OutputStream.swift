@@ -86,6 +86,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         set {
             let old = super.delegate
             super.delegate = newValue
+            if let newValue { DelegateMethodCheck.streams.lookOnce(at: type(of: newValue), conforms: true) }
             if let old = old as? any LastingDelegate, old !== newValue { old.end() }
         }
     }

@@ -90,7 +90,7 @@ final class StreamCore: CourierClient {
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
     private func ask(for turns: StreamSchedule.Turns) {
-        if case .queue(let queue) = turns { queue.async { [self] in turnHasComeOnQueue() } }
+        if case .queue(let queue) = turns { queue.async { [self] in turnHasCome(on: queue) } }
         turns.ask(for: self)
     }
 
@@ -189,10 +189,10 @@ final class StreamCore: CourierClient {
         return delivery.map { deliver($0, on: courier.loop) } != nil
     }
 
-    private func turnHasComeOnQueue() {
+    private func turnHasCome(on queue: DispatchQueue) {
         let delivery = guarded.withLock { guarded -> Delivery? in
-            guarded.schedule.turnHasComeOnQueue()
-            return guarded.schedule.queue != nil ? guarded.beginDelivery() : nil
+            // A queue that was left meanwhile has no turns to give.
+            guarded.schedule.turnHasCome(on: queue) ? guarded.beginDelivery() : nil
         }
         if let delivery { deliver(delivery, on: nil) }
     }

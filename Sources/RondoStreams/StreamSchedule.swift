@@ -198,5 +198,12 @@ package struct StreamSchedule {
         return true
     }
 
-    mutating func turnHasComeOnQueue() { isWaitingOnQueue = false }
+    /// As `turnHasCome(by:to:)`, where a dispatch queue has the turns.
+    ///
+    /// - Returns: False: the stream has been taken off `queue` since it was asked.
+    mutating func turnHasCome(on queue: DispatchQueue) -> Bool {
+        guard self.queue === queue else { return false }
+        isWaitingOnQueue = false
+        return true
+    }
 }

@@ -153,7 +153,7 @@ import Testing
 
     /// Waits for a condition without keeping the pool's thread.
     private func becomes(_ what: String, _ condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(60)
+        let limit = ContinuousClock.now + .seconds(testPatience)
         while !condition() {
             if ContinuousClock.now > limit {
                 throw NeverCame(description: "waited in vain for \(what)")

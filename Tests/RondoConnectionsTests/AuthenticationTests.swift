@@ -151,6 +151,66 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(delegate.recorder.text == "in")
     }
 
+    /// Has the method of today and the older ones, and cancels.
+    private final class Cancelling: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func connection(
+            _ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge
+        ) {
+            log.note("challenge")
+            challenge.sender?.cancel(challenge)
+        }
+
+        func connection(
+            _ connection: URLConnection, canAuthenticateAgainstProtectionSpace space: URLProtectionSpace
+        ) -> Bool {
+            log.note("can?")
+            return true
+        }
+
+        func connection(_ connection: URLConnection, didReceive challenge: URLAuthenticationChallenge) {
+            log.note("older challenge")
+        }
+
+        func connection(_ connection: URLConnection, didCancel challenge: URLAuthenticationChallenge) {
+            log.note("cancelled")
+        }
+
+        func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    @Test func `UC-44 a delegate with the method of today is not told by an older one that it has cancelled`()
+        throws
+    {
+        let server = try Self.server()
+        let delegate = Cancelling()
+        try Self.run(server.url(), delegate)
+        #expect(delegate.log.entries == ["challenge", "fail -1012"])
+    }
+
+    @Test func `UC-48 a 407 where there is no proxy is a response, and nobody is asked`() throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond(
+                    "407 Proxy Authentication Required", ["Proxy-Authenticate: Basic realm=\"proxy\""],
+                    body: "who?")
+            }
+        }
+        let delegate = Answering { challenge in challenge.sender?.use(Self.user(), for: challenge) }
+        try Self.run(url("http://user:pass@127.0.0.1:\(server.port)/"), delegate)
+        #expect(delegate.challenges.value == [])
+        #expect(delegate.recorder.calls == ["response 407", "data", "finish"])
+        #expect(server.requests.map { $0.value("Proxy-Authorization") } == [nil])
+    }
+
     @Test func `UC-45 a delegate that cannot authenticate leaves it to the default handling`() throws {
         let server = try Self.server(realm: "legacy")
         let delegate = Legacy(wants: false) { _ in Issue.record("it was asked") }

@@ -170,7 +170,7 @@ extension RunLoop {
     /// it does.
     @discardableResult
     func run(_ mode: Mode = .default, until condition: () -> Bool) -> Bool {
-        let limit = Date(timeIntervalSinceNow: 60)
+        let limit = Date(timeIntervalSinceNow: testPatience)
         while !condition() {
             guard limit.timeIntervalSinceNow > 0, run(mode: mode, before: Date(timeIntervalSinceNow: 0.05))
             else { break }

@@ -53,6 +53,22 @@ import Testing
         #expect(log.entries == ["afterWaiting", "without", "with"])
     }
 
+    @Test func `RL-61 a block for several modes wakes a sleeping loop as well`() throws {
+        let log = EventLog()
+        let thread = LoopThread { loop in
+            loop.add(Port(), forMode: .work)
+            return loop.runOn(.work)
+        }
+        let loop = try thread.loop
+        try loop.waitUntilAsleep()
+        loop.perform(inModes: [.default, .work]) {
+            log.note("block")
+            loop.stop()
+        }
+        #expect(try thread.value() == .stopped)
+        #expect(log.entries == ["block"])
+    }
+
     @Test func `RL-62 blocks run in the order queued and keep their place`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

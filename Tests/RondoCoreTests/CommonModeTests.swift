@@ -80,6 +80,24 @@ import Testing
         #expect(entries == ["finished", "entry", "block", "source", "timer", "descriptor", "true"])
     }
 
+    @Test func `RL-21 a common source with data is served in a mode that another thread makes common`() throws
+    {
+        let log = EventLog()
+        let pipe = BytePipe()
+        pipe.write()
+        let thread = LoopThread { loop in
+            loop.add(pipe.source("descriptor", to: log), forMode: .common)
+            loop.add(Port(), forMode: .work)
+            return loop.run(in: .work, for: 60, returnAfterSourceHandled: true)
+        }
+        let loop = try thread.loop
+        try loop.waitUntilAsleep()
+        #expect(log.entries == [])
+        loop.addCommonMode(.work)
+        #expect(try thread.value() == .handledSource)
+        #expect(log.entries == ["descriptor"])
+    }
+
     @Test func `RL-22 each loop has its own common modes`() throws {
         let (here, there) = try onLoopThread { loop in
             loop.addCommonMode(.work)

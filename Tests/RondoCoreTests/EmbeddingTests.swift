@@ -207,7 +207,8 @@ import Testing
         let log = EventLog()
         let ended = try onEmbeddedLoop { loop, embedding in
             embedding.settle()
-            loop.perform(inModes: [.other]) {
+            // (It does not ask for a turn itself.)
+            loop.performWithoutWaking(inModes: [.other]) {
                 // Awake in the other mode, the loop takes this as a wake-up of its own.
                 _ = try? onLoopThread { _ in loop.perform(inModes: [.work]) { log.note("block") } }
             }
@@ -224,6 +225,49 @@ import Testing
         }
         #expect(ended)
         #expect(log.entries == ["block", "timer"])
+    }
+
+    @Test func `what was signalled before the embedding is served in its first turn`() throws {
+        let log = EventLog()
+        let turns = try onLoopThread { loop -> Int in
+            loop.addSignalled("before", to: log, mode: .work)
+            guard let embedding = try? loop.embed(mode: .work) else { return 0 }
+            defer { embedding.invalidate() }
+            return embedding.drive { log.entries == ["before"] }
+        }
+        #expect(turns == 1)
+    }
+
+    @Test func `SRC-27 a source that is found without a descriptor at the end of a turn has another one`()
+        throws
+    {
+        let log = EventLog()
+        let (wasValid, turns) = try onEmbeddedLoop { loop, embedding -> (Bool, Int) in
+            let ends = socketPair()
+            let (first, second) = (
+                RunLoop.Source(fileDescriptor: ends.0, interest: .read) { _, _ in },
+                RunLoop.Source(fileDescriptor: ends.0, interest: .read) { _, _ in }
+            )
+            loop.add(first, forMode: .work)
+            loop.add(second, forMode: .work)
+            let pipe = BytePipe()
+            // After the pass has looked: what follows of it is found at the end of the turn.
+            let closing = pipe.source("closes", to: log) {
+                close(ends.0)
+                loop.remove(first, forMode: .work)
+            }
+            loop.add(closing, forMode: .work)
+            embedding.settle()
+            pipe.write()
+            embedding.turn()
+            let wasValid = second.isValid && log.entries == ["closes"]
+            let turns = embedding.drive { !second.isValid }
+            closing.invalidate()
+            close(ends.1)
+            return (wasValid, turns)
+        }
+        #expect(wasValid)
+        #expect(turns > 0)
     }
 
     @Test func `an embedding that has ended wakes nobody, and another one may begin`() throws {

@@ -330,6 +330,33 @@ import Testing
         }
     }
 
+    @Test func `a loop that was left with something in it is warned about after its last run`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = 0.05
+            let end = Latch()
+            let left = LoopThread { loop in
+                loop.add(Port(), forMode: .work)
+                _ = loop.runOn(.work)
+                try? end.wait()
+            }
+            try left.loop.waitUntilAsleep()
+            // Looked at after the loop that runs.
+            let other = LoopThread { loop in
+                loop.add(Port(), forMode: .inner)
+                try? end.wait()
+            }
+            try waitFor("the other loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
+            precondition(Catcher.log.entries[0].contains("inner: 1 source"), "\(Catcher.log.entries)")
+            try left.loop.stop()
+            try waitFor("the warning") { Catcher.log.entries.count == 2 ? () : nil }
+            precondition(Catcher.log.entries[1].contains("work: 1 source"), "\(Catcher.log.entries)")
+            end.open()
+            try left.value()
+            try other.value()
+        }
+    }
+
     @Test func `the common name is named, and not one of its modes`() throws {
         let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
         let source = RunLoop.Source {}

@@ -21,6 +21,28 @@ import Testing
         #expect(entries == ["signalled true", "here true"])
     }
 
+    @Test func `SRC-2 a signal with a wake-up wakes every loop that the source is in`() throws {
+        let log = EventLog()
+        let source = RunLoop.Source { log.note("source") }
+        let threads = ["first", "second"].map { name in
+            LoopThread { loop in
+                loop.add(source, forMode: .work)
+                loop.add(Port(), forMode: .work)
+                let woken = RunLoop.Observer(activities: .afterWaiting) { _, _ in log.note(name) }
+                loop.add(woken, forMode: .work)
+                return loop.runOn(.work)
+            }
+        }
+        for thread in threads { try thread.loop.waitUntilAsleep() }
+        source.signalAndWakeUp()
+        try waitFor("both") { Set(log.entries) == ["first", "second", "source"] ? () : nil }
+        #expect(log.count(of: "source") == 1)
+        for thread in threads {
+            try thread.loop.stop()
+            #expect(try thread.value() == .stopped)
+        }
+    }
+
     @Test func `SRC-2 a signal does not wake a sleeping loop`() throws {
         let log = EventLog()
         let source = RunLoop.Source { log.note("source") }

@@ -351,6 +351,67 @@ import Testing
         #expect(entries == ["false false", "finished", "finished", "finished", "true true"])
     }
 
+    /// Something that says when it goes.
+    private final class Kept: Sendable {
+        let name: String
+        private let log: EventLog
+
+        init(_ name: String, _ log: EventLog) { (self.name, self.log) = (name, log) }
+
+        deinit { log.note("\(name) goes") }
+    }
+
+    @Test func `TM-15 what a timer was made with is there in its block, until it is invalidated`() throws {
+        let log = EventLog()
+        let note: @Sendable (Timer) -> Void = { log.note(($0.userInfo as? Kept)?.name ?? "nothing") }
+        try onLoopThread { loop in
+            let scheduled = Timer.scheduledTimer(
+                withTimeInterval: 0, userInfo: Kept("scheduled", log), repeats: false, block: note)
+            loop.runOn()
+            log.note("\(scheduled.userInfo == nil)")
+            for timer in [
+                Timer(timeInterval: 0, userInfo: Kept("once", log), repeats: false, block: note),
+                Timer(timeInterval: 0, userInfo: Kept("repeating", log), repeats: true) { timer in
+                    note(timer)
+                    timer.invalidate()
+                    note(timer)
+                },
+                Timer(
+                    fire: .distantPast, interval: 0, userInfo: Kept("dated", log), repeats: false,
+                    block: note),
+                Timer(timeInterval: 0, userInfo: nil, repeats: false, block: note),
+                Timer(timeInterval: 0, repeats: false, block: note),
+            ] {
+                loop.add(timer, forMode: .default)
+                loop.runOn()
+                log.note("\(timer.userInfo == nil)")
+            }
+        }
+        #expect(
+            log.entries == [
+                "scheduled", "scheduled goes", "true", "once", "once goes", "true", "repeating",
+                "repeating goes", "nothing", "true", "dated", "dated goes", "true", "nothing", "true",
+                "nothing", "true",
+            ])
+    }
+
+    @Test func `TM-15 what a timer was made with goes with a timer that is never invalidated`() {
+        let log = EventLog()
+        var timer: Timer? = Timer(timeInterval: 5, userInfo: Kept("it", log), repeats: false) { _ in }
+        #expect((timer?.userInfo as? Kept)?.name == "it")
+        #expect(log.entries == [])
+        timer = nil
+        #expect(log.entries == ["it goes"])
+    }
+
+    @Test func `a timer's user info may be a dictionary of different things`() {
+        let timer = Timer(
+            timeInterval: 5, userInfo: ["count": 1, "name": "n"] as [String: any Sendable], repeats: false
+        ) { _ in }
+        let info = timer.userInfo as? [String: Any]
+        #expect(info?["count"] as? Int == 1 && info?["name"] as? String == "n")
+    }
+
     @Test func `TM-16 invalidate in a callback ends the repetition, or a firing of the same batch`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
@@ -475,9 +536,12 @@ import Testing
             return loop.runOn(.work)
         }
         try thread.loop.waitUntilAsleep()
+        let set = LoopClock.now
         timer.fireDate = Date()
         #expect(try thread.value() == .finished)
         #expect(log.entries == ["timer"])
+        // libev's own minute would end the wait as well.
+        #expect(LoopClock.now.seconds(since: set) < testPatience)
         let last = timer.fireDate
         timer.fireDate = .distantFuture
         #expect(timer.fireDate == last)

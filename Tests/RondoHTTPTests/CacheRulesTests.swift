@@ -125,6 +125,7 @@ import Testing
         (["Cache-Control: max-age=100"], ["Pragma: no-cache", "Cache-Control: foo"], 1, .use),
         (["Cache-Control: max-age=100"], ["Cache-Control: max-age=0"], 1, .revalidate),
         (["Cache-Control: max-age=100"], ["Cache-Control: max-age=10"], 9, .use),
+        (["Cache-Control: max-age=100"], ["Cache-Control: max-age=10"], 10, .use),
         (["Cache-Control: max-age=100"], ["Cache-Control: max-age=10"], 11, .revalidate),
         (["Cache-Control: max-age=100"], ["Cache-Control: max-age=1000"], 101, .revalidate),
         (["Cache-Control: max-age=100"], ["Cache-Control: min-fresh=50"], 50, .use),

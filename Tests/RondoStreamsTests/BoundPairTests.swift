@@ -79,6 +79,57 @@ import Testing
         #expect(found == ["0", "true"])
     }
 
+    /// A pair that is full, and whose bytes the reader has borrowed.
+    private func pairWithLoan() throws -> Ends {
+        let (input, output) = boundStreams(1)
+        input.open()
+        output.open()
+        #expect(output.write([1], maxLength: 1) == 1)
+        let ends = Ends(input: input, output: output)
+        #expect(ends.borrow())
+        return ends
+    }
+
+    @Test func `ST-27 a reader that comes back from a loan wakes the writer that waits`() throws {
+        let ends = try pairWithLoan()
+        let written = try whatWaits {
+            ["\(ends.output.write([2], maxLength: 1))"]
+        } until: {
+            #expect(!ends.borrow())
+        }
+        #expect(written == ["1"])
+    }
+
+    @Test func `ST-27 a reader that waits after a loan wakes the writer that waits`() throws {
+        let ends = try pairWithLoan()
+        let read = Mutex<LoopThread<[UInt8]>?>(nil)
+        let written = try whatWaits {
+            ["\(ends.output.write([2], maxLength: 1))"]
+        } until: {
+            read.withLock { $0 = LoopThread { _ in ends.input.bytes(1).1 } }
+        }
+        #expect(written == ["1"])
+        #expect(try read.withLock { $0 }?.value() == [2])
+    }
+
+    @Test func `ST-27 a reader that waits after a loan has made room, which a writer in a loop is told`()
+        throws
+    {
+        let findings = try onStreamThread { loop in
+            let ends = try pairWithLoan()
+            let notes = StreamNotes()
+            ends.output.delegate = notes
+            ends.output.schedule(in: loop, forMode: .default)
+            loop.pass()
+            let before = notes.events
+            let reader = LoopThread { _ in ends.input.bytes(1).1 }
+            try loop.run { notes.events.contains("space") }
+            let count = ends.output.write([2], maxLength: 1)
+            return before + ["then", "\(count)", "\(try reader.value())"]
+        }
+        #expect(findings == ["then", "1", "[2]"])
+    }
+
     /// What a thread finds that waits, when something is done about it.
     private func whatWaits(
         _ body: @escaping @Sendable () -> Findings, until change: () -> Void
@@ -220,5 +271,12 @@ import Testing
     private struct Ends: @unchecked Sendable {
         let input: InputStream
         let output: OutputStream
+
+        /// Has the input lend what it has, and gives nothing back.
+        func borrow() -> Bool {
+            var start: UnsafeMutablePointer<UInt8>?
+            var count = 0
+            return input.getBuffer(&start, length: &count)
+        }
     }
 }

@@ -89,6 +89,74 @@ extension StreamContractTests {
         #expect(findings == ["true", "open", "bytes", "bytes"])
     }
 
+    @Test(arguments: [StreamKind.memory, .file, .bound])
+    func `ST-21 a stream that gets another queue is told there, and no more on the old one`(kind: StreamKind)
+        throws
+    {
+        let findings = try onStreamThread { _ in
+            let (stream, keep) = try kind.makeInput(pattern(10))
+            let queues = QueueEvents.Queues()
+            let events = QueueEvents(queues)
+            stream.delegate = events
+            for queue in queues.both { queue.suspend() }
+            stream.dispatchQueue = queues.first
+            stream.open()
+            // Both have been asked for a turn now.
+            stream.dispatchQueue = queues.second
+            queues.first.resume()
+            queues.first.sync {}
+            let before = events.log.entries
+            queues.second.resume()
+            try waitFor("the events") { events.log.entries.count == 2 ? () : nil }
+            queues.second.sync { stream.close() }
+            withExtendedLifetime(keep) {}
+            return before + ["then"] + events.log.entries
+        }
+        #expect(findings == ["then", "open on second", "bytes on second"])
+    }
+
+    @Test(arguments: [StreamKind.memory, .file, .bound])
+    func `ST-19 ST-21 a handler that changes the queue gets the next event there`(kind: StreamKind) throws {
+        let findings = try onStreamThread { _ in
+            let (stream, keep) = try kind.makeInput(pattern(10))
+            let queues = QueueEvents.Queues()
+            let events = QueueEvents(queues) { stream, event in
+                if event == .openCompleted { (stream as! InputStream).dispatchQueue = queues.second }
+            }
+            stream.delegate = events
+            stream.dispatchQueue = queues.first
+            stream.open()
+            try waitFor("the events") { events.log.entries.contains { $0.hasPrefix("bytes") } ? () : nil }
+            queues.first.sync {}
+            queues.second.sync { stream.close() }
+            withExtendedLifetime(keep) {}
+            return events.log.entries
+        }
+        #expect(findings == ["open on first", "bytes on second"])
+    }
+
+    @Test(arguments: [StreamKind.memory, .file, .bound], [false, true])
+    func `RL-37 what was owed to a stream that has left ends no run`(kind: StreamKind, byClosing: Bool) throws
+    {
+        let findings = try onStreamThread { loop in
+            let (stream, keep) = try kind.makeInput(pattern(10))
+            // It has nothing to say, and keeps what the two share in the mode.
+            let (other, keepToo) = try kind.makeInput(pattern(10))
+            let notes = StreamNotes()
+            for stream in [stream, other] {
+                stream.delegate = notes
+                stream.schedule(in: loop, forMode: .default)
+            }
+            stream.open()
+            if byClosing { stream.close() } else { stream.remove(from: loop, forMode: .default) }
+            let result = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)
+            other.close()
+            withExtendedLifetime((keep, keepToo)) {}
+            return ["\(result)"] + notes.events
+        }
+        #expect(findings == ["timedOut"])
+    }
+
     @Test(arguments: StreamKind.inputs)
     func `ST-22 read answers how many, 0 at the end and -1 on failure`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
@@ -149,6 +217,39 @@ extension StreamContractTests {
             return ["\(received == content)", "\(lent > 0)", "\(notes.count(of: "end"))"]
         }
         #expect(findings == ["true", "true", "1"])
+    }
+}
+
+/// Notes events and the queue that each comes on.
+///
+/// `@unchecked Sendable`: nothing changes but the log, which has a lock; the handler is called by the one queue that the
+/// stream is on.
+private final class QueueEvents: StreamDelegate, @unchecked Sendable {
+    struct Queues: Sendable {
+        let first = DispatchQueue(label: "first")
+        let second = DispatchQueue(label: "second")
+        fileprivate let key = DispatchSpecificKey<String>()
+
+        init() { for queue in both { queue.setSpecific(key: key, value: queue.label) } }
+
+        var both: [DispatchQueue] { [first, second] }
+    }
+
+    let log = EventLog()
+    private let queues: Queues
+    private let handler: (Foundation.Stream, Foundation.Stream.Event) -> Void
+
+    init(
+        _ queues: Queues,
+        handler: @escaping (Foundation.Stream, Foundation.Stream.Event) -> Void = { _, _ in }
+    ) {
+        self.queues = queues
+        self.handler = handler
+    }
+
+    func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        log.note("\(eventCode.word) on \(DispatchQueue.getSpecific(key: queues.key) ?? "none")")
+        handler(aStream, eventCode)
     }
 }
 

@@ -175,6 +175,26 @@ extension StreamContractTests {
     }
 
     @Test(arguments: [StreamKind.memory, .file, .bound])
+    func `ST-19 a handler that unschedules in the first of two events does not get the second`(
+        kind: StreamKind
+    ) throws {
+        let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
+            notes.handler = { stream, event in
+                guard event == .openCompleted else { return }
+                (stream as? InputStream)?.remove(from: loop, forMode: .default)
+            }
+            loop.add(Port(), forMode: .default)
+            loop.pass()
+            let before = notes.events
+            // It is owed still.
+            stream.schedule(in: loop, forMode: .default)
+            try loop.run { notes.events.contains("bytes") }
+            return before + ["scheduled"] + notes.events
+        }
+        #expect(findings == ["open", "scheduled", "open", "bytes"])
+    }
+
+    @Test(arguments: [StreamKind.memory, .file, .bound])
     func `ST-19 what a handler does in the first of two events counts for the second`(kind: StreamKind) throws
     {
         // Both are owed in one delivery (rule ST-11).

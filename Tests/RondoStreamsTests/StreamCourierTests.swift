@@ -66,6 +66,35 @@ import Testing
         #expect(log.entries == ["turn of a", "turn of c"])
     }
 
+    /// Runs the loop in its turn.
+    private final class Nesting: CourierClient {
+        let loop: RunLoop
+        let log: EventLog
+
+        init(_ loop: RunLoop, _ log: EventLog) { (self.loop, self.log) = (loop, log) }
+
+        func turnHasCome(by courier: StreamCourier) -> Bool {
+            log.note("begins")
+            _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+            log.note("ends")
+            return true
+        }
+    }
+
+    @Test func `RL-42 those who wait behind a turn are served by a run in it`() throws {
+        let log = EventLog()
+        try onLoopThread { loop in
+            let nesting = Nesting(loop, log)
+            let client = Client("other", log)
+            let seat = StreamCourier.join(loop, .default, label: nil, as: client)
+            seat.courier.post(nesting)
+            seat.courier.post(client)
+            _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+            seat.leave()
+        }
+        #expect(log.entries == ["begins", "turn of other", "ends"])
+    }
+
     // MARK: - Turns that may wait
 
     /// Asks for a turn, and has something done in it that may be put off.

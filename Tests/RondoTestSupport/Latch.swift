@@ -17,7 +17,7 @@ package final class Latch: Sendable {
 
     /// Waits until it is open; throws after a time that only a failure reaches.
     package func wait() throws {
-        guard semaphore.wait(timeout: .now() + 60) == .success else {
+        guard semaphore.wait(timeout: .now() + testPatience) == .success else {
             throw NeverCame(description: "waited in vain at a latch")
         }
         // For whoever else waits.

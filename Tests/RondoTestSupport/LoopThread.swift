@@ -42,7 +42,7 @@ package final class LoopThread<Value: Sendable>: Sendable {
     /// once.
     @discardableResult
     package func value() throws -> Value {
-        guard ended.wait(timeout: .now() + patience) == .success,
+        guard ended.wait(timeout: .now() + testPatience) == .success,
             let value = state.withLock({ $0.value }), let thread = thread.withLock({ $0 })
         else { throw NeverCame(description: "waited in vain for the end of a thread") }
         pthread_join(thread, nil)
@@ -59,7 +59,12 @@ package func onLoopThread<Value: Sendable>(
 }
 
 /// How long a test waits for something, in seconds; only a failure takes that long.
-private let patience: TimeInterval = 60
+///
+/// Well below a minute: after 59.7 s libev ends each wait by itself (its `MAX_BLOCKTIME`), the loop looks at
+/// everything anew, and a wake-up that was missed is found. A test that waits so long would pass. For the same reason
+/// a run of a loop that a test limits for the case of a failure has a limit above this one: then the wait for the
+/// thread fails, and not the run.
+package let testPatience: TimeInterval = 30
 
 /// Something that a test waited for has not come; reached by a failure only.
 package struct NeverCame: Error, CustomStringConvertible {
@@ -81,7 +86,7 @@ private let blockedMilliseconds: Int32 = 1
 /// about what they wait for would have no thread to run on.
 @discardableResult
 package func waitFor<Value>(_ what: String, _ value: () -> Value?) throws -> Value {
-    let limit = LoopClock.machineNow.advanced(bySeconds: patience)
+    let limit = LoopClock.machineNow.advanced(bySeconds: testPatience)
     var looks = 0
     while true {
         if let value = value() { return value }

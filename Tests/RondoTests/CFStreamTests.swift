@@ -65,7 +65,7 @@ import Testing
     }
 
     private static func run(until isDone: () -> Bool) {
-        let limit = CFAbsoluteTimeGetCurrent() + 60
+        let limit = CFAbsoluteTimeGetCurrent() + testPatience
         while !isDone(), CFAbsoluteTimeGetCurrent() < limit {
             _ = CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1, true)
         }
@@ -188,7 +188,7 @@ import Testing
         CFReadStreamOpen(read)
         CFWriteStreamOpen(write)
         CFWriteStreamWrite(write, [7], 1)
-        #expect(hasCome.wait(timeout: .now() + 60) == .success)
+        #expect(hasCome.wait(timeout: .now() + testPatience) == .success)
         queue.sync {
             #expect(notes.received == [7])
             CFReadStreamSetDispatchQueue(read, nil)

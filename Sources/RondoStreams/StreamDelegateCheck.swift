@@ -1,0 +1,10 @@
+internal import RondoCore
+
+extension DelegateMethodCheck {
+    /// Foundation gives the one method of `StreamDelegate` a default, so that a class may conform without it.
+    static let streams = DelegateMethodCheck(protocols: [
+        DelegateProtocol("StreamDelegate", methods: ["stream(_: Stream, handle: Event)"]) {
+            $0 is any StreamDelegate.Type
+        }
+    ])
+}
