@@ -137,6 +137,16 @@ public struct TLSSettings: Sendable, Hashable {
     /// The default settings: a careful client's.
     public init() {}
 
+    /// The settings without what is meant for one server alone, who this side is to it and what it is called; nil if
+    /// there is nothing of the kind. For connections that a server leads to elsewhere.
+    package var elsewhere: TLSSettings? {
+        guard identity != nil || serverName != nil else { return nil }
+        var settings = self
+        settings.identity = nil
+        settings.serverName = nil
+        return settings
+    }
+
     /// A server's settings.
     public static func server(_ identity: TLSIdentity) -> TLSSettings {
         var settings = TLSSettings()
