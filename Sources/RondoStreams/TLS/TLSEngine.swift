@@ -86,6 +86,8 @@ package final class TLSEngine {
     var problems: [CertificateProblem] = []
     /// Nil: nobody is asked.
     var asking: Asking?
+    /// True if problems were found beyond those in `problems`.
+    var hasDroppedProblems = false
     /// Under which a client's sessions are kept; nil: they are not.
     var sessionKey: TLSSessionCache.Key?
     /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
