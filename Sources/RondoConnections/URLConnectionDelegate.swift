@@ -87,6 +87,7 @@ extension URLConnectionDelegate {
         canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool {
         connection.noteDefault(of: .canAuthenticate)
+        connection.noteDefault(of: .canAuthenticate, by: self)
         return true
     }
 
@@ -111,6 +112,7 @@ extension URLConnectionDelegate {
         willSendRequestForAuthenticationChallenge challenge: URLAuthenticationChallenge
     ) {
         connection.noteDefault(of: .willSendRequestForChallenge)
+        connection.noteDefault(of: .willSendRequestForChallenge, by: self)
     }
 
     public func connection(

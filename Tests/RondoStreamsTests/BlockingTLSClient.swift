@@ -75,7 +75,7 @@ final class BlockingTLSClient {
 
     init(
         port: UInt16, settings: TLSSettings = .test, host: String = "localhost",
-        keeping process: TestServerProcess? = nil
+        keeping process: TestServerProcess? = nil, sessions: TLSSessionCache = .shared
     ) throws {
         self.process = process
         socket = try Socket.connecting(to: .loopback(port: port))
@@ -83,7 +83,7 @@ final class BlockingTLSClient {
         try #require(try socket.finishConnecting())
         engine = try TLSEngine(
             context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
-            port: Int(port))
+            port: Int(port), sessions: sessions)
     }
 
     /// The server's side of a connection that was accepted.

@@ -167,9 +167,14 @@ extension TLSCertificate {
     }
 
     private static func date(of time: UnsafePointer<ASN1_TIME>?) -> Date? {
+        seconds(of: time).map { Date(timeIntervalSince1970: TimeInterval($0)) }
+    }
+
+    /// Seconds since 1970; nil if it is no time.
+    static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int? {
         var parts = tm()
         guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
-        return Date(timeIntervalSince1970: TimeInterval(timegm(&parts)))
+        return timegm(&parts)
     }
 
     private static func names(of certificate: OpaquePointer) -> [String] {

@@ -29,12 +29,19 @@ package final class TLSContext: Sendable {
     /// `TLSSettings.identities` as they are looked up: by names in small letters.
     let identities: [String: TLSIdentity]
 
+    /// When the first list of revoked certificates is too old, in seconds since 1970.
+    ///
+    /// Unsafe in name only: written in `init` alone.
+    nonisolated(unsafe) var revocationListsEnd = Int.max
+
     private static let kept = Mutex<[TLSContext]>([])
 
     /// The context for these settings: the one that was made for them earlier, if it is still kept.
     package static func shared(for settings: TLSSettings) throws(TLSError) -> TLSContext {
-        // Who is asked does not change what OpenSSL prepares.
+        // Who is asked does not change what OpenSSL prepares, with one exception: a server's tickets go out before
+        // the program has decided about the client, and a client that comes back with one shows no certificate.
         var settings = settings
+        if settings.role == .server, settings.trustHandler != nil { settings.resumesSessions = false }
         settings.trustHandler = nil
         settings.identityHandler = nil
         let found = kept.withLock { [settings] kept -> TLSContext? in

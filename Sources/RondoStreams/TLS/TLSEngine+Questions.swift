@@ -53,6 +53,18 @@ extension TLSEngine {
     /// The program's decision, if it was asked and has decided.
     var decision: TLSTrust.Decision? { asking?.trust?.value }
 
+    /// Nobody was asked, or has left everything to the settings.
+    var isDecidedBySettings: Bool {
+        guard let asking else { return true }
+        if let trust = asking.trust {
+            guard case .byDefault = trust.value else { return false }
+        }
+        if let identity = asking.identity {
+            guard case .byDefault = identity.value else { return false }
+        }
+        return true
+    }
+
     /// Asks about the peer whose checks are done.
     ///
     /// - Returns: False if nobody is to be asked.

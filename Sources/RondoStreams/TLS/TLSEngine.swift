@@ -90,6 +90,11 @@ package final class TLSEngine {
     var hasDroppedProblems = false
     /// Under which a client's sessions are kept; nil: they are not.
     var sessionKey: TLSSessionCache.Key?
+    let sessions: TLSSessionCache
+    /// The session of an earlier connection that the server was offered.
+    var offered: TLSSessionCache.Session?
+    /// Until when what was checked in this handshake is as it was found, in seconds since 1970.
+    var trustEnds = 0
     /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
     /// BIO has a pointer to it.
     let carrier: TLSEngine?
@@ -106,12 +111,14 @@ package final class TLSEngine {
     ///   - received: What the peer has said and somebody has read before it was known to be TLS.
     ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to send.
     ///   - leadsToProxy: The peer is a proxy that is to be one.
+    ///   - sessions: Where a client's sessions are kept.
     package init(
         context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = [],
-        through carrier: TLSEngine? = nil, leadsToProxy: Bool = false
+        through carrier: TLSEngine? = nil, leadsToProxy: Bool = false, sessions: TLSSessionCache = .shared
     ) throws(TLSError) {
         self.carrier = carrier
         self.leadsToProxy = leadsToProxy
+        self.sessions = sessions
         let isClient = context.settings.role == .client
         peerName = isClient ? context.settings.serverName ?? hostName : hostName
         self.context = context
@@ -142,7 +149,14 @@ package final class TLSEngine {
         }
     }
 
-    deinit { SSL_free(ssl) }
+    deinit {
+        // OpenSSL takes a connection that ends without this side's close_notify for one that was attacked, and spoils its
+        // session, which the cache holds as well. RFC 5246, section 7.2.1, has dropped that rule.
+        if failure == nil, SSL_is_init_finished(ssl) == 1 {
+            SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_SENT_SHUTDOWN)
+        }
+        SSL_free(ssl)
+    }
 
     var settings: TLSSettings { context.settings }
 

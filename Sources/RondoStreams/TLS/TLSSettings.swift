@@ -124,7 +124,9 @@ public struct TLSSettings: Sendable, Hashable {
     public var clientCertificates = ClientCertificates.notRequested
     /// Whether a client takes up sessions of earlier connections to the same host and port under equal
     /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
-    /// at most as long as the server says, two hours as a rule. Where a handler is asked a client does not.
+    /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
+    /// are valid that were looked at then. Where a trust handler is asked neither side does, and where an identity
+    /// handler is, a client does not.
     public var resumesSessions = true
     /// The protocols that are spoken inside TLS, the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a

@@ -71,6 +71,7 @@ extension TLSEngine {
             problems.removeAll { $0.code == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE && $0 != first }
         }
         checkPins(store)
+        if sessionKey != nil { trustEnds = end(of: store) }
         if askForTrust(store) {
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1
@@ -120,6 +121,21 @@ extension TLSEngine {
     /// By the names themselves: as text they are shortened.
     private static func isRoot(_ certificate: OpaquePointer, at depth: Int) -> Bool {
         depth > 0 && X509_get_extension_flags(certificate) & UInt32(EXFLAG_SI) != 0
+    }
+
+    /// Until when the checks that were made come out as they did, in seconds since 1970: the chain, and the
+    /// lists of revoked certificates that it was held against, are valid until then.
+    fileprivate func end(of store: OpaquePointer) -> Int {
+        guard settings.verification != .none else { return .max }
+        var end = context.revocationListsEnd
+        for (depth, pointer) in TLSCertificate.pointers(in: X509_STORE_CTX_get0_chain(store)).enumerated() {
+            let expiry = CertificateProblem(
+                code: X509_V_ERR_CERT_HAS_EXPIRED, depth: depth, isOfRoot: Self.isRoot(pointer, at: depth),
+                certificate: nil)
+            if settings.tolerance.covers(expiry) { continue }
+            end = min(end, TLSCertificate.seconds(of: X509_get0_notAfter(pointer)) ?? 0)
+        }
+        return end
     }
 
     /// The problem because of which the peer is refused, by the program or the settings; nil: it is accepted.
