@@ -75,14 +75,15 @@ final class BlockingTLSClient {
 
     init(
         port: UInt16, settings: TLSSettings = .test, host: String = "localhost",
-        keeping process: TestServerProcess? = nil, sessions: TLSSessionCache = .shared
+        keeping process: TestServerProcess? = nil, sessions: TLSSessionCache = .shared,
+        context: TLSContext? = nil
     ) throws {
         self.process = process
         socket = try Socket.connecting(to: .loopback(port: port))
         try waitUntilWritable(socket)
         try #require(try socket.finishConnecting())
         engine = try TLSEngine(
-            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
+            context: try context ?? TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
             port: Int(port), sessions: sessions)
     }
 

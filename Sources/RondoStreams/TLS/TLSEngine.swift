@@ -142,7 +142,8 @@ package final class TLSEngine {
             SSL_set_connect_state(ssl)
             try setPeerName(verification: context.settings.verification)
             if context.settings.resumesSessions, port != 0 {
-                sessionKey = .init(host: peerName, port: port, settings: context.settings)
+                sessionKey = .init(
+                    host: peerName, port: port, settings: context.settings, files: context.files)
             }
         } else {
             SSL_set_accept_state(ssl)

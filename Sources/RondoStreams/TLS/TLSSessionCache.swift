@@ -27,6 +27,8 @@ package final class TLSSessionCache: Sendable {
         let host: String
         let port: Int
         let settings: TLSSettings
+        /// What was trusted: a session of before a change is not found again.
+        let files: TrustFiles
     }
 
     private let table = Mutex(

@@ -8,7 +8,9 @@ public import RondoCore
 /// has an `identity`.
 ///
 /// Settings are values; connections with equal settings share what OpenSSL prepares for them, the certificate
-/// authorities read from files among it: a file that changes later is not read again by this process.
+/// authorities and revocation lists read from files among it. A file, or a folder of authorities, that was replaced
+/// or written to is read again for the next connection, within a second; one that is gone, or cannot be read any
+/// more, fails that. Connections that stand are left as they are.
 public struct TLSSettings: Sendable, Hashable {
     /// The side of a handshake.
     public enum Role: Sendable, Hashable {
