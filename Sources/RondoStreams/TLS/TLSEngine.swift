@@ -223,7 +223,11 @@ package final class TLSEngine {
         guard checksName else { return }
         // Names count in the one place where RFC 9525 has them, not in the subject, and "*" stands for a
         // label.
-        let flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+        var flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+        // The only star that could stand for this name would be right below the suffix.
+        if let dot = name.firstIndex(of: "."), RegistrySuffix.contains(name[name.index(after: dot)...]) {
+            flags |= X509_CHECK_FLAG_NO_WILDCARDS
+        }
         SSL_set_hostflags(ssl, UInt32(flags))
         try require(SSL_set1_host(ssl, name))
     }
