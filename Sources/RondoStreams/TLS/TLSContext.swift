@@ -85,7 +85,7 @@ package final class TLSContext: Sendable {
     }
 
     package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.machineNow) throws(TLSError) {
-        _ = Self.library
+        guard Self.library else { throw TLSError(.settings("OpenSSL could not be set up")) }
         // Before they are read: what changes meanwhile is found to have changed.
         files = TrustFiles(of: settings)
         filesSeen = Atomic(now.nanoseconds)

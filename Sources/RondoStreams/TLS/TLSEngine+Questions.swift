@@ -121,19 +121,8 @@ extension TLSEngine {
             TLSIdentityRequest.issuerLimit)
         let request = TLSIdentityRequest(
             host: peerName, issuers: names.map { TLSCertificate.text(of: $0) },
-            encodedIssuers: names.map { Self.encoded($0) })
+            encodedIssuers: names.map { name in TLSCertificate.encoded { i2d_X509_NAME(name, $0) } })
         asking?.question = .identity(request)
         asking?.identity = request.answer
-    }
-
-    private static func encoded(_ name: OpaquePointer) -> Data {
-        let count = i2d_X509_NAME(name, nil)
-        guard count > 0 else { return Data() }
-        var data = Data(count: Int(count))
-        data.withUnsafeMutableBytes { bytes in
-            var next = bytes.bindMemory(to: UInt8.self).baseAddress
-            _ = i2d_X509_NAME(name, &next)
-        }
-        return data
     }
 }

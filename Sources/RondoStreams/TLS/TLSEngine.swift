@@ -124,20 +124,23 @@ package final class TLSEngine {
         self.context = context
         OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {
-            throw TLSError(
-                .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
         }
         self.ssl = ssl
         let bio = carrier.map { rondo_BIO_new_over_SSL($0.ssl) } ?? SocketBIO.make(descriptor: descriptor)
         guard let bio else {
-            throw TLSError(
-                .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
         }
         // One BIO for both directions: SSL_set_bio takes over the one count that there is.
         SSL_set_bio(ssl, bio, bio)
         if !received.isEmpty { try begin(with: received) }
         // For callbacks: unretained, because the engine owns the SSL, and they come inside its calls only.
-        SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
+        guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
+        }
         if isClient {
             SSL_set_connect_state(ssl)
             try setPeerName(verification: context.settings.verification)
@@ -176,17 +179,13 @@ package final class TLSEngine {
 
     /// Lets OpenSSL read `bytes` before it reads the socket: it does so until it wants more, see `handshake`.
     private func begin(with bytes: [UInt8]) throws(TLSError) {
-        guard let memory = BIO_new(BIO_s_mem()) else {
-            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
-        }
+        guard let memory = BIO_new(BIO_s_mem()) else { throw TLSError(.system(ENOMEM), host: peerName) }
         // Empty means "later", not "end".
         rondo_BIO_set_mem_eof_return(memory, -1)
         let written = bytes.withUnsafeBytes { BIO_write(memory, $0.baseAddress, Int32(clamping: $0.count)) }
         // Takes the memory over, and gives up one of the socket's two counts.
         SSL_set0_rbio(ssl, memory)
-        guard written == bytes.count else {
-            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
-        }
+        guard written == bytes.count else { throw TLSError(.system(ENOMEM), host: peerName) }
         readsMemory = true
     }
 
