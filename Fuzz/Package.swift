@@ -3,7 +3,7 @@
 import PackageDescription
 
 // A package of its own, because it wants unsafe flags, which would forbid the use of Rondo as a dependency. It
-// sees the sources of RondoHTTP by a link, so that what is `package` there is seen here.
+// sees the sources of Rondo by a link, so that what is `package` there is seen here.
 
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -15,7 +15,9 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
     name: "Fuzz",
+    dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.6.0")],
     targets: [
+        .systemLibrary(name: "CEv"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CZlib"),
         .systemLibrary(name: "CBrotli"),
@@ -25,8 +27,13 @@ let package = Package(
         .target(
             name: "RondoHTTP", dependencies: ["COpenSSL", "CZlib", "CBrotli", "CZstd", "CPsl"],
             swiftSettings: settings),
+        .target(
+            name: "RondoCore", dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
+        .target(
+            name: "RondoStreams", dependencies: ["RondoCore", "COpenSSL", "CPsl"], swiftSettings: settings),
         .executableTarget(
-            name: "Fuzzer", dependencies: ["RondoHTTP", "CFuzzer"], path: "Fuzzer", swiftSettings: settings,
+            name: "Fuzzer", dependencies: ["RondoHTTP", "RondoStreams", "CFuzzer"], path: "Fuzzer", swiftSettings: settings,
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
     ]
 )

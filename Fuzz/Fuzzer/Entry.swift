@@ -5,7 +5,7 @@ import Foundation
 ///
 /// An input must not trap, hang or grow; and whoever reads bytes says the same however they are cut.
 enum Subject: String, CaseIterable {
-    case response, multipart, content, cookies, challenges, cache, redirects
+    case response, multipart, content, cookies, challenges, cache, redirects, tls
 
     static let chosen: Subject = {
         let name = ProcessInfo.processInfo.environment["RONDO_FUZZ"] ?? "response"
@@ -28,6 +28,7 @@ enum Subject: String, CaseIterable {
         case .challenges: readChallenges(Self.lines(bytes))
         case .cache: readCacheFields(Self.lines(bytes))
         case .redirects: readLocations(Self.lines(bytes))
+        case .tls: readTLS(bytes)
         }
     }
 
