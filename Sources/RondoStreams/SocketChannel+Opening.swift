@@ -123,6 +123,14 @@ extension SocketChannel {
         }
         let name = Self.withoutBrackets(host)
         if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
+        if configuration.resolver === Resolver.shared,
+            let addresses = Resolver.loopback(host: name, port: number)
+        {
+            handler?(.resolving(host: host))
+            // The owner may have closed it.
+            if case .starting = phase { connect(to: addresses) }
+            return
+        }
         let turns = turns
         let answer = LookUpAnswer()
         self.answer = answer
