@@ -21,7 +21,7 @@ let package = Package(
         .default(enabledTraits: ["Brotli", "Zstd", "PublicSuffix"]),
         .trait(name: "Brotli", description: "Responses in the content coding br (libbrotli)."),
         .trait(name: "Zstd", description: "Responses in the content coding zstd (libzstd)."),
-        .trait(name: "PublicSuffix", description: "No cookies for co.uk and its kin (libpsl)."),
+        .trait(name: "PublicSuffix", description: "No cookies and no wildcards for co.uk and its kin (libpsl)."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -47,7 +47,10 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoCore", "COpenSSL"],
+            dependencies: [
+                "RondoCore", "COpenSSL",
+                .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",

@@ -23,6 +23,7 @@ let package = Package(
         .systemLibrary(name: "CBrotli"),
         .systemLibrary(name: "CZstd"),
         .systemLibrary(name: "CPsl"),
+        .systemLibrary(name: "CSQLite"),
         .systemLibrary(name: "CFuzzer", path: "CFuzzer"),
         .target(
             name: "RondoHTTP", dependencies: ["COpenSSL", "CZlib", "CBrotli", "CZstd", "CPsl"],
@@ -30,15 +31,17 @@ let package = Package(
         .target(
             name: "RondoCore", dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
-        .target(name: "RondoStreams", dependencies: ["RondoCore", "COpenSSL"], swiftSettings: settings),
+        .target(
+            name: "RondoStreams", dependencies: ["RondoCore", "COpenSSL", "CPsl"], swiftSettings: settings),
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", .product(name: "Logging", package: "swift-log"),
+                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
-        .target(name: "CTraceStart"),
-        .target(name: "RondoTrace", dependencies: ["RondoCore", "CTraceStart"], swiftSettings: settings),
+        .target(name: "CStart"),
+        .target(name: "RondoTrace", dependencies: ["RondoCore", "CStart"], swiftSettings: settings),
         .target(
             name: "Rondo",
             dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],

@@ -10,6 +10,8 @@ final class DelegateClass: Sendable {
         case shouldUseCredentialStorage = 1
         case willCacheResponse = 2
         case didCollectMetrics = 4
+        case willSendRequestForChallenge = 8
+        case canAuthenticate = 16
     }
 
     /// An object of the class may conform to `URLConnectionDownloadDelegate`.
@@ -30,6 +32,12 @@ final class DelegateClass: Sendable {
 
     func hasDefault(of method: Method) -> Bool {
         defaults.load(ordering: .relaxed) & method.rawValue != 0
+    }
+
+    /// Nobody is there whom questions of TLS would come to: without either method they are answered by the settings
+    /// (rules UC-44 and UC-45).
+    var leavesTLSToSettings: Bool {
+        hasDefault(of: .willSendRequestForChallenge) && hasDefault(of: .canAuthenticate)
     }
 
     func noteDefault(of method: Method) {

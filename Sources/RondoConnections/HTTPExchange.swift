@@ -190,6 +190,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         case .secured(let version, let cipher, let subject):
             times.secureEnd = LoopClock.now
             times.tls = (version, cipher)
+            if isTimed { times.isTLSResumed = link.channel.isTLSResumed }
             owner.received(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
         case .open: didOpen()
         // Before the request is sent nothing is an answer to it.

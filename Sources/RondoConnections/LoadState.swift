@@ -59,6 +59,8 @@ struct LoadState {
     private(set) var request: LoadRequest
     /// The request that the exchange under way, or the last one, is for.
     private(set) var lastSent: LoadRequest
+    /// The first that was sent.
+    private var origin: LoadRequest?
 
     init(_ request: URLRequest) {
         self.request = LoadRequest(request)
@@ -68,7 +70,18 @@ struct LoadState {
     var url: URL? { request.url }
 
     /// The request is on its way.
-    mutating func noteSending() { lastSent = request }
+    mutating func noteSending() {
+        lastSent = request
+        if origin == nil { origin = request }
+    }
+
+    /// Whether `address` is of the origin that the load began at, which is the one that its settings were made for
+    /// (RFC 6454, section 5).
+    func isAtOrigin(_ address: WebAddress) -> Bool {
+        guard let first = origin?.address else { return origin == nil }
+        return first.isSecure == address.isSecure && first.port == address.port
+            && first.host.lowercased() == address.host.lowercased()
+    }
 
     var isEnded: Bool { if case .ended = phase { true } else { false } }
 

@@ -17,6 +17,7 @@ extension Loader {
             isReusedConnection: exchange.link.isReused,
             proxy: exchange.link.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
             tlsCipher: times.tls?.cipher)
+        transfer.isTLSResumed = times.isTLSResumed
         transfer.lookUpStart = seconds(times.lookUpStart)
         transfer.lookUpEnd = seconds(times.lookUpEnd)
         transfer.connectStart = seconds(times.connectStart)

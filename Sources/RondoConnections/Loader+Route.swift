@@ -45,12 +45,13 @@ extension Loader {
     }
 
     func route(to address: WebAddress) throws(LoadFailure) -> Route {
-        if settings.isDirect { return settings.directRoute(to: address) }
+        let atOrigin = !settings.isForOneOrigin || state.isAtOrigin(address)
+        if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let proxy = try proxy(for: address, settings.values.proxy)
         if proxy != nil || rare != nil { madeRare.proxy = proxy }
-        guard let proxy else { return settings.directRoute(to: address) }
+        guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let (host, port) = (address.host, address.port)
-        let tls = address.isSecure ? settings.values.tls : nil
+        let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         if proxy.kind == .httpConnect, !address.isSecure {
             let key = PoolKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy)
             return Route(

@@ -6,9 +6,12 @@ internal import RondoStreams
 // answers itself by the settings.
 
 extension Loader {
-    /// Has the delegate asked about `link`'s server, unless the settings name somebody to ask.
+    /// Has the delegate asked about `link`'s server, unless the settings name somebody to ask, or nobody would
+    /// answer: a connection that asks takes no earlier session up.
     func askAboutTLS(of link: HTTPLink) {
-        guard let tls = link.key.tls, delegate?.base != nil else { return }
+        guard let tls = link.key.tls, let delegate, delegate.base != nil,
+            !(delegate.kind?.leavesTLSToSettings ?? false)
+        else { return }
         if tls.trustHandler == nil {
             link.channel.onTrust = { [weak self] in self?.ask(.trust($0)) }
         }

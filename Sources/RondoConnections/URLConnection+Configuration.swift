@@ -6,7 +6,11 @@ internal import Synchronization
 extension URLConnection {
     /// Settings that Apple's `URLRequest` has no place for.
     public struct Configuration: Sendable {
-        /// How the server is verified, and which TLS versions are spoken.
+        /// How servers are verified, and which TLS versions are spoken.
+        ///
+        /// The identity and the server name are for the origin of the first request (scheme, host and port): a
+        /// redirect to another one leaves them behind, as it does Authorization (rule UC-33). All else holds
+        /// wherever redirects lead; pinned keys, too, have to be found there.
         public var tls = TLSSettings()
 
         /// The proxy that the connection goes by.
@@ -53,7 +57,9 @@ extension URLConnection {
 
         let values: Configuration
         /// The way that the last request went, if directly: the next one often goes to the same server.
-        private let lastRoute = Mutex<(isSecure: Bool, route: Route)?>(nil)
+        private let lastRoute = Mutex<(isSecure: Bool, atOrigin: Bool, route: Route)?>(nil)
+        /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
+        private let tlsElsewhere: TLSSettings?
 
         // Of `values.proxy`, which takes longer to look at than all else about a direct way.
         private let namesProxy: Bool
@@ -61,6 +67,7 @@ extension URLConnection {
 
         init(_ values: Configuration) {
             self.values = values
+            tlsElsewhere = values.tls.elsewhere
             (namesProxy, asksEnvironment) =
                 switch values.proxy {
                 case .direct: (false, false)
@@ -75,16 +82,22 @@ extension URLConnection {
         /// Asked for itself: a value that is computed is computed of a copy of all.
         var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
 
+        /// Whether the way depends on the origin that a load began at.
+        var isForOneOrigin: Bool { tlsElsewhere != nil }
+
+        /// What a secured connection to a server speaks.
+        func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
+
         /// The direct way to `address`.
-        func directRoute(to address: WebAddress) -> Route {
+        func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
             lastRoute.withLock { last in
-                if let last, last.isSecure == address.isSecure, last.route.key.port == address.port,
-                    last.route.key.host == address.host
+                if let last, last.isSecure == address.isSecure, last.atOrigin == atOrigin,
+                    last.route.key.port == address.port, last.route.key.host == address.host
                 {
                     return last.route
                 }
-                let route = Route(to: address, tls: address.isSecure ? values.tls : nil)
-                last = (address.isSecure, route)
+                let route = Route(to: address, tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
+                last = (address.isSecure, atOrigin, route)
                 return route
             }
         }

@@ -34,6 +34,9 @@ extension URLConnection {
         /// "TLSv1.3", and the name of its cipher; nil without TLS, and on a connection that was kept.
         public internal(set) var tlsVersion: String?
         public internal(set) var tlsCipher: String?
+        /// An earlier session of TLS was taken up again on the new connection (`TLSSettings.resumesSessions`); false
+        /// without TLS, and on a connection that was kept.
+        public internal(set) var isTLSResumed = false
 
         public internal(set) var lookUpStart: TimeInterval?
         public internal(set) var lookUpEnd: TimeInterval?
@@ -71,5 +74,6 @@ struct ExchangeTimes {
     var responseStart: LoopInstant?
     var responseEnd: LoopInstant?
     var tls: (version: String, cipher: String)?
+    var isTLSResumed = false
     var bytesReceived: Int64 = 0
 }

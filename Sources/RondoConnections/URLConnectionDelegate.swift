@@ -89,6 +89,7 @@ extension URLConnectionDelegate {
         canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool {
         connection.noteDefault(of: .canAuthenticate)
+        connection.noteDefault(of: .canAuthenticate, by: self)
         return true
     }
 
@@ -113,6 +114,7 @@ extension URLConnectionDelegate {
         willSendRequestForAuthenticationChallenge challenge: URLAuthenticationChallenge
     ) {
         connection.noteDefault(of: .willSendRequestForChallenge)
+        connection.noteDefault(of: .willSendRequestForChallenge, by: self)
     }
 
     public func connection(

@@ -10,6 +10,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     case negotiation(NegotiationError)
     /// The connection was not open in the time that it was given, in seconds.
     case timedOut(host: String, port: Int, seconds: Double)
+    /// An accepted connection's handshake was not over when so many newer ones had come.
+    case gaveWay(host: String, port: Int, limit: Int)
     /// The connection stood and broke.
     case broken(host: String, port: Int, SocketError)
 
@@ -30,6 +32,7 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
                 domain: "kCFErrorDomainCFNetwork", code: error.code,
                 userInfo: [NSLocalizedDescriptionKey: error.description])
         case .timedOut: SocketError(code: ETIMEDOUT, operation: .connect).posixError
+        case .gaveWay: SocketError(code: ECONNABORTED, operation: .connect).posixError
         case .broken(_, _, let error): error.posixError
         }
     }
@@ -51,6 +54,9 @@ extension ChannelError: CustomStringConvertible {
         case .timedOut(let host, let port, let seconds):
             "the connection to \(Self.place(host, port)) was not ready within "
                 + "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
+        case .gaveWay(let host, let port, let limit):
+            "the TLS handshake with \(Self.place(host, port)) was given up: \(limit) newer ones had begun "
+                + "before it was over (StreamListener.Configuration.maximumUnfinishedHandshakes)"
         case .broken(let host, let port, let error):
             "the connection to \(Self.place(host, port))\(host.hasPrefix("/") ? "" : ",") broke: "
                 + error.description

@@ -215,6 +215,18 @@ extension Resolver {
         return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
     }
 
+    /// The addresses of this machine, if `host` is `localhost` or a name below it, which stand for it and nothing else
+    /// (RFC 6761, section 6.3), as curl and browsers have it too: neither a file nor a name server is asked, whose
+    /// answers could lead elsewhere. Nil for all other names.
+    ///
+    /// IPv4 first, since most that listen on one of the two listen there.
+    package static func loopback(host: String, port: UInt16) -> [SocketAddress]? {
+        var name = host.lowercased()
+        if name.last == "." { name.removeLast() }
+        guard name == "localhost" || name.hasSuffix(".localhost"), name.first != "." else { return nil }
+        return [.loopback(port: port), .ipv6(high: 0, low: 1, port: port, scope: 0)]
+    }
+
     /// The addresses of `host`, in the order in which they should be tried (RFC 6724), by `getaddrinfo`.
     /// Blocks.
     package static func addresses(host: String, port: UInt16) -> Answer {

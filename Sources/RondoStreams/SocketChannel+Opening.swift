@@ -30,6 +30,7 @@ extension SocketChannel {
         phase = .closed
         stopDelays()
         stopLimits()
+        leaveHandshakes()
         asker?.invalidate()
         asker = nil
         turns?.invalidate()
@@ -86,6 +87,7 @@ extension SocketChannel {
         case .negotiating(let connected, let negotiating):
             if negotiating.carrier?.hasPendingPlaintext ?? false { negotiate(.read, connected, negotiating) }
         case .securing(let connected, let engine):
+            if unfinishedHandshake?.hasGivenWay ?? false { return fail(gaveWay) }
             // A question of the handshake's may have been answered.
             handshake(connected, engine)
         case .open(_, let engine):
@@ -121,6 +123,14 @@ extension SocketChannel {
         }
         let name = Self.withoutBrackets(host)
         if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
+        if configuration.resolver === Resolver.shared,
+            let addresses = Resolver.loopback(host: name, port: number)
+        {
+            handler?(.resolving(host: host))
+            // The owner may have closed it.
+            if case .starting = phase { connect(to: addresses) }
+            return
+        }
         let turns = turns
         let answer = LookUpAnswer()
         self.answer = answer
@@ -164,6 +174,7 @@ extension SocketChannel {
         phase = .open(connected, engine)
         updateInterest()
         stopLimits()
+        leaveHandshakes()
         dropRare()
         // A proxy's has been told of.
         if let engine, !engine.leadsToProxy { tellOfSecurity(engine) }
@@ -180,8 +191,13 @@ extension SocketChannel {
     // MARK: - The limit of time
 
     func beginLimit() {
-        guard !hasOpened, limits.isEmpty, let seconds = configuration.openingLimit else { return }
+        guard !isOpen, limits.isEmpty, let seconds = openingLimit else { return }
         limits = timers(after: seconds) { $0.limitIsReached(mayWait: true) }
+    }
+
+    /// In seconds; nil: there is none.
+    private var openingLimit: Double? {
+        [configuration.openingLimit, configuration.handshakes?.seconds].compactMap { $0 }.min()
     }
 
     func stopLimits() {
@@ -190,7 +206,7 @@ extension SocketChannel {
     }
 
     private func limitIsReached(mayWait: Bool) {
-        guard !hasOpened, !limits.isEmpty, let seconds = configuration.openingLimit else { return }
+        guard !isOpen, !limits.isEmpty, let seconds = openingLimit else { return }
         stopLimits()
         // The loop may have been in another mode: what has come meanwhile is looked at before the clock is.
         if mayWait, connected?.socket.isReadable() ?? false {

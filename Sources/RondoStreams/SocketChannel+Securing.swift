@@ -62,6 +62,9 @@ extension SocketChannel {
             engine.asking?.trustHandler = settings.trustHandler
             engine.asking?.identityHandler = settings.identityHandler
             phase = .securing(connected, engine)
+            if let handshakes = configuration.handshakes, unfinishedHandshake == nil {
+                unfinishedHandshake = handshakes.enter(madeTurns)
+            }
             handshake(connected, engine)
         } catch {
             fail(.tls(error.naming(host: host)))
@@ -76,6 +79,7 @@ extension SocketChannel {
             case .waits:
                 // However long the program thinks, that is not the peer's fault.
                 stopLimits()
+                leaveHandshakes()
                 interest.set([], of: connected.source)
                 ask(engine)
             case .done:
@@ -99,6 +103,18 @@ extension SocketChannel {
     private func go(on connected: Connected, with wanted: RunLoop.Source.Interest) {
         beginLimit()
         interest.set(wanted, of: connected.source)
+    }
+
+    /// The peer has done its part, or is gone.
+    func leaveHandshakes() {
+        guard let entry = unfinishedHandshake else { return }
+        unfinishedHandshake = nil
+        configuration.handshakes?.leave(entry)
+    }
+
+    var gaveWay: ChannelError {
+        .gaveWay(
+            host: configuration.host, port: configuration.port, limit: configuration.handshakes?.limit ?? 0)
     }
 
     // MARK: - Questions

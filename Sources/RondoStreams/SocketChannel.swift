@@ -43,10 +43,17 @@ package final class SocketChannel {
             set { set { $0.resolver = newValue } }
         }
 
-        /// How long it may take from `open()` to the event `open`, in seconds; nil: as long as it takes.
+        /// How long it may take from `open()` to the event `open`, and from `secure(_:)` to `secured`, in seconds;
+        /// nil: as long as it takes.
         package var openingLimit: Double? {
             get { rest?.openingLimit }
             set { if newValue != nil || rest != nil { set { $0.openingLimit = newValue } } }
+        }
+
+        /// Where the handshakes of a server's connections are counted, and how long they may take.
+        var handshakes: UnfinishedHandshakes? {
+            get { rest?.handshakes }
+            set { if newValue != nil || rest != nil { set { $0.handshakes = newValue } } }
         }
 
         /// What most connections have none of, and would be larger than all the rest.
@@ -55,6 +62,7 @@ package final class SocketChannel {
             var route: ChannelRoute?
             var resolver = Resolver.shared
             var openingLimit: Double?
+            var handshakes: UnfinishedHandshakes?
         }
 
         private indirect enum Box {
@@ -178,10 +186,11 @@ package final class SocketChannel {
         var delays: [Timer] = []
         var limits: [Timer] = []
         var answer: LookUpAnswer?
+        var handshake: UnfinishedHandshakes.Entry?
 
         var isEmpty: Bool {
             onTrust == nil && onIdentityRequest == nil && label == nil && asker == nil && delays.isEmpty
-                && limits.isEmpty && answer == nil
+                && limits.isEmpty && answer == nil && handshake == nil
         }
     }
 
@@ -294,6 +303,11 @@ package final class SocketChannel {
     var answer: LookUpAnswer? {
         get { rare?.answer }
         set { if newValue != nil || rare != nil { madeRare.answer = newValue } }
+    }
+    /// As long as it is not over, of a server's connection.
+    var unfinishedHandshake: UnfinishedHandshakes.Entry? {
+        get { rare?.handshake }
+        set { if newValue != nil || rare != nil { madeRare.handshake = newValue } }
     }
     private var rare: Rare?
     /// No asker, no timers among other things.

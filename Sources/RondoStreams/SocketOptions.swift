@@ -27,7 +27,8 @@ public struct SocketOptions: Sendable, Hashable {
     /// Nil, as at first: no probes.
     public var keepAlive: KeepAlive?
     /// How long opening may take, in seconds: look-up, connection, proxy and TLS together. Nil, as at first:
-    /// as long as the kernel tries. Only settable before the stream is opened.
+    /// as long as the kernel tries. Only settable before the stream is opened. TLS that begins later (STARTTLS)
+    /// has as long again.
     public var connectTimeout: TimeInterval?
 
     public init() {}

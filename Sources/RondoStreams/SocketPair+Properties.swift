@@ -138,6 +138,7 @@ extension SocketPair {
     private func secure(_ tls: TLSSettings?) -> Bool {
         if let channel {
             let wasOpen = channel.isOpen
+            if tls != nil { channel.configuration.handshakes = settings.value.handshakes }
             guard channel.secure(tls, received: ahead?.bytes ?? []) else { return false }
             if wasOpen, tls != nil {
                 // What was read ahead is TLS's; there is neither bytes nor space until that stands.

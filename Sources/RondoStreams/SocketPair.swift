@@ -209,6 +209,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         let (host, port) = (remoteHost, remotePort)
         var configuration = SocketChannel.Configuration(host: host, port: port, tls: settings.value.tls)
         configuration.openingLimit = settings.value.options.connectTimeout
+        if configuration.tls != nil { configuration.handshakes = settings.value.handshakes }
         switch target {
         case .host:
             if let proxy = settings.value.proxy {

@@ -12,6 +12,8 @@ final class SocketSettings: Sendable {
         var closesDescriptor: Bool?
         /// What a proxy has said that did not let the connection through.
         var proxyResponse: [UInt8] = []
+        /// Of a connection that a listener has accepted.
+        var handshakes: UnfinishedHandshakes?
     }
 
     static let standard = SocketSettings(Value())

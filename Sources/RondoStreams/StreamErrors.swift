@@ -29,6 +29,8 @@ extension ChannelError {
                 userInfo: [NSLocalizedDescriptionKey: error.description])
         case .timedOut:
             .posix(ETIMEDOUT, description)
+        case .gaveWay:
+            .posix(ECONNABORTED, description)
         }
     }
 }

@@ -38,8 +38,16 @@ public final class StreamListener {
         public var permissions: UInt32?
         /// What connections are secured with, this side being the server; nil: nothing.
         public var tls: TLSSettings?
-        /// How the sockets of connections behave. The time to connect is that of TLS's handshake.
+        /// How the sockets of connections behave. The time to connect is that of TLS's handshake, if it is shorter
+        /// than `handshakeTimeout`.
         public var socketOptions = SocketOptions()
+        /// How long a peer may take for TLS's handshake, in seconds; then the streams fail (`ETIMEDOUT`). 30 at first,
+        /// nil: as long as it likes. The time that a trust handler takes is not the peer's.
+        public var handshakeTimeout: TimeInterval? = StreamListener.handshakeSeconds
+        /// How many handshakes may be unfinished at a time, 1,024 at first; with each beyond the oldest one is given up,
+        /// and its streams fail (`ECONNABORTED`). An unfinished handshake takes about 50 KB. New peers are not left to
+        /// wait instead: then as many silent ones would keep everybody out.
+        public var maximumUnfinishedHandshakes = StreamListener.unfinishedHandshakes
 
         public init() {}
     }
@@ -54,6 +62,10 @@ public final class StreamListener {
         public let remotePort: Int
     }
 
+    /// Seconds that a TLS handshake may take by default.
+    public static let handshakeSeconds: TimeInterval = 30
+    /// TLS handshakes that may be unfinished at a time by default.
+    public static let unfinishedHandshakes = 1_024
     /// Seconds for which nothing is accepted after descriptors or memory have run out.
     public static let pauseSeconds: TimeInterval = 0.1
     /// Connections that are accepted in one turn at most; the others have the next.
@@ -125,6 +137,8 @@ public final class StreamListener {
             SocketSettings.standard.changed {
                 $0.tls = configuration.tls
                 $0.options = configuration.socketOptions
+                $0.handshakes = UnfinishedHandshakes(
+                    limit: configuration.maximumUnfinishedHandshakes, seconds: configuration.handshakeTimeout)
             }
         var found: ListeningSocket?
         for (index, address) in addresses.enumerated() where found == nil {

@@ -98,7 +98,7 @@ enum Stranger {
                 except OSError: pass
             """
         let server = try TestServerProcess([
-            "python3", "-c", script, certificates.path(kind), certificates.keyPath, body,
+            "python3", "-c", script, certificates.path(kind), certificates.keyPath(kind), body,
         ])
         return (server, try server.port(after: "PORT "))
     }

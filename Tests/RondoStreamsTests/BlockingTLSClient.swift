@@ -75,15 +75,16 @@ final class BlockingTLSClient {
 
     init(
         port: UInt16, settings: TLSSettings = .test, host: String = "localhost",
-        keeping process: TestServerProcess? = nil
+        keeping process: TestServerProcess? = nil, sessions: TLSSessionCache = .shared,
+        context: TLSContext? = nil
     ) throws {
         self.process = process
         socket = try Socket.connecting(to: .loopback(port: port))
         try waitUntilWritable(socket)
         try #require(try socket.finishConnecting())
         engine = try TLSEngine(
-            context: try TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
-            port: Int(port))
+            context: try context ?? TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
+            port: Int(port), sessions: sessions)
     }
 
     /// The server's side of a connection that was accepted.

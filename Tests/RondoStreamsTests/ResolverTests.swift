@@ -179,4 +179,14 @@ import Testing
         #expect(await answer(of: "later", resolver: resolver) == .success([.loopback(port: 80)]))
         while resolver.threadCount > 0 { await Task.yield() }
     }
+
+    @Test func `RFC 6761 6_3 localhost and the names below it are this machine`() {
+        for host in ["localhost", "LocalHost", "localhost.", "a.localhost", "a.b.localhost."] {
+            let addresses = Resolver.loopback(host: host, port: 80) ?? []
+            #expect(addresses.map(\.description) == ["127.0.0.1:80", "[::1]:80"])
+        }
+        for host in ["", ".", ".localhost", "localhost.example", "notlocalhost", "localhost..", "127.0.0.1"] {
+            #expect(Resolver.loopback(host: host, port: 80) == nil)
+        }
+    }
 }

@@ -14,33 +14,33 @@ import Testing
             let dropped = table.add(Session(number: number), for: "a")
             #expect(dropped.map(\.number) == (number == 3 ? [1] : []))
         }
-        #expect(table.take(for: "b") == nil)
-        #expect(table.take(for: "a")?.number == 3)
-        #expect(table.take(for: "a")?.number == 2)
-        #expect(table.take(for: "a") == nil)
+        #expect(table.take(for: "b", where: \.isUsable) == nil)
+        #expect(table.take(for: "a", where: \.isUsable)?.number == 3)
+        #expect(table.take(for: "a", where: \.isUsable)?.number == 2)
+        #expect(table.take(for: "a", where: \.isUsable) == nil)
         #expect(table.count == 0)
     }
 
     @Test func `a session for many uses stays`() {
         var table = SessionTable<String, Session>(hostLimit: 2, sessionLimit: 2)
         _ = table.add(Session(number: 1, isForOneUse: false), for: "a")
-        for _ in 1...3 { #expect(table.take(for: "a")?.number == 1) }
+        for _ in 1...3 { #expect(table.take(for: "a", where: \.isUsable)?.number == 1) }
     }
 
     @Test func `what cannot be used is let go`() {
         var table = SessionTable<String, Session>(hostLimit: 2, sessionLimit: 4)
         _ = table.add(Session(number: 1), for: "a")
         _ = table.add(Session(number: 2, isUsable: false), for: "a")
-        #expect(table.take(for: "a")?.number == 1)
+        #expect(table.take(for: "a", where: \.isUsable)?.number == 1)
         _ = table.add(Session(number: 3, isUsable: false), for: "a")
-        #expect(table.take(for: "a") == nil)
+        #expect(table.take(for: "a", where: \.isUsable) == nil)
         #expect(table.count == 0)
     }
 
     @Test func `beyond the limit the host that was used longest ago goes`() {
         var table = SessionTable<Int, Session>(hostLimit: 2, sessionLimit: 2)
         for host in 1...2 { _ = table.add(Session(number: host, isForOneUse: false), for: host) }
-        _ = table.take(for: 1)
+        _ = table.take(for: 1, where: \.isUsable)
         #expect(table.add(Session(number: 3), for: 3).map(\.number) == [2])
         for host in 4...1_000 { _ = table.add(Session(number: host), for: host) }
         #expect(table.count == 2)

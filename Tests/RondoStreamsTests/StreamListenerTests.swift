@@ -1,6 +1,7 @@
 import RondoCore
 import RondoStreams
 import RondoTestSupport
+import RondoTesting
 import Synchronization
 import Testing
 
@@ -317,6 +318,96 @@ import Testing
             return notes.events + ["\(error?.code == Int(ETIMEDOUT))", "\(rest)"]
         }
         #expect(findings == ["error", "true", "[]"])
+    }
+
+    /// Opens what a listener accepts, and keeps the errors of inputs by the order of arrival.
+    private final class Opener {
+        private(set) var open: [StreamListener.Connection] = []
+        private(set) var codes: [Int: Int] = [:]
+        private(set) var hasOpened: Set<Int> = []
+        private var notes: [StreamNotes] = []
+
+        init(_ listener: StreamListener, _ loop: RunLoop, startsTLS: TLSSettings? = nil) {
+            listener.onConnection = { [unowned self] connection in
+                let index = open.count
+                let notes = StreamNotes { [unowned self] stream, event in
+                    switch event {
+                    case .openCompleted:
+                        hasOpened.insert(index)
+                        guard let startsTLS else { return }
+                        _ = stream.setProperty(startsTLS as AnyObject, forKey: .tlsSettingsKey)
+                    case .errorOccurred: codes[index] = (stream.streamError as NSError?)?.code
+                    default: break
+                    }
+                }
+                self.notes.append(notes)
+                open.append(connection)
+                connection.input.delegate = notes
+                connection.input.schedule(in: loop, forMode: .default)
+                connection.input.open()
+            }
+            listener.schedule(in: loop, forMode: .default)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a peer that never finishes its handshake is given up after 30 seconds`(later: Bool) throws {
+        let findings = try onStreamThread { loop in
+            let clock = ManualClock(advancesAutomatically: false)
+            clock.attach(to: loop)
+            var configuration = StreamListener.Configuration()
+            let settings = try TLSServerTests.settings()
+            if !later { configuration.tls = settings }
+            let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
+            let opener = Opener(listener, loop, startsTLS: later ? settings : nil)
+            let peer = try PlainSocket.connected(to: listener.port)
+            defer { close(peer) }
+            while opener.open.isEmpty || later && opener.hasOpened.isEmpty { loop.pass() }
+            // A byte is no progress.
+            PlainSocket.send([22], on: peer)
+            loop.pass()
+            var codes: [Int?] = []
+            for seconds in [StreamListener.handshakeSeconds - 0.5, 1.0] {
+                clock.advance(by: seconds)
+                loop.pass()
+                codes.append(opener.codes[0])
+            }
+            return ["\(codes == [nil, Int(ETIMEDOUT)])", "\(PlainSocket.receiveAll(peer))"]
+        }
+        #expect(findings == ["true", "[]"])
+    }
+
+    @Test func `of more unfinished handshakes than the limit the oldest are given up`() throws {
+        #expect(StreamListener.Configuration().maximumUnfinishedHandshakes == 1_024)
+        let findings = try onStreamThread { loop in
+            var configuration = StreamListener.Configuration()
+            configuration.tls = try TLSServerTests.settings()
+            configuration.maximumUnfinishedHandshakes = 3
+            let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
+            let opener = Opener(listener, loop)
+            let peers = try (0..<5).map { _ in try PlainSocket.connected(to: listener.port) }
+            defer { for peer in peers { close(peer) } }
+            try loop.run { opener.codes.count == 2 }
+            let first = opener.codes == [0: Int(ECONNABORTED), 1: Int(ECONNABORTED)]
+            // They hear of it.
+            let heard = (PlainSocket.receiveAll(peers[0]), PlainSocket.receiveAll(peers[1])) == ([], [])
+            // An honest client is served nevertheless, and when it is, counts no longer.
+            let (input, output) = streamsToHost(UInt16(listener.port), host: "localhost")
+            _ = input.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+            let notes = StreamNotes()
+            scheduleAndOpen(input, output, in: loop, telling: notes)
+            try loop.run { opener.hasOpened.contains(5) && notes.events.contains("open") }
+            let third = opener.codes[2] == Int(ECONNABORTED)
+            let late = try PlainSocket.connected(to: listener.port)
+            defer { close(late) }
+            try loop.run { opener.open.count == 7 }
+            loop.pass()
+            let rest = opener.codes.count == 3
+            input.close()
+            output.close()
+            return ["\(first)", "\(heard)", "\(third)", "\(rest)"]
+        }
+        #expect(findings == ["true", "true", "true", "true"])
     }
 
     // MARK: - Unix-domain sockets

@@ -1,6 +1,7 @@
 import RondoCore
 import RondoStreams
 import RondoTestSupport
+import Synchronization
 import Testing
 
 /// Sessions that are taken up again, keys that are logged, and what can be asked of a connection.
@@ -40,6 +41,175 @@ import Testing
         #expect(try resumptions([version], [.test, .test], asking: true) == [false, false])
         #expect(try resumptions([version], [.test]) == [false])
     }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `a session is kept if the program has left the decision to the settings`(version: String) throws {
+        let (server, port) = try OpenSSLServer.start(.good, [version])
+        defer { server.terminate() }
+        let sessions = TLSSessionCache()
+        var resumed: [Bool] = []
+        for answer in [{ $0.accept() }, { $0.useDefault() }, nil] as [((TLSTrust) -> Void)?] {
+            let client = try BlockingTLSClient(port: port, sessions: sessions)
+            client.engine.ask(forTrust: answer != nil, forIdentity: false)
+            try client.handshake { if case .trust(let trust) = $0 { answer?(trust) } }
+            resumed.append(client.engine.isResumed)
+            try talk(client)
+        }
+        #expect(resumed == [false, false, true])
+        // What was accepted by a program was not kept, though the settings accept it as well.
+        let other = TLSSessionCache()
+        for answers in [true, false] {
+            let client = try BlockingTLSClient(port: port, sessions: other)
+            client.engine.ask(forTrust: answers, forIdentity: false)
+            try client.handshake { if case .trust(let trust) = $0 { trust.accept() } }
+            #expect(!client.engine.isResumed)
+            try talk(client)
+        }
+    }
+
+    private func talk(_ client: BlockingTLSClient) throws {
+        try client.write(Array("ab\n".utf8))
+        #expect(try client.read(exactly: 3) == Array("ba\n".utf8))
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `a session ends with the certificates that were looked at`(version: String) throws {
+        let start = time(nil)
+        for (authority, tolerance, isResumed) in [
+            (true, [], false), (true, .expiredCertificates, true), (false, .expiredRoots, true),
+        ] as [(Bool, TLSSettings.Tolerance, Bool)] {
+            let files = try ShortLived(leafEnds: authority, start: start)
+            let server = try TestServerProcess([
+                "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", files.path("leaf.pem"), "-key",
+                files.path("key.pem"), "-rev", version,
+            ])
+            defer { server.terminate() }
+            let port = try server.port(after: "ACCEPT ")
+            let settings = TLSSettings.test {
+                $0.certificateAuthorities = [.file(files.path("root.pem"))]
+                $0.tolerance = tolerance
+            }
+            let now = Mutex(start)
+            let sessions = TLSSessionCache { now.withLock { $0 } }
+            // The certificate ends in 30 minutes, the session, as its server says, in two hours.
+            var resumed: [Bool] = []
+            for moment in [0, 60, 1_200, 3_600] {
+                now.withLock { $0 = start + moment + 5 }
+                let client = try BlockingTLSClient(port: port, settings: settings, sessions: sessions)
+                try client.handshake()
+                resumed.append(client.engine.isResumed)
+                try talk(client)
+            }
+            #expect(resumed == [false, true, true, isResumed])
+        }
+    }
+
+    /// An authority and a certificate for localhost of which one ends in half an hour.
+    private final class ShortLived {
+        private let folder = temporaryPath()
+
+        func path(_ name: String) -> String { folder + "/" + name }
+
+        init(leafEnds: Bool, start: Int) throws {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            var end = start + 1_800
+            var parts = tm()
+            gmtime_r(&end, &parts)
+            let date = String(
+                format: "%04d%02d%02d%02d%02d%02dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                parts.tm_hour, parts.tm_min, parts.tm_sec)
+            try TestServerProcess.run([
+                "sh", "-ec", Self.script, folder, leafEnds ? "20991231000000Z" : date,
+                leafEnds ? date : "20991231000000Z",
+            ])
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        private static let script = """
+            cd "$0"
+            touch index.txt
+            printf '[ca]\\ndefault_ca=t\\n[t]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n' > cnf
+            printf 'default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n' >> cnf
+            openssl ecparam -name prime256v1 -genkey -noout -out key.pem
+            openssl req -new -key key.pem -subj /CN=any -out any.csr
+            echo basicConstraints=critical,CA:TRUE > ext
+            openssl ca -config cnf -batch -notext -selfsign -keyfile key.pem -in any.csr -subj /CN=Root \\
+                -out root.pem -startdate 20200101000000Z -enddate "$1" -extfile ext
+            echo subjectAltName=DNS:localhost > ext
+            openssl ca -config cnf -batch -notext -cert root.pem -keyfile key.pem -in any.csr \\
+                -subj /CN=localhost -out leaf.pem -startdate 20200101000000Z -enddate "$2" -extfile ext
+            """
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `what was tolerated is known of a resumed connection as well`(version: String) throws {
+        let (server, port) = try OpenSSLServer.start(.expired, [version])
+        defer { server.terminate() }
+        let settings = TLSSettings.test { $0.tolerance = .expiredCertificates }
+        for isResumed in [false, true, true] {
+            let client = try BlockingTLSClient(port: port, settings: settings)
+            try client.handshake()
+            #expect(client.engine.isResumed == isResumed)
+            #expect(client.engine.information.problems.map(\.kind) == [.expired])
+            try talk(client)
+        }
+        // Other settings begin anew, and look for themselves.
+        #expect(throws: TLSError.self) { try BlockingTLSClient(port: port).handshake() }
+    }
+
+    @Test(arguments: [true, false])
+    func `a client that a handler has refused cannot come back by a session`(accepts: Bool) throws {
+        let certificates = TestCertificates.shared
+        let asked = Mutex(0)
+        let listener = try TestListener()
+        let client = try TestServerProcess([
+            "python3", "-c", Self.returningClient, "\(listener.port)", certificates.authorityPath,
+            certificates.path(.client), certificates.keyPath,
+        ])
+        defer { client.terminate() }
+        let settings = try TLSServerTests.settings {
+            $0.clientCertificates = .required
+            $0.trustHandler = TLSTrustHandler { _ in }
+        }
+        for _ in ["TLSv1_2", "TLSv1_3"] {
+            for _ in 0..<2 {
+                let server = try BlockingTLSClient(accepted: listener.accept(), settings: settings)
+                server.engine.ask(forTrust: true, forIdentity: false)
+                let result = Result {
+                    try server.handshake { question in
+                        guard case .trust(let trust) = question else { return }
+                        asked.withLock { $0 += 1 }
+                        if accepts { trust.accept() } else { trust.reject() }
+                    }
+                    try server.write([1])
+                }
+                #expect(((try? result.get()) != nil) == accepts)
+                server.engine.shutdown()
+            }
+            #expect(try client.line(after: "REUSED ") == "False False")
+        }
+        #expect(asked.withLock { $0 } == 4)
+    }
+
+    private static let returningClient = """
+        import socket, ssl, sys
+        for version in [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]:
+            context = ssl.create_default_context(cafile=sys.argv[2])
+            context.load_cert_chain(sys.argv[3], sys.argv[4])
+            context.minimum_version = context.maximum_version = version
+            session, reused = None, []
+            for _ in range(2):
+                tls = context.wrap_socket(
+                    socket.create_connection(("127.0.0.1", int(sys.argv[1]))), server_hostname="localhost",
+                    session=session)
+                reused.append(tls.session_reused)
+                try: tls.recv(1)
+                except OSError: pass
+                session = tls.session
+                tls.close()
+            print("REUSED", *reused, flush=True)
+        """
 
     @Test func `a server that was replaced is met anew`() throws {
         // The session is the one of another server with other keys.

@@ -35,6 +35,8 @@ public struct CertificateProblem: Hashable, Sendable {
         public static let keyNotPinned = Kind(number: 11)
         /// `TLSTrust.reject()` was called.
         public static let rejected = Kind(number: 12)
+        /// The chain has more problems than are listed.
+        public static let tooMany = Kind(number: 13)
         /// Another one; `code` says which.
         public static let other = Kind(number: 0)
     }
@@ -46,20 +48,26 @@ public struct CertificateProblem: Hashable, Sendable {
     public let depth: Int
     /// The certificate at fault, where it could be read.
     public let certificate: TLSCertificate?
+    /// The certificate at fault is an authority's that it has issued itself.
+    let isOfRoot: Bool
 
-    init(code: Int32, depth: Int = 0, certificate: TLSCertificate?) {
-        self.init(Self.kind(of: code), code: code, depth: depth, certificate: certificate)
+    init(code: Int32, depth: Int = 0, isOfRoot: Bool = false, certificate: TLSCertificate?) {
+        self.init(
+            Self.kind(of: code), code: code, depth: depth, isOfRoot: isOfRoot, certificate: certificate)
     }
 
     /// What OpenSSL does not check itself.
     init(_ kind: Kind, depth: Int = 0, certificate: TLSCertificate?) {
-        self.init(kind, code: X509_V_ERR_APPLICATION_VERIFICATION, depth: depth, certificate: certificate)
+        self.init(
+            kind, code: X509_V_ERR_APPLICATION_VERIFICATION, depth: depth, isOfRoot: false,
+            certificate: certificate)
     }
 
-    private init(_ kind: Kind, code: Int32, depth: Int, certificate: TLSCertificate?) {
+    private init(_ kind: Kind, code: Int32, depth: Int, isOfRoot: Bool, certificate: TLSCertificate?) {
         self.kind = kind
         self.code = code
         self.depth = depth
+        self.isOfRoot = isOfRoot
         self.certificate = certificate
     }
 
@@ -132,6 +140,9 @@ extension CertificateProblem: CustomStringConvertible {
                 + "Its owner has another key now, or somebody else is answering"
         case .rejected:
             return "\(named(host)) was rejected by this program"
+        case .tooMany:
+            return "the certificates of \(host) have more problems than the \(TLSVerifier.problemLimit) that "
+                + "are listed. Its owner has to replace them"
         default:
             return "\(named(host)) was refused: \(words)"
         }

@@ -2,8 +2,6 @@
 package protocol ResumableSession {
     /// Whether it may be used once only.
     var isForOneUse: Bool { get }
-    /// Whether it can be used still.
-    var isUsable: Bool { get }
 }
 
 /// Which sessions are kept for whom: decisions only, no OpenSSL.
@@ -41,10 +39,10 @@ package struct SessionTable<Key: Hashable, Session: ResumableSession> {
     }
 
     /// The newest session for this key that can be used; one for one use is taken out.
-    package mutating func take(for key: Key) -> Session? {
+    package mutating func take(for key: Key, where isUsable: (Session) -> Bool) -> Session? {
         guard var kept = sessions[key] else { return nil }
         touch(key)
-        kept.removeAll { !$0.isUsable }
+        kept.removeAll { !isUsable($0) }
         let found = kept.last
         if found?.isForOneUse ?? false { kept.removeLast() }
         sessions[key] = kept.isEmpty ? nil : kept

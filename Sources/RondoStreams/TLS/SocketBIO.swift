@@ -16,6 +16,7 @@
 
 internal import COpenSSL
 internal import Glibc
+internal import Synchronization
 
 enum SocketBIO {
     /// What a BIO's data field holds, as one 64-bit value.
@@ -44,7 +45,7 @@ enum SocketBIO {
     /// A BIO for `descriptor`, which it does not own; nil if memory is short. The caller owns the BIO, until
     /// `SSL_set_bio` takes it over.
     static func make(descriptor: Int32) -> OpaquePointer? {
-        guard let method, let bio = BIO_new(method) else { return nil }
+        guard let method = method(), let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Note(descriptor: descriptor).pointer)
         BIO_set_init(bio, 1)
         return bio
@@ -66,15 +67,28 @@ enum SocketBIO {
     /// soon.
     static func detach(_ bio: OpaquePointer?) { BIO_set_data(bio, Note(descriptor: -1).pointer) }
 
-    /// Made once and never freed; OpenSSL only reads it, which is what the unchecked promise rests on.
-    nonisolated(unsafe) private static let method: OpaquePointer? = {
-        let kind = BIO_get_new_index() | BIO_TYPE_SOURCE_SINK
-        guard let method = BIO_meth_new(kind, "Rondo socket") else { return nil }
-        BIO_meth_set_read_ex(method, receive)
-        BIO_meth_set_write_ex(method, send)
-        BIO_meth_set_ctrl(method, control)
-        return method
-    }()
+    /// `@unchecked Sendable`: it is made once and never freed, and OpenSSL only reads it.
+    private struct Method: @unchecked Sendable {
+        let pointer: OpaquePointer
+    }
+
+    private static let madeMethod = Mutex<Method?>(nil)
+
+    /// Nil if memory is short, until there is some again.
+    private static func method() -> OpaquePointer? {
+        madeMethod.withLock { made in
+            if let made { return made.pointer }
+            let index = BIO_get_new_index()
+            guard index > 0, let method = BIO_meth_new(index | BIO_TYPE_SOURCE_SINK, "Rondo socket") else {
+                return nil
+            }
+            BIO_meth_set_read_ex(method, receive)
+            BIO_meth_set_write_ex(method, send)
+            BIO_meth_set_ctrl(method, control)
+            made = Method(pointer: method)
+            return method
+        }
+    }
 
     private static let receive:
         @convention(c) (OpaquePointer?, UnsafeMutablePointer<CChar>?, Int, UnsafeMutablePointer<Int>?) ->

@@ -127,25 +127,24 @@ extension TLSCertificate {
 
     static func publicKeyHash(of certificate: OpaquePointer) -> Data {
         let key = X509_get_X509_PUBKEY(certificate)
-        let count = i2d_X509_PUBKEY(key, nil)
-        guard count > 0 else { return Data() }
-        var data = Data(count: Int(count))
-        data.withUnsafeMutableBytes { bytes in
-            var next = bytes.bindMemory(to: UInt8.self).baseAddress
-            _ = i2d_X509_PUBKEY(key, &next)
-        }
-        return Digest.sha256(data)
+        let encoded = encoded { i2d_X509_PUBKEY(key, $0) }
+        return encoded.isEmpty ? encoded : Digest.sha256(encoded)
     }
 
     private static func encoded(_ certificate: OpaquePointer) -> Data {
-        let count = i2d_X509(certificate, nil)
+        encoded { i2d_X509(certificate, $0) }
+    }
+
+    /// What one of OpenSSL's functions `i2d_…` writes: asked for the length first. Empty if memory is short.
+    static func encoded(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> Data {
+        let count = write(nil)
         guard count > 0 else { return Data() }
         var data = Data(count: Int(count))
-        data.withUnsafeMutableBytes { bytes in
+        let written = data.withUnsafeMutableBytes { bytes in
             var next = bytes.bindMemory(to: UInt8.self).baseAddress
-            _ = i2d_X509(certificate, &next)
+            return write(&next)
         }
-        return data
+        return written == count ? data : Data()
     }
 
     private static func serialNumber(of certificate: OpaquePointer) -> String {
@@ -167,9 +166,14 @@ extension TLSCertificate {
     }
 
     private static func date(of time: UnsafePointer<ASN1_TIME>?) -> Date? {
+        seconds(of: time).map { Date(timeIntervalSince1970: TimeInterval($0)) }
+    }
+
+    /// Seconds since 1970; nil if it is no time.
+    static func seconds(of time: UnsafePointer<ASN1_TIME>?) -> Int? {
         var parts = tm()
         guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
-        return Date(timeIntervalSince1970: TimeInterval(timegm(&parts)))
+        return timegm(&parts)
     }
 
     private static func names(of certificate: OpaquePointer) -> [String] {

@@ -37,7 +37,7 @@ extension TLSContext {
         guard settings.role == .server, !identities.isEmpty else { return }
         // Whether they can be used is known now, not with the first client that asks.
         for (name, identity) in identities {
-            let probe = SSL_CTX_new(TLS_server_method())
+            guard let probe = SSL_CTX_new(TLS_server_method()) else { throw TLSError(.system(ENOMEM)) }
             defer { SSL_CTX_free(probe) }
             SSL_CTX_set_security_level(probe, SSL_CTX_get_security_level(pointer))
             guard identity.use({ SSL_CTX_use_cert_and_key(probe, $0, $1, $2, 1) }) else {

@@ -24,16 +24,24 @@ extension TLSContext {
         X509_STORE_set_flags(SSL_CTX_get_cert_store(pointer), UInt(flags))
     }
 
+    private func noteEnd(of list: OpaquePointer) {
+        // A list need not say when the next one comes.
+        guard let next = X509_CRL_get0_nextUpdate(list) else { return }
+        revocationListsEnd = min(revocationListsEnd, TLSCertificate.seconds(of: next) ?? 0)
+    }
+
     private func add(_ bytes: [UInt8], name: String) throws(TLSError) {
         let store = SSL_CTX_get_cert_store(pointer)
         var added = 0
         if let list = PEM.withBIO(bytes, { d2i_X509_CRL_bio($0, nil) }) ?? nil {
             defer { X509_CRL_free(list) }
             if X509_STORE_add_crl(store, list) == 1 { added += 1 }
+            noteEnd(of: list)
         } else {
             let isWhole = PEM.forEachRevocationList(in: bytes) { list in
                 guard X509_STORE_add_crl(store, list) == 1 else { return false }
                 added += 1
+                noteEnd(of: list)
                 return true
             }
             if !isWhole { added = 0 }

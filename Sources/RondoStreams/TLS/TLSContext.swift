@@ -1,7 +1,7 @@
 // The part of TLS that connections with the same settings share: versions, trust store, identity, options.
 
 internal import COpenSSL
-internal import RondoCore
+package import RondoCore
 internal import Synchronization
 
 /// Owns one `SSL_CTX`, set up from settings once and never changed afterwards.
@@ -29,12 +29,31 @@ package final class TLSContext: Sendable {
     /// `TLSSettings.identities` as they are looked up: by names in small letters.
     let identities: [String: TLSIdentity]
 
+    /// When the first list of revoked certificates is too old, in seconds since 1970.
+    ///
+    /// Unsafe in name only: written in `init` alone.
+    nonisolated(unsafe) var revocationListsEnd = Int.max
+
+    /// What it was made from.
+    let files: TrustFiles
+    /// When the files were looked at last, in nanoseconds of the machine's clock.
+    private let filesSeen: Atomic<Int64>
+    /// Seconds for which they are taken to be as they were.
+    package static let fileInterval = 1.0
+
     private static let kept = Mutex<[TLSContext]>([])
 
-    /// The context for these settings: the one that was made for them earlier, if it is still kept.
-    package static func shared(for settings: TLSSettings) throws(TLSError) -> TLSContext {
-        // Who is asked does not change what OpenSSL prepares.
+    /// The context for these settings: the one that was made for them earlier, if it is still kept and the files that
+    /// it was made from have not changed since.
+    ///
+    /// - Parameter now: By the machine's clock.
+    package static func shared(
+        for settings: TLSSettings, now: LoopInstant = LoopClock.machineNow
+    ) throws(TLSError) -> TLSContext {
+        // Who is asked does not change what OpenSSL prepares, with one exception: a server's tickets go out before
+        // the program has decided about the client, and a client that comes back with one shows no certificate.
         var settings = settings
+        if settings.role == .server, settings.trustHandler != nil { settings.resumesSessions = false }
         settings.trustHandler = nil
         settings.identityHandler = nil
         let found = kept.withLock { [settings] kept -> TLSContext? in
@@ -42,10 +61,11 @@ package final class TLSContext: Sendable {
             if index > 0 { kept.insert(kept.remove(at: index), at: 0) }
             return kept[0]
         }
-        if let found { return found }
+        if let found, found.isUpToDate(at: now) { return found }
         // Two threads may both make one: the later is kept as well and pushed out in time.
-        let made = try TLSContext(settings)
+        let made = try TLSContext(settings, now: now)
         let dropped = kept.withLock { kept in
+            if let found { kept.removeAll { $0 === found } }
             kept.insert(made, at: 0)
             return kept.count > sharedLimit ? kept.removeLast() : nil
         }
@@ -54,8 +74,21 @@ package final class TLSContext: Sendable {
         return made
     }
 
-    package init(_ settings: TLSSettings) throws(TLSError) {
-        _ = Self.library
+    /// Whether the files are what they were when it was made.
+    private func isUpToDate(at now: LoopInstant) -> Bool {
+        guard !files.isEmpty else { return true }
+        let seen = LoopInstant(nanoseconds: filesSeen.load(ordering: .relaxed))
+        guard now.seconds(since: seen) >= Self.fileInterval else { return true }
+        guard TrustFiles(of: settings) == files else { return false }
+        filesSeen.store(now.nanoseconds, ordering: .relaxed)
+        return true
+    }
+
+    package init(_ settings: TLSSettings, now: LoopInstant = LoopClock.machineNow) throws(TLSError) {
+        guard Self.library else { throw TLSError(.settings("OpenSSL could not be set up")) }
+        // Before they are read: what changes meanwhile is found to have changed.
+        files = TrustFiles(of: settings)
+        filesSeen = Atomic(now.nanoseconds)
         let wire = try Self.wireForm(of: settings.alpn)
         identities = try Self.byName(settings.identities)
         OpenSSLErrors.clear()

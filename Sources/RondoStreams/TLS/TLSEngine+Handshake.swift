@@ -29,11 +29,10 @@ extension TLSEngine {
 
     private func begin() {
         hasBegun = true
-        // Whoever is asked is asked about each connection.
-        if asking != nil { sessionKey = nil }
-        guard let sessionKey, let session = TLSSessionCache.shared.take(for: sessionKey) else { return }
+        // A program that asks to be asked is asked about each connection.
+        guard asking == nil, let sessionKey, let session = sessions.take(for: sessionKey) else { return }
         // Counted by OpenSSL from here on. What it does not take is no loss.
-        _ = SSL_set_session(ssl, session.pointer)
+        if SSL_set_session(ssl, session.pointer) == 1 { offered = session }
     }
 
     private func finishHandshake() throws(TLSError) -> HandshakeResult {
@@ -41,7 +40,11 @@ extension TLSEngine {
         // A server could not ask before.
         if asking?.waits ?? false { return .waits }
         if let decision, decision != .accept, let refusal { throw fail(.certificate(refusal)) }
+        // What a program has decided otherwise than the settings holds for this connection alone.
+        if !isDecidedBySettings { sessionKey = nil }
         asking = nil
+        // The checks were made when the session was.
+        if isResumed, let offered { problems = offered.problems }
         return .done
     }
 

@@ -53,6 +53,18 @@ extension TLSEngine {
     /// The program's decision, if it was asked and has decided.
     var decision: TLSTrust.Decision? { asking?.trust?.value }
 
+    /// Nobody was asked, or has left everything to the settings.
+    var isDecidedBySettings: Bool {
+        guard let asking else { return true }
+        if let trust = asking.trust {
+            guard case .byDefault = trust.value else { return false }
+        }
+        if let identity = asking.identity {
+            guard case .byDefault = identity.value else { return false }
+        }
+        return true
+    }
+
     /// Asks about the peer whose checks are done.
     ///
     /// - Returns: False if nobody is to be asked.
@@ -109,19 +121,8 @@ extension TLSEngine {
             TLSIdentityRequest.issuerLimit)
         let request = TLSIdentityRequest(
             host: peerName, issuers: names.map { TLSCertificate.text(of: $0) },
-            encodedIssuers: names.map { Self.encoded($0) })
+            encodedIssuers: names.map { name in TLSCertificate.encoded { i2d_X509_NAME(name, $0) } })
         asking?.question = .identity(request)
         asking?.identity = request.answer
-    }
-
-    private static func encoded(_ name: OpaquePointer) -> Data {
-        let count = i2d_X509_NAME(name, nil)
-        guard count > 0 else { return Data() }
-        var data = Data(count: Int(count))
-        data.withUnsafeMutableBytes { bytes in
-            var next = bytes.bindMemory(to: UInt8.self).baseAddress
-            _ = i2d_X509_NAME(name, &next)
-        }
-        return data
     }
 }

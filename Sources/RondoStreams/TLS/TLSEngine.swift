@@ -86,8 +86,15 @@ package final class TLSEngine {
     var problems: [CertificateProblem] = []
     /// Nil: nobody is asked.
     var asking: Asking?
+    /// True if problems were found beyond those in `problems`.
+    var hasDroppedProblems = false
     /// Under which a client's sessions are kept; nil: they are not.
     var sessionKey: TLSSessionCache.Key?
+    let sessions: TLSSessionCache
+    /// The session of an earlier connection that the server was offered.
+    var offered: TLSSessionCache.Session?
+    /// Until when what was checked in this handshake is as it was found, in seconds since 1970.
+    var trustEnds = 0
     /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
     /// BIO has a pointer to it.
     let carrier: TLSEngine?
@@ -104,43 +111,56 @@ package final class TLSEngine {
     ///   - received: What the peer has said and somebody has read before it was known to be TLS.
     ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to send.
     ///   - leadsToProxy: The peer is a proxy that is to be one.
+    ///   - sessions: Where a client's sessions are kept.
     package init(
         context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = [],
-        through carrier: TLSEngine? = nil, leadsToProxy: Bool = false
+        through carrier: TLSEngine? = nil, leadsToProxy: Bool = false, sessions: TLSSessionCache = .shared
     ) throws(TLSError) {
         self.carrier = carrier
         self.leadsToProxy = leadsToProxy
+        self.sessions = sessions
         let isClient = context.settings.role == .client
         peerName = isClient ? context.settings.serverName ?? hostName : hostName
         self.context = context
         OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {
-            throw TLSError(
-                .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
         }
         self.ssl = ssl
         let bio = carrier.map { rondo_BIO_new_over_SSL($0.ssl) } ?? SocketBIO.make(descriptor: descriptor)
         guard let bio else {
-            throw TLSError(
-                .settings("OpenSSL has no memory: \(OpenSSLErrors.drainedWords())"), host: peerName)
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
         }
         // One BIO for both directions: SSL_set_bio takes over the one count that there is.
         SSL_set_bio(ssl, bio, bio)
         if !received.isEmpty { try begin(with: received) }
         // For callbacks: unretained, because the engine owns the SSL, and they come inside its calls only.
-        SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
+        guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
+        }
         if isClient {
             SSL_set_connect_state(ssl)
             try setPeerName(verification: context.settings.verification)
             if context.settings.resumesSessions, port != 0 {
-                sessionKey = .init(host: peerName, port: port, settings: context.settings)
+                sessionKey = .init(
+                    host: peerName, port: port, settings: context.settings, files: context.files)
             }
         } else {
             SSL_set_accept_state(ssl)
         }
     }
 
-    deinit { SSL_free(ssl) }
+    deinit {
+        // OpenSSL takes a connection that ends without this side's close_notify for one that was attacked, and spoils its
+        // session, which the cache holds as well. RFC 5246, section 7.2.1, has dropped that rule.
+        if failure == nil, SSL_is_init_finished(ssl) == 1 {
+            SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_SENT_SHUTDOWN)
+        }
+        SSL_free(ssl)
+    }
 
     var settings: TLSSettings { context.settings }
 
@@ -159,17 +179,13 @@ package final class TLSEngine {
 
     /// Lets OpenSSL read `bytes` before it reads the socket: it does so until it wants more, see `handshake`.
     private func begin(with bytes: [UInt8]) throws(TLSError) {
-        guard let memory = BIO_new(BIO_s_mem()) else {
-            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
-        }
+        guard let memory = BIO_new(BIO_s_mem()) else { throw TLSError(.system(ENOMEM), host: peerName) }
         // Empty means "later", not "end".
         rondo_BIO_set_mem_eof_return(memory, -1)
         let written = bytes.withUnsafeBytes { BIO_write(memory, $0.baseAddress, Int32(clamping: $0.count)) }
         // Takes the memory over, and gives up one of the socket's two counts.
         SSL_set0_rbio(ssl, memory)
-        guard written == bytes.count else {
-            throw TLSError(.settings("OpenSSL has no memory"), host: peerName)
-        }
+        guard written == bytes.count else { throw TLSError(.system(ENOMEM), host: peerName) }
         readsMemory = true
     }
 
@@ -206,7 +222,11 @@ package final class TLSEngine {
         guard checksName else { return }
         // Names count in the one place where RFC 9525 has them, not in the subject, and "*" stands for a
         // label.
-        let flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+        var flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+        // The only star that could stand for this name would be right below the suffix.
+        if let dot = name.firstIndex(of: "."), RegistrySuffix.contains(name[name.index(after: dot)...]) {
+            flags |= X509_CHECK_FLAG_NO_WILDCARDS
+        }
         SSL_set_hostflags(ssl, UInt32(flags))
         try require(SSL_set1_host(ssl, name))
     }

@@ -127,6 +127,7 @@ enum OpenSSLErrors {
 
     /// What OpenSSL's first error says about the peer. A failed verification is for the engine to explain.
     static func reason(for entry: Entry) -> TLSError.Reason {
+        if entry.reason == ERR_R_MALLOC_FAILURE { return .system(ENOMEM) }
         guard entry.library == ERR_LIB_SSL else { return .protocolViolation(entry.words) }
         switch entry.reason {
         case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:

@@ -171,9 +171,14 @@ public struct TLSIdentity: Sendable {
     func use(_ body: (_ own: OpaquePointer, _ key: OpaquePointer, _ chain: OpaquePointer?) -> Int32) -> Bool {
         let pointers = certificates.compactMap { TLSCertificate.decode($0.derRepresentation) }
         defer { for pointer in pointers { X509_free(pointer) } }
-        guard let own = pointers.first, let chain = OPENSSL_sk_new_null() else { return false }
+        // All of them: what was left out would be missed by the peer.
+        guard pointers.count == certificates.count, let own = pointers.first,
+            let chain = OPENSSL_sk_new_null()
+        else { return false }
         defer { OPENSSL_sk_free(chain) }
-        for pointer in pointers.dropFirst() { OPENSSL_sk_push(chain, UnsafeRawPointer(pointer)) }
+        for pointer in pointers.dropFirst() {
+            guard OPENSSL_sk_push(chain, UnsafeRawPointer(pointer)) > 0 else { return false }
+        }
         return body(own, key.pointer, chain) == 1
     }
 }

@@ -34,6 +34,11 @@ extension SocketChannel {
         if case .open(_, let engine?) = phase { engine.information } else { nil }
     }
 
+    /// Whether TLS has taken an earlier session up again.
+    package var isTLSResumed: Bool {
+        if case .open(_, let engine?) = phase { engine.isResumed } else { false }
+    }
+
     /// The protocol that was chosen by ALPN, nil if none was.
     package var applicationProtocol: String? {
         if case .open(_, let engine?) = phase { engine.applicationProtocol } else { nil }

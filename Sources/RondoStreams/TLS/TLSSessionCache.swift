@@ -2,16 +2,18 @@
 // section 2.2): it saves the server a signature, this side a verification, and in TLS 1.2 a round trip.
 //
 // A session carries the trust that was decided when it was made, because a resumed handshake shows no
-// certificate. So it is found again only under equal settings, host and port; and a connection whose program is
-// asked for trust or for an identity neither leaves a session here nor takes one: what one program accepted
-// must not let another one in unasked.
+// certificate. So it is found again only under equal settings, host and port, and for as long as the certificates
+// and lists that were looked at then are valid. A connection whose program is asked for trust or for an identity
+// takes no session, and leaves one only where the program has left the decision to the settings: what one program
+// accepted must not let another one in unasked.
 
 internal import COpenSSL
 internal import RondoCore
 internal import Synchronization
 
-/// What a client keeps of earlier connections. One for the process, any thread.
+/// What a client keeps of earlier connections. Any thread.
 package final class TLSSessionCache: Sendable {
+    /// That of all connections; tests have their own.
     package static let shared = TLSSessionCache()
 
     /// Hosts (with port and settings) whose sessions are kept; beyond, the one that was used longest ago goes.
@@ -25,10 +27,17 @@ package final class TLSSessionCache: Sendable {
         let host: String
         let port: Int
         let settings: TLSSettings
+        /// What was trusted: a session of before a change is not found again.
+        let files: TrustFiles
     }
 
     private let table = Mutex(
         SessionTable<Key, Session>(hostLimit: hostLimit, sessionLimit: sessionLimit))
+    /// Seconds since 1970.
+    private let now: @Sendable () -> Int
+
+    /// - Parameter now: The time, in seconds since 1970.
+    package init(now: @escaping @Sendable () -> Int = { time(nil) }) { self.now = now }
 
     func add(_ session: Session, for key: Key) {
         // Freed with the lock let go.
@@ -36,7 +45,10 @@ package final class TLSSessionCache: Sendable {
         _ = dropped
     }
 
-    func take(for key: Key) -> Session? { table.withLock { $0.take(for: key) } }
+    func take(for key: Key) -> Session? {
+        let now = now()
+        return table.withLock { $0.take(for: key) { $0.isUsable(at: now) } }
+    }
 
     /// Owns an `SSL_SESSION`.
     final class Session: ResumableSession, Sendable {
@@ -44,18 +56,27 @@ package final class TLSSessionCache: Sendable {
         /// was handed out, except that it is not resumable, which it notes under a lock of its own.
         nonisolated(unsafe) let pointer: OpaquePointer
 
+        /// What was wrong with the server's certificates, and was tolerated.
+        let problems: [CertificateProblem]
+        /// When something that was looked at then expires, in seconds since 1970.
+        let trustEnds: Int
+
         /// Takes over the caller's count.
-        init(_ pointer: OpaquePointer) { self.pointer = pointer }
+        init(_ pointer: OpaquePointer, problems: [CertificateProblem], trustEnds: Int) {
+            self.pointer = pointer
+            self.problems = problems
+            self.trustEnds = trustEnds
+        }
 
         deinit { SSL_SESSION_free(pointer) }
 
         var isForOneUse: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLS1_3_VERSION }
 
         /// It is not used for longer than its server allows, and in TLS 1.3 holds a ticket.
-        var isUsable: Bool {
-            let age = time(nil) - SSL_SESSION_get_time(pointer)
+        func isUsable(at now: Int) -> Bool {
+            let age = now - SSL_SESSION_get_time(pointer)
             return SSL_SESSION_is_resumable(pointer) == 1 && age >= 0
-                && age < SSL_SESSION_get_timeout(pointer)
+                && age < SSL_SESSION_get_timeout(pointer) && now <= trustEnds
         }
     }
 }
@@ -72,10 +93,16 @@ extension TLSSessionCache {
 
     /// A session was made, in TLS 1.3 by a ticket that comes after the handshake. 1 keeps its count.
     private static let isNew: @convention(c) (OpaquePointer?, OpaquePointer?) -> Int32 = { ssl, session in
-        guard let ssl, let session, let engine = TLSEngine.of(ssl), let key = engine.sessionKey else {
-            return 0
-        }
-        shared.add(Session(session), for: key)
+        guard let ssl, let session, let engine = TLSEngine.of(ssl), let key = engine.sessionKey,
+            engine.isDecidedBySettings
+        else { return 0 }
+        // A session that follows from another one is no better than that.
+        let origin = engine.isResumed ? engine.offered : nil
+        engine.sessions.add(
+            Session(
+                session, problems: origin?.problems ?? engine.problems,
+                trustEnds: origin?.trustEnds ?? engine.trustEnds),
+            for: key)
         return 1
     }
 }

@@ -8,7 +8,9 @@ public import RondoCore
 /// has an `identity`.
 ///
 /// Settings are values; connections with equal settings share what OpenSSL prepares for them, the certificate
-/// authorities read from files among it: a file that changes later is not read again by this process.
+/// authorities and revocation lists read from files among it. A file, or a folder of authorities, that was replaced
+/// or written to is read again for the next connection, within a second; one that is gone, or cannot be read any
+/// more, fails that. Connections that stand are left as they are.
 public struct TLSSettings: Sendable, Hashable {
     /// The side of a handshake.
     public enum Role: Sendable, Hashable {
@@ -124,7 +126,9 @@ public struct TLSSettings: Sendable, Hashable {
     public var clientCertificates = ClientCertificates.notRequested
     /// Whether a client takes up sessions of earlier connections to the same host and port under equal
     /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
-    /// at most as long as the server says, two hours as a rule. Where a handler is asked a client does not.
+    /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
+    /// are valid that were looked at then. Where a trust handler is asked neither side does, and where an identity
+    /// handler is, a client does not.
     public var resumesSessions = true
     /// The protocols that are spoken inside TLS, the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
@@ -136,6 +140,16 @@ public struct TLSSettings: Sendable, Hashable {
 
     /// The default settings: a careful client's.
     public init() {}
+
+    /// The settings without what is meant for one server alone, who this side is to it and what it is called; nil if
+    /// there is nothing of the kind. For connections that a server leads to elsewhere.
+    package var elsewhere: TLSSettings? {
+        guard identity != nil || serverName != nil else { return nil }
+        var settings = self
+        settings.identity = nil
+        settings.serverName = nil
+        return settings
+    }
 
     /// A server's settings.
     public static func server(_ identity: TLSIdentity) -> TLSSettings {

@@ -12,7 +12,9 @@ internal import COpenSSL
 internal import RondoCore
 
 enum TLSVerifier {
-    /// Problems of one chain that are kept; a chain has at most a hundred certificates.
+    /// Problems of one chain that the settings tolerate and that are kept, and as many that they do not; a
+    /// chain has at most a hundred certificates. Dropping one is a problem itself (`Kind.tooMany`), which no
+    /// settings tolerate.
     static let problemLimit = 32
 
     static func install(on context: OpaquePointer) {
@@ -51,13 +53,17 @@ extension TLSEngine {
     fileprivate func verify(_ store: OpaquePointer) -> Int32 {
         if decision != nil { return conclude(store) }
         problems = []
+        hasDroppedProblems = false
         let isDone = TLSVerifier.run(store) == 1
-        if !isDone, problems.isEmpty {
-            // Not even a chain could be built, for want of memory as a rule.
+        if hasDroppedProblems { problems.append(CertificateProblem(.tooMany, certificate: nil)) }
+        if !isDone, problems.allSatisfy({ settings.tolerance.covers($0) }) {
+            // The checks were broken off, for want of memory as a rule, although every problem was noted and
+            // passed over: those that were not made are not to be taken for passed. The store's error may be
+            // that of a problem that was.
             let code = X509_STORE_CTX_get_error(store)
-            problems = [
-                CertificateProblem(code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, certificate: nil)
-            ]
+            let isNoted = code == X509_V_OK || problems.contains { $0.code == code }
+            problems.append(
+                CertificateProblem(code: isNoted ? X509_V_ERR_UNSPECIFIED : code, certificate: nil))
         }
         // That follows from the other, and says less.
         if problems.contains(where: { $0.kind == .unknownIssuer || $0.kind == .selfSigned }) {
@@ -65,6 +71,7 @@ extension TLSEngine {
             problems.removeAll { $0.code == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE && $0 != first }
         }
         checkPins(store)
+        if sessionKey != nil { trustEnds = end(of: store) }
         if askForTrust(store) {
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1
@@ -95,10 +102,40 @@ extension TLSEngine {
 
     fileprivate func note(_ code: Int32, _ store: OpaquePointer) {
         if code == X509_V_ERR_UNABLE_TO_GET_CRL, !settings.requiresRevocationLists { return }
-        guard problems.count < TLSVerifier.problemLimit else { return }
-        let certificate = X509_STORE_CTX_get_current_cert(store).map { TLSCertificate($0) }
+        let current = X509_STORE_CTX_get_current_cert(store)
         let depth = Int(X509_STORE_CTX_get_error_depth(store))
-        problems.append(CertificateProblem(code: code, depth: depth, certificate: certificate))
+        let problem = CertificateProblem(
+            code: code, depth: depth, isOfRoot: current.map { Self.isRoot($0, at: depth) } ?? false,
+            certificate: current.map { TLSCertificate($0) })
+        // Counted apart: those that are tolerated keep no other one from being judged.
+        let isTolerated = settings.tolerance.covers(problem)
+        guard
+            problems.count(where: { settings.tolerance.covers($0) == isTolerated }) < TLSVerifier.problemLimit
+        else {
+            hasDroppedProblems = true
+            return
+        }
+        problems.append(problem)
+    }
+
+    /// By the names themselves: as text they are shortened.
+    private static func isRoot(_ certificate: OpaquePointer, at depth: Int) -> Bool {
+        depth > 0 && X509_get_extension_flags(certificate) & UInt32(EXFLAG_SI) != 0
+    }
+
+    /// Until when the checks that were made come out as they did, in seconds since 1970: the chain, and the
+    /// lists of revoked certificates that it was held against, are valid until then.
+    fileprivate func end(of store: OpaquePointer) -> Int {
+        guard settings.verification != .none else { return .max }
+        var end = context.revocationListsEnd
+        for (depth, pointer) in TLSCertificate.pointers(in: X509_STORE_CTX_get0_chain(store)).enumerated() {
+            let expiry = CertificateProblem(
+                code: X509_V_ERR_CERT_HAS_EXPIRED, depth: depth, isOfRoot: Self.isRoot(pointer, at: depth),
+                certificate: nil)
+            if settings.tolerance.covers(expiry) { continue }
+            end = min(end, TLSCertificate.seconds(of: X509_get0_notAfter(pointer)) ?? 0)
+        }
+        return end
     }
 
     /// The problem because of which the peer is refused, by the program or the settings; nil: it is accepted.
@@ -122,11 +159,5 @@ extension TLSSettings.Tolerance {
         case .expired: contains(problem.isOfRoot ? .expiredRoots : .expiredCertificates)
         default: false
         }
-    }
-}
-
-extension CertificateProblem {
-    fileprivate var isOfRoot: Bool {
-        depth > 0 && certificate.map { $0.subject == $0.issuer } ?? false
     }
 }

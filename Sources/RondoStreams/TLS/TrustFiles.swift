@@ -1,0 +1,70 @@
+// The files that a context was made from, as they were then: a certificate authority that is taken out of its file
+// is not to be trusted until the process ends, nor is a revoked certificate until then.
+//
+// One `stat` a file and second is what that costs. It tells a file that was written to or replaced, and a folder in
+// which one was added, removed or replaced by renaming (`openssl rehash`, `update-ca-certificates`); not a file in a
+// folder that was written to in place.
+
+internal import COpenSSL
+internal import Glibc
+internal import RondoCore
+
+/// Paths of certificate authorities and revocation lists, and what the kernel says of each. Equal: nothing has changed.
+struct TrustFiles: Hashable, Sendable {
+    private struct Stamp: Hashable {
+        let path: String
+        /// Device, number, size, and the times of the last change of its bytes and of all else; empty: there is none.
+        let numbers: [Int]
+
+        init(_ path: String) {
+            self.path = path
+            var status = stat()
+            guard stat(path, &status) == 0 else {
+                numbers = []
+                return
+            }
+            numbers = [
+                Int(truncatingIfNeeded: status.st_dev), Int(truncatingIfNeeded: status.st_ino),
+                Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+                status.st_ctim.tv_nsec,
+            ]
+        }
+    }
+
+    private let stamps: [Stamp]
+
+    /// The files of `settings`, as they are now.
+    init(of settings: TLSSettings) {
+        var stamps: [Stamp] = []
+        for authorities in settings.certificateAuthorities {
+            switch authorities {
+            case .system: stamps += Self.systemPaths.map { Stamp($0) }
+            case .file(let path), .directory(let path): stamps.append(Stamp(path))
+            case .pem, .certificates: break
+            }
+        }
+        for list in settings.revocationLists {
+            if case .file(let path) = list { stamps.append(Stamp(path)) }
+        }
+        self.stamps = stamps
+    }
+
+    /// Whether there is nothing that could change.
+    var isEmpty: Bool { stamps.isEmpty }
+
+    /// Where OpenSSL looks, which has the two variables' names, and heeds them in programs without special rights only.
+    private static var systemPaths: [String] {
+        let file = value(of: X509_get_default_cert_file_env()) ?? string(X509_get_default_cert_file())
+        let folders = value(of: X509_get_default_cert_dir_env()) ?? string(X509_get_default_cert_dir())
+        return [file] + folders.split(separator: ":").map(String.init)
+    }
+
+    private static func value(of name: UnsafePointer<CChar>?) -> String? {
+        guard rondo_is_privileged() == 0, let name, let value = getenv(name) else { return nil }
+        return String(cString: value)
+    }
+
+    private static func string(_ text: UnsafePointer<CChar>?) -> String {
+        text.map { String(cString: $0) } ?? ""
+    }
+}

@@ -1,0 +1,156 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Loads that take up the TLS session of an earlier one, on a new connection.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct TLSResumptionTests {
+    /// Leaves all of TLS to the settings.
+    private final class Collector: NSObject, URLConnectionDataDelegate, Sendable {
+        let metrics = Box<URLConnection.Metrics?>(nil)
+        let log = EventLog()
+
+        func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+            self.metrics.value = metrics
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+            log.note("fail \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    /// Wants to be asked.
+    private final class Judge: NSObject, URLConnectionDataDelegate, Sendable {
+        let log = EventLog()
+        let accepts: Bool
+
+        init(accepts: Bool) { self.accepts = accepts }
+
+        func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
+        {
+            log.note("asked")
+            if accepts {
+                challenge.sender?.performDefaultHandling(for: challenge)
+            } else {
+                challenge.sender?.cancel(challenge)
+            }
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) { log.note("finish") }
+
+        func connection(_ connection: URLConnection, didFailWithError error: any Error) { log.note("fail") }
+    }
+
+    private static func run(
+        _ target: URL, _ delegate: any URLConnectionDelegate & Sendable,
+        _ change: @escaping @Sendable (inout TLSSettings) -> Void = { _ in }
+    ) throws {
+        try onLoopThread { loop in
+            let connection = URLConnection(
+                request: URLRequest(url: target), delegate: delegate, startImmediately: false)
+            connection?.trustTestAuthority()
+            connection?.configuration.cache = nil
+            if let connection { change(&connection.configuration.tls) }
+            connection?.start()
+            loop.runOut()
+        }
+    }
+
+    /// nginx that closes each connection after its response.
+    private static func server(_ version: String) throws -> (TestServerProcess, Stranger.Directory, URL) {
+        let folder = try Stranger.Directory()
+        try folder.write(Data("hello".utf8), to: "page.txt")
+        let (process, _, https) = try Stranger.nginx(
+            directory: folder.path,
+            http: "keepalive_timeout 0; ssl_protocols \(version); ssl_session_cache shared:tests:1m; "
+                + "add_header X-Resumed $ssl_session_reused;")
+        return (process, folder, url("https://localhost:\(https)/page.txt"))
+    }
+
+    private static func isResumed(
+        _ target: URL, _ change: @escaping @Sendable (inout TLSSettings) -> Void = { _ in }
+    ) throws -> Bool? {
+        let collector = Collector()
+        try run(target, collector, change)
+        guard collector.log.entries == ["finish"] else { return nil }
+        let transfers = collector.metrics.value?.transfers ?? []
+        #expect(transfers.count == 1 && transfers.first?.isReusedConnection == false)
+        return transfers.first?.isTLSResumed
+    }
+
+    @Test(arguments: ["TLSv1.2", "TLSv1.3"])
+    func `UC-47 the second load takes up the session where nobody has to be asked`(version: String) throws {
+        let (process, folder, target) = try Self.server(version)
+        defer { process.terminate() }
+        #expect(try (0..<4).map { _ in try Self.isResumed(target) } == [false, true, true, true])
+        // Loads that ask, are asked of each connection, and leave others what they had.
+        for accepts in [true, false] {
+            let judge = Judge(accepts: accepts)
+            try Self.run(target, judge)
+            #expect(judge.log.entries == ["asked", accepts ? "finish" : "fail"])
+        }
+        #expect(try Self.isResumed(target) == true)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test func `UC-47 loads without a delegate of the program's take up sessions`() async {
+        await #expect(processExitsWith: .success) {
+            // Their settings are those by default.
+            setenv("SSL_CERT_FILE", TestCertificates.shared.authorityPath, 1)
+            let (process, folder, target) = try Self.server("TLSv1.2 TLSv1.3")
+            var request = URLRequest(url: target)
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            var resumed: [String?] = []
+            let note = { (response: URLResponse?) in
+                resumed.append((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "X-Resumed"))
+            }
+            for _ in 0..<3 { note(try await URLConnection.data(for: request).1) }
+            for _ in 0..<3 {
+                // The first of a class finds out whether that wants to be asked.
+                let (bytes, response) = try await URLConnection.bytes(for: request)
+                for try await _ in bytes {}
+                note(response)
+            }
+            process.terminate()
+            // In the words of nginx.
+            precondition(resumed == [".", "r", "r", ".", "r", "r"], "\(resumed)")
+            withExtendedLifetime(folder) {}
+        }
+    }
+
+    @Test(arguments: ["TLSv1.2", "TLSv1.3"])
+    func `UC-47 a session passes no check by that the settings of a load demand`(version: String) throws {
+        let (process, folder, target) = try Self.server(version)
+        defer { process.terminate() }
+        let certificates = TestCertificates.shared
+        #expect(try Self.isResumed(target) == false)
+        #expect(try Self.isResumed(target) == true)
+        // Refused, each for its reason.
+        #expect(try Self.isResumed(target) { $0.certificateAuthorities = [] } == nil)
+        #expect(try Self.isResumed(target) { $0.pinnedKeys = [Data(count: 32)] } == nil)
+        #expect(try Self.isResumed(target) { $0.requiresRevocationLists = true } == nil)
+        #expect(
+            try Self.isResumed(target) { $0.revocationLists = [.file(certificates.oldRevocationListPath)] }
+                == nil)
+        #expect(try Self.isResumed(target) { $0.serverName = "elsewhere.invalid" } == nil)
+        #expect(try Self.isResumed(target) { $0.trustHandler = TLSTrustHandler { $0.reject() } } == nil)
+        #expect(try Self.isResumed(target) { $0.resumesSessions = false } == false)
+        // Careless settings leave nothing for careful ones.
+        #expect(
+            try (0..<2).map { _ in
+                try Self.isResumed(target) {
+                    $0.certificateAuthorities = []
+                    $0.verification = .none
+                }
+            } == [false, true])
+        #expect(try Self.isResumed(target) { $0.certificateAuthorities = [] } == nil)
+        // With a list that is good the session is kept under it.
+        #expect(
+            try (0..<2).map { _ in
+                try Self.isResumed(target) { $0.revocationLists = [.file(certificates.revocationListPath)] }
+            } == [false, true])
+        #expect(try Self.isResumed(target) == true)
+        withExtendedLifetime(folder) {}
+    }
+}
