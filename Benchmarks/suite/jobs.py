@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK
 from .places import BUILD, CERTIFICATE, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W14"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -104,6 +104,10 @@ def jobs(workload, peers, left_out):
     if workload == "W8":
         add("rondo", rondo, "pass", 10_000), add("libev", ev, "pass", 10_000)
         add("foundation", foundation, "pass", 10_000)
+    if workload == "W14":
+        for pages in (600, 60_000):
+            for kind in ("plain", "cold", "warm"):
+                add("rondo-plain" if kind == "plain" else "rondo", rondo, "crawl", "http://localhost:{http}", pages, kind)
     return found
 
 

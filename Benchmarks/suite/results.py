@@ -47,8 +47,9 @@ def owed_table(figures):
         if it.rondo is None:
             continue
         cells = [
-            f"{row.figure.split('.')[0]} {row.title}, {row.unit}", number(it.rondo), number(row.owed),
-            number(row.aim), row.standing(it.rondo) + (" (disturbed)" if it.was_disturbed else ""),
+            f"{row.figure.split('.')[0]} {row.title}, {row.unit}", number(it.rondo),
+            *([number(wanted) for wanted in row.wanted(it.limit)] if row.wanted(it.limit) else ["–", "–"]),
+            row.standing(it.rondo, it.limit) + (" (disturbed)" if it.was_disturbed else ""),
             f"{row.limit} {number(it.limit)}" if it.limit else "–",
             f"{it.rondo / it.limit:.2f}" if it.limit else "–",
             f"{it.best[0]} {number(it.best[1])}" if it.best else "–",

@@ -12,6 +12,7 @@ class Row:
     limit: str  # the peer that does the least possible
     owed: float  # ahead of every peer
     aim: float  # at the limit, or beyond it
+    ratio: bool = False  # `owed` and `aim` are multiples of the limit
     factor: float = 1.0  # from the unit that is printed by the programs to `unit`
     peers: str = None  # the figure of the peers that it stands beside, if they have none of that name
     ours: str = "rondo"  # whose figure it is, where Rondo has two ways
@@ -20,9 +21,18 @@ class Row:
     def larger_is_better(self):
         return self.unit in RATES
 
-    def standing(self, value):
+    def wanted(self, limit):
+        """`owed` and `aim` in the row's unit; None where the limit was not measured."""
+        if self.ratio:
+            return (self.owed * limit, self.aim * limit) if limit else None
+        return self.owed, self.aim
+
+    def standing(self, value, limit):
+        if not self.wanted(limit):
+            return "–"
+        owed, aim = self.wanted(limit)
         met = (lambda wanted: value >= wanted) if self.larger_is_better else (lambda wanted: value <= wanted)
-        return "aim" if met(self.aim) else "met" if met(self.owed) else "**not met**"
+        return "aim" if met(aim) else "met" if met(owed) else "**not met**"
 
 
 # `.peak` is the peak memory of the program that printed a figure, in KiB; see measure.py.
@@ -59,4 +69,11 @@ ROWS = [
     Row("W7.idle-http", "an idle pooled HTTP connection", "bytes", "curl-multi", 4096, 2048),
     Row("W8.pass.10000.other-mode", "an empty pass in another mode, 10,000 timers in default", "ns", "libev",
         500, 250),
+    # Multiples of the same crawl without cache and cookies.
+    Row("W14.600.cold", "600 pages with the default cache and cookies, CPU a page", "µs", "rondo-plain", 1.2, 1.1,
+        ratio=True),
+    Row("W14.600.warm", "the same pages again in another process", "µs", "rondo-plain", 1.2, 1.1, ratio=True),
+    Row("W14.60000.cold", "60,000 pages with the default cache and cookies, CPU a page", "µs", "rondo-plain", 1.2, 1.1,
+        ratio=True),
+    Row("W14.60000.warm", "the same pages again in another process", "µs", "rondo-plain", 1.2, 1.1, ratio=True),
 ]

@@ -16,32 +16,43 @@ enum CrawlKind: String {
     case fill
 }
 
-/// - Parameter home: Where cookies and cache lie; made anew but for `warm`.
-func crawl(_ address: String, pages: Int, _ kind: CrawlKind, home: String) {
-    let concurrency = 16
-    if kind != .warm { try? FileManager.default.removeItem(atPath: home) }
-    setenv("XDG_CACHE_HOME", home + "/cache", 1)
-    setenv("XDG_DATA_HOME", home + "/data", 1)
+/// Reports the CPU time of the whole process for a page: to find and open what is stored belongs to it.
+///
+/// - Parameter home: Where cookies and cache lie; nil: in a folder that is new, and removed in the end.
+func crawl(_ address: String, pages: Int, _ kind: CrawlKind, home: String?) {
+    let folder = home ?? NSTemporaryDirectory() + "/rondo-crawl-\(getpid())"
+    defer { if home == nil { try? FileManager.default.removeItem(atPath: folder) } }
+    if kind == .warm { fill(address, pages: pages, home: folder) }
+    setenv("XDG_CACHE_HOME", folder + "/cache", 1)
+    setenv("XDG_DATA_HOME", folder + "/data", 1)
     var configuration = URLConnection.Configuration()
     if kind == .plain {
         configuration.cache = nil
         configuration.cookieStorage = nil
     }
-    // The process has found its files, and the connections are open.
-    Crawl(address + "/warm-up/", count: concurrency * 4, configuration).run(concurrency)
     let crawl = Crawl(address + "/page/", count: pages, configuration)
     let meter = Meter()
-    crawl.run(concurrency)
+    crawl.run(16)
     let wall = meter.wall
-    // What waits to be written is written.
-    usleep(300_000)
     precondition(crawl.bytes == pages * 1024)
+    // What waits to be written is written meanwhile.
+    usleep(300_000)
     if kind == .fill { return }
+    let cpu = cpuSeconds()
     let peer = kind == .plain ? "rondo-plain" : peer
     for name in kind == .plain ? ["cold", "warm"] : [kind.rawValue] {
-        report(
-            "W14.\(pages).\(name)", peer, meter.cpu * 1e6 / Double(pages), "cpu-us/page", wall: wall, cpu: meter.cpu)
+        report("W14.\(pages).\(name)", peer, cpu * 1e6 / Double(pages), "cpu-us/page", wall: wall, cpu: cpu)
     }
+}
+
+/// Has another process crawl the same pages.
+private func fill(_ address: String, pages: Int, home: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+    process.arguments = ["crawl", address, String(pages), CrawlKind.fill.rawValue, home]
+    do { try process.run() } catch { fatalError("\(error)") }
+    process.waitUntilExit()
+    precondition(process.terminationStatus == 0)
 }
 
 private final class Crawl: NSObject, URLConnectionDataDelegate {

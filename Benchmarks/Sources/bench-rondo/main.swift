@@ -28,7 +28,7 @@ Thread.detachNewThread {
     case "crawl":
         crawl(
             argument(2, ""), pages: argument(3, 600), CrawlKind(rawValue: argument(4, "cold")) ?? .cold,
-            home: argument(5, NSTemporaryDirectory() + "/rondo-crawl"))
+            home: CommandLine.arguments.count > 5 ? argument(5, "") : nil)
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
     case "pass": pass(argument(2, 10_000))
