@@ -16,8 +16,21 @@ extension URLConnection {
         /// `Accept-Encoding` and `User-Agent`, which are added otherwise.
         public var omittedFields: [String] = []
 
-        /// Where cookies are kept (rule UC-57); nil: none are sent or kept, whatever the request says.
-        public var cookieStorage: HTTPCookieStorage? = .shared
+        /// Where cookies are kept (rule UC-57), `HTTPCookieStorage.shared` unless set; nil: none are sent or kept,
+        /// whatever the request says.
+        ///
+        /// What the program has set or deleted in the storage counts for the next request. What a response sets counts
+        /// for the next request too, and is in the storage when the load has finished: a thread brings it there, since
+        /// Foundation writes its file with each cookie, and the end of the load waits for that, unless more than 400
+        /// cookies wait. Of a cookie that comes again only with an expiry that is less than a minute later the storage
+        /// shows the one before. A domain keeps 180 cookies, a storage 3,300; beyond, the expired go and then the oldest.
+        ///
+        /// What loads receive for the shared storage is also kept in `cookies.sqlite`, beside Foundation's own file, below
+        /// `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for the program's; files are made with mode
+        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. What is broken in
+        /// the file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
+        /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
+        public var cookieStorage: HTTPCookieStorage? = CookieStores.sharedStorage
 
         /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set; nil: none are kept or
         /// used.

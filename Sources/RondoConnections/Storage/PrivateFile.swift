@@ -44,4 +44,13 @@ enum PrivateFile {
         else { return }
         chmod(url.path, fileMode)
     }
+
+    /// Takes from others the right to look into a folder, if it is the user's own.
+    static func hideFolder(_ url: URL) {
+        var status = stat()
+        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+            status.st_mode & 0o077 != 0
+        else { return }
+        chmod(url.path, folderMode)
+    }
 }

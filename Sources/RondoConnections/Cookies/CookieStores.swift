@@ -1,0 +1,42 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+/// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
+enum CookieStores {
+    /// Foundation's shared storage, which is made with its files for the user alone; see `CookieFolder`.
+    static let sharedStorage: HTTPCookieStorage = {
+        CookieFolder.prepare()
+        return .shared
+    }()
+
+    private static let shared = CookieStore(
+        FoundationCookies(sharedStorage), file: CookieFolder.database, isShared: true)
+
+    private struct Entry {
+        let visible: FoundationCookies
+        let store: CookieStore
+    }
+
+    private static let others = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    static func store(of storage: HTTPCookieStorage) -> CookieStore {
+        if storage === sharedStorage { return shared }
+        return others.withLock { others in
+            // One at this address may have gone.
+            if let entry = others[ObjectIdentifier(storage)], !entry.visible.isGone { return entry.store }
+            others = others.filter { !$0.value.visible.isGone }
+            let visible = FoundationCookies(storage)
+            let entry = Entry(visible: visible, store: CookieStore(visible, file: nil))
+            others[ObjectIdentifier(storage)] = entry
+            return entry.store
+        }
+    }
+
+    /// For tests: loads with `storage` use `store`.
+    static func use(_ store: CookieStore, for storage: HTTPCookieStorage) {
+        others.withLock {
+            $0[ObjectIdentifier(storage)] = Entry(visible: FoundationCookies(storage), store: store)
+        }
+    }
+}
