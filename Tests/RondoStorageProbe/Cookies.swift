@@ -36,7 +36,8 @@ private final class EchoServer: Sendable {
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &size) == 0
+                bind(listener, $0, size) == 0 && listen(listener, 16) == 0
+                    && getsockname(listener, $0, &size) == 0
             }
         }
         guard isBound else { return nil }
@@ -63,7 +64,8 @@ private final class EchoServer: Sendable {
         let cookie = lines.first { $0.hasPrefix("Cookie: ") }?.dropFirst(8) ?? ""
         let path = lines[0].split(separator: " ")[1].dropFirst()
         let field = path.isEmpty ? "" : "Set-Cookie: \(path)\r\n"
-        let answer = "HTTP/1.1 200 OK\r\n\(field)Content-Length: \(cookie.utf8.count)\r\nConnection: close\r\n\r\n\(cookie)"
+        let answer =
+            "HTTP/1.1 200 OK\r\n\(field)Content-Length: \(cookie.utf8.count)\r\nConnection: close\r\n\r\n\(cookie)"
         let all = Array(answer.utf8)
         _ = write(peer, all, all.count)
     }

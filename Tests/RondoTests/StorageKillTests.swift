@@ -21,14 +21,16 @@ import Testing
     }
 
     @Test func `UC-57 killed at any moment, all cookies of finished loads are there`() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("rondo-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         var stored: [String: Int] = [:]
         var next = 0
         for _ in 0..<20 {
             let probe = try Self.start("cookies", folder.path, "\(next)")
             let seen = Self.numbers(try probe.line(after: "seen ").split(separator: " "))
-            let sent = Self.numbers(try probe.line(after: "sent ").split(separator: ";").map { $0.drop { $0 == " " } })
+            let sent = Self.numbers(
+                try probe.line(after: "sent ").split(separator: ";").map { $0.drop { $0 == " " } })
             for (name, number) in stored {
                 // One that it has not come to report may be there as well.
                 #expect(sent[name] ?? -1 >= number, "\(name): \(sent[name] ?? -1), stored \(number)")
