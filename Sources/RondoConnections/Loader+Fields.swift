@@ -74,5 +74,5 @@ extension Loader {
         return !link.channel.isPeerVerified
     }
 
-    private var jar: CookieJar? { settings.values.cookieStorage.map(CookieJar.init) }
+    private var jar: CookieJar? { settings.cookieStore.map(CookieJar.init) }
 }

@@ -30,7 +30,16 @@ extension URLConnection {
         /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. What is broken in
         /// the file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
         /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
-        public var cookieStorage: HTTPCookieStorage? = CookieStores.sharedStorage
+        public var cookieStorage: HTTPCookieStorage? {
+            get { usesCookies ? ownCookieStorage ?? CookieStores.sharedStorage : nil }
+            set {
+                ownCookieStorage = newValue
+                usesCookies = newValue != nil
+            }
+        }
+        /// The shared one is not made before somebody wants it.
+        fileprivate var ownCookieStorage: HTTPCookieStorage?
+        fileprivate var usesCookies = true
 
         /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set; nil: none are kept or
         /// used.
@@ -74,6 +83,9 @@ extension URLConnection {
 
         init(_ values: Configuration) {
             self.values = values
+            cookieStore =
+                values.usesCookies
+                ? values.ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
             (namesProxy, asksEnvironment) =
                 switch values.proxy {
                 case .direct: (false, false)
@@ -87,6 +99,9 @@ extension URLConnection {
 
         /// Asked for itself: a value that is computed is computed of a copy of all.
         var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
+
+        /// What the loads' cookies come from.
+        let cookieStore: CookieStore?
 
         /// The direct way to `address`.
         func directRoute(to address: WebAddress) -> Route {

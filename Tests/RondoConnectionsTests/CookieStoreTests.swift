@@ -41,6 +41,8 @@ import Testing
             }
         }
 
+        func write() {}
+
         private func note() {
             state.withLock { state in
                 state.changingThreads.insert(UInt(pthread_self()))

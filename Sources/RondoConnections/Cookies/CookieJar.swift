@@ -5,9 +5,7 @@ internal import RondoHTTP
 /// A load's way to the cookies of its `HTTPCookieStorage`, which are chosen and kept by RFC 6265's rules and not by
 /// Foundation's, which know neither paths nor Secure nor public suffixes (rule UC-57).
 struct CookieJar {
-    let storage: HTTPCookieStorage
-
-    var store: CookieStore { CookieStores.store(of: storage) }
+    let store: CookieStore
 
     // MARK: Sending
 
@@ -36,7 +34,7 @@ struct CookieJar {
 
     /// Keeps what a response to `request` sets, as far as the storage's policy allows.
     ///
-    /// - Parameter tell: Called by another thread when the program can see it in `storage`.
+    /// - Parameter tell: Called by another thread when the program can see it in its storage.
     /// - Returns: Whether that is to come.
     func receive(
         _ fields: HeaderFields, for request: URLRequest, tell: () -> @Sendable () -> Void
@@ -50,7 +48,7 @@ struct CookieJar {
     }
 
     private func isAccepted(from origin: CookieOrigin, _ request: URLRequest) -> Bool {
-        switch storage.cookieAcceptPolicy {
+        switch store.visible.policy {
         case .always: return true
         case .never: return false
         case .onlyFromMainDocumentDomain:

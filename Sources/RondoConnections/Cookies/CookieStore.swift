@@ -20,6 +20,8 @@ final class CookieStore: Sendable {
         var isWorking = false
         /// Foundation's storage is being changed by the thread.
         var isStepping = false
+        /// Its file is not written whole before the last that waits is there.
+        var isBatch = false
         /// The program accepts no cookies, and nor would its storage.
         var isRefused = false
         /// The file is open, or has still to be opened.
@@ -45,8 +47,10 @@ final class CookieStore: Sendable {
     /// One response may set `CookieRules.maximumPerDomain`.
     static let maximumAwaited = 400
 
-    /// With more cookies than so many in Foundation's storage its file is written when the last that waits is set, and not
-    /// with each: 30 µs a cookie.
+    /// Foundation's file is written with each cookie that is set, with all cookies in it, 30 to 50 µs each: where more
+    /// than so many wait, or it holds more than `maximumWrittenEachTime`, only when the last of them is set. Until then
+    /// ours are not in it.
+    static let maximumWaitingWritten = 16
     static let maximumWrittenEachTime = 500
 
     let state: Mutex<State>
@@ -202,8 +206,11 @@ final class CookieStore: Sendable {
     }
 
     private enum Step {
-        case set(StoredCookie, isLast: Bool)
-        case delete(HTTPCookie)
+        /// - Parameter leavesOut: Foundation's file is to be written without ours.
+        case set(StoredCookie, leavesOut: Bool)
+        case delete(HTTPCookie, leavesOut: Bool)
+        /// All is there, and Foundation's file is to be written whole.
+        case write
     }
 
     /// - Returns: What is to be done, who is to be told of what was done, and whether to go on.
@@ -219,11 +226,15 @@ final class CookieStore: Sendable {
                 case .set(let cookie):
                     guard let object = StoredCookie(cookie, bell: bell) else { continue }
                     state.ledger.willShow(object)
-                    step = .set(object, isLast: state.ledger.waitingCount == 0)
+                    step = .set(object, leavesOut: leavesOut(&state))
                 case .delete(let object):
                     state.ledger.willRemove(object)
-                    step = .delete(object)
+                    step = .delete(object, leavesOut: leavesOut(&state))
                 }
+            }
+            if step == nil, state.isBatch {
+                state.isBatch = false
+                step = .write
             }
             state.isStepping = step != nil
             // Without a step all is done that there was.
@@ -236,13 +247,23 @@ final class CookieStore: Sendable {
         }
     }
 
+    private func leavesOut(_ state: inout State) -> Bool {
+        let waiting = state.ledger.waitingCount
+        if waiting > Self.maximumWaitingWritten || state.ledger.shownCount > Self.maximumWrittenEachTime {
+            state.isBatch = true
+        }
+        if waiting == 0 { state.isBatch = false }
+        return state.isBatch
+    }
+
     private func perform(_ step: Step) {
         switch step {
-        case .set(let cookie, let isLast):
-            let hasMany = state.withLock { $0.ledger.shownCount > Self.maximumWrittenEachTime }
-            bell.muffle(leavesOut: hasMany && !isLast) { visible.set(cookie) }
-        case .delete(let object):
-            bell.muffle(leavesOut: false) { visible.delete(object) }
+        case .set(let cookie, let leavesOut):
+            bell.muffle(leavesOut: leavesOut) { visible.set(cookie) }
+        case .delete(let object, let leavesOut):
+            bell.muffle(leavesOut: leavesOut) { visible.delete(object) }
+        case .write:
+            bell.muffle(leavesOut: false) { visible.write() }
         }
         if isShared { CookieFolder.hideFile() }
     }
@@ -337,9 +358,15 @@ final class CookieStore: Sendable {
             stores.withLock { $0.append(store) }
         }
 
+        /// The end of the program waits so long for what is under way, in milliseconds.
+        private static let patience = 2_000
+
         private static func flush() {
             for store in stores.withLock({ $0 }) {
-                // The thread itself does it if there is one.
+                for _ in 0..<patience {
+                    guard store.state.withLock({ $0.isWorking }) else { break }
+                    _ = poll(nil, 0, 1)
+                }
                 if store.state.withLock({ $0.isStepping }) { continue }
                 store.look()
                 store.write()

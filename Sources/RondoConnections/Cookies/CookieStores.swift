@@ -4,14 +4,15 @@ internal import Synchronization
 
 /// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
 enum CookieStores {
-    /// Foundation's shared storage, which is made with its files for the user alone; see `CookieFolder`.
+    /// Foundation's shared storage, made in a folder for the user alone; see `CookieFolder`. It reads its file when it is
+    /// made, 27 µs a cookie: so the store's thread does that, unless the program is the first to want it.
     static let sharedStorage: HTTPCookieStorage = {
         CookieFolder.prepare()
         return .shared
     }()
 
-    private static let shared = CookieStore(
-        FoundationCookies(sharedStorage), file: CookieFolder.database, isShared: true)
+    /// That of the shared storage, which it does not ask for before it is opened.
+    static let shared = CookieStore(FoundationCookies(), file: CookieFolder.database, isShared: true)
 
     private struct Entry {
         let visible: FoundationCookies
