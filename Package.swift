@@ -144,9 +144,15 @@ let package = Package(
             dependencies: ["Rondo"],
             path: "Tests/RondoMainLoopProbe",
             swiftSettings: settings),
+        // What is killed while it stores things.
+        .executableTarget(
+            name: "RondoStorageProbe",
+            dependencies: ["Rondo"],
+            path: "Tests/RondoStorageProbe",
+            swiftSettings: settings),
         .testTarget(
             name: "RondoTests",
-            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe"],
+            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe"],
             swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),

@@ -11,17 +11,19 @@ func readCookies(_ lines: [String]) {
         CookieOrigin(host: "a.example.org", path: "/x/y", isSecure: true),
         CookieOrigin(host: "127.0.0.1", path: "", isSecure: false),
     ]
-    var stored: [Cookie] = []
+    var table = CookieTable()
     for line in lines {
         for origin in origins {
             guard let field = SetCookie(line), let cookie = CookieRules.cookie(field, from: origin, now: now)
             else { continue }
-            if CookieRules.mayStore(cookie, from: origin, beside: stored) { stored.append(cookie) }
-            let value = CookieRules.fieldValue(of: stored, to: origin, now: now) ?? ""
-            if value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A }) { fatalError("a line end in Cookie") }
+            _ = table.receive([cookie], from: origin, now: now)
+            for cookie in table.cookies(for: origin, now: now) {
+                let bytes = [cookie.name, cookie.value].joined().utf8
+                if bytes.contains(where: { $0 == 0x0D || $0 == 0x0A }) { fatalError("a line end in Cookie") }
+            }
         }
     }
-    _ = CookieRules.excess(of: stored, now: now)
+    if table.count != table.all.count { fatalError("\(table.count) cookies, \(table.all.count) found") }
 }
 
 /// Each line a WWW-Authenticate field, and an Authentication-Info afterwards.

@@ -10,6 +10,8 @@ extension Loader {
         /// Where there are several places.
         var otherSeats: [StreamCourier.Seat] = []
         var waitingForSlot: WaitingForSlot?
+        /// What is sent once its cookies can be read.
+        var waitingForCookies: LoadRequest?
         var idleTimer: PlaceTimer?
         var transfers: [URLConnection.Transfer] = []
         /// The head of the whole, where the body has parts.

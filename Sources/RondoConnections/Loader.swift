@@ -52,8 +52,10 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         var channel: ChannelInterest?
         /// The ticket that has got its place among the connections.
         var admittedTicket: Int?
-        /// Responses that are being stored.
+        /// Responses that are being stored, and cookies.
         var stores = 0
+        /// The cookies of the request that waits for them can be read.
+        var hasCookies = false
         /// The last call has been made by the delegate queue: there is nothing left but to leave.
         var isOver = false
     }
@@ -323,6 +325,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             if hashing != nil { goOnHashing() }
             if bridge != nil { takeMessages() }
             if local != nil { readLocal() }
+            sendIfCookiesHaveCome()
         }
         if pipe != nil { drainPipe() }
         if isWaitingForStore { finish() }
@@ -369,8 +372,8 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             keepCredentialsWithinOrigin()
             state.noteSending()
             retries = 0
-            if isAnsweredByCache(request) { return }
-            send(request, mayReuse: true)
+            if mustWaitForCookies(request) { return }
+            sendOrAnswer(request)
         case .authenticate(let head):
             authenticate(head)
         case .deliver(let reply):
@@ -391,6 +394,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             rare?.file = nil
             end(.fail(URLErrors.anyError(failure, url: state.url)))
         }
+    }
+
+    func sendOrAnswer(_ request: LoadRequest) {
+        if isAnsweredByCache(request) { return }
+        send(request, mayReuse: true)
     }
 
     /// - Returns: False if there has to be a file and is none, and the load has failed.

@@ -20,8 +20,30 @@ extension URLConnection {
         /// `Accept-Encoding` and `User-Agent`, which are added otherwise.
         public var omittedFields: [String] = []
 
-        /// Where cookies are kept (rule UC-57); nil: none are sent or kept, whatever the request says.
-        public var cookieStorage: HTTPCookieStorage? = .shared
+        /// Where cookies are kept (rule UC-57), `HTTPCookieStorage.shared` unless set; nil: none are sent or kept,
+        /// whatever the request says.
+        ///
+        /// What the program has set or deleted in the storage counts for the next request. What a response sets counts
+        /// for the next request too, and is in the storage when the load has finished: a thread brings it there, since
+        /// Foundation writes its file with each cookie, and the end of the load waits for that, unless more than 400
+        /// cookies wait. Of a cookie that comes again only with an expiry that is less than a minute later the storage
+        /// shows the one before. A domain keeps 180 cookies, a storage 3,300; beyond, the expired go and then the oldest.
+        ///
+        /// What loads receive for the shared storage is also kept in `cookies.sqlite`, beside Foundation's own file, below
+        /// `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for the program's; files are made with mode
+        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. What is broken in
+        /// the file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
+        /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
+        public var cookieStorage: HTTPCookieStorage? {
+            get { usesCookies ? ownCookieStorage ?? CookieStores.sharedStorage : nil }
+            set {
+                ownCookieStorage = newValue
+                usesCookies = newValue != nil
+            }
+        }
+        /// The shared one is not made before somebody wants it.
+        fileprivate var ownCookieStorage: HTTPCookieStorage?
+        fileprivate var usesCookies = true
 
         /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set; nil: none are kept or
         /// used.
@@ -68,6 +90,9 @@ extension URLConnection {
         init(_ values: Configuration) {
             self.values = values
             tlsElsewhere = values.tls.elsewhere
+            cookieStore =
+                values.usesCookies
+                ? values.ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
             (namesProxy, asksEnvironment) =
                 switch values.proxy {
                 case .direct: (false, false)
@@ -87,6 +112,8 @@ extension URLConnection {
 
         /// What a secured connection to a server speaks.
         func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
+        /// What the loads' cookies come from.
+        let cookieStore: CookieStore?
 
         /// The direct way to `address`.
         func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {

@@ -13,21 +13,17 @@ import Testing
             isSecure: parts.scheme == "https")
     }
 
-    /// What a store sends to `target` after `fields` came from `source`, a second apart.
+    /// What a table sends to `target` after `fields` came from `source`, a second apart.
     private func sent(_ fields: [String], from source: String, to target: String) throws -> String {
-        var store: [Cookie] = []
+        var table = CookieTable()
         for (index, text) in fields.enumerated() {
             let (then, from) = (now.addingTimeInterval(Double(index)), try origin(source))
-            guard let field = SetCookie(text),
-                var cookie = CookieRules.cookie(field, from: from, now: then),
-                CookieRules.mayStore(cookie, from: from, beside: store)
+            guard let field = SetCookie(text), let cookie = CookieRules.cookie(field, from: from, now: then)
             else { continue }
-            if let old = store.first(where: cookie.replaces) { cookie.createdAt = old.createdAt }
-            store.removeAll(where: cookie.replaces)
-            store.append(cookie)
+            _ = table.receive([cookie], from: from, now: then)
         }
-        let later = now.addingTimeInterval(100)
-        return CookieRules.fieldValue(of: store, to: try origin(target), now: later) ?? "-"
+        let cookies = table.cookies(for: try origin(target), now: now.addingTimeInterval(100))
+        return cookies.isEmpty ? "-" : cookies.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
     }
 
     // MARK: Set-Cookie
@@ -229,20 +225,5 @@ import Testing
                 try #require(SetCookie(text)), from: try origin("http://h.example/"), now: now)
             #expect(cookie?.expires == now.addingTimeInterval(400 * 86_400))
         }
-    }
-
-    @Test func `RFC 6265bis 5.7 the expired and the oldest make room`() {
-        func cookie(_ index: Int, _ domain: String, expires: Date? = nil) -> Cookie {
-            Cookie(
-                name: "c\(index)", value: "", domain: domain, isHostOnly: true, path: "/", expires: expires,
-                createdAt: now.addingTimeInterval(Double(index)))
-        }
-        var cookies = (0..<185).map { cookie($0, "a.example") }
-        cookies.append(cookie(999, "b.example", expires: now))
-        let names = Set(CookieRules.excess(of: cookies, now: now).map(\.name))
-        #expect(names == ["c0", "c1", "c2", "c3", "c4", "c999"])
-        let many = (0..<3_302).map { cookie($0, "h\($0 / 100).example") }
-        #expect(Set(CookieRules.excess(of: many, now: now).map(\.name)) == ["c0", "c1"])
-        #expect(CookieRules.excess(of: [], now: now).isEmpty)
     }
 }

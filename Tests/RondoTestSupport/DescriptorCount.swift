@@ -8,12 +8,17 @@ package struct OpenDescriptors: CustomStringConvertible {
     /// What each is, as the kernel calls it: "socket:[4711]", "anon_inode:[eventpoll]", a path.
     private let names: [String]
 
+    /// What is kept for the user has files there that stay open, from whichever load is the first.
+    private static let keptFolders = FileManager.default.urls(
+        for: .applicationSupportDirectory, in: .userDomainMask
+    ).map { $0.resolvingSymlinksInPath().path + "/" }
+
     package init() throws {
         let files = FileManager.default
         // The listing has one open itself, which is closed by the time that its name is asked for.
         names = try files.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
             try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
-        }
+        }.filter { name in !Self.keptFolders.contains { name.hasPrefix($0) } }
     }
 
     package var count: Int { names.count }

@@ -25,15 +25,22 @@ enum PrivateFile {
     }
 
     /// Makes an empty file, or takes from others the right to read the one that is there.
+    ///
+    /// One that is there is not opened: to close it would take from this process the locks that it holds on it by other
+    /// descriptors, and SQLite holds some.
     static func make(_ url: URL) throws(SystemError) {
-        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-        let descriptor = try systemCall("open") { open(url.path, flags, fileMode) }
-        defer { close(descriptor) }
-        var status = stat()
-        _ = try systemCall("fstat") { fstat(descriptor, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open", code: EINVAL) }
-        guard status.st_mode & 0o077 != 0 else { return }
-        _ = try systemCall("fchmod") { fchmod(descriptor, fileMode) }
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
+        do throws(SystemError) {
+            let descriptor = try systemCall("open") { open(url.path, flags, fileMode) }
+            close(descriptor)
+        } catch {
+            guard error.code == EEXIST else { throw error }
+            var status = stat()
+            _ = try systemCall("stat") { stat(url.path, &status) }
+            guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open", code: EINVAL) }
+            guard status.st_mode & 0o077 != 0 else { return }
+            _ = try systemCall("chmod") { chmod(url.path, fileMode) }
+        }
     }
 
     /// Takes from others the right to read a file, if it is there and is the user's own.
@@ -43,5 +50,14 @@ enum PrivateFile {
             status.st_mode & 0o077 != 0
         else { return }
         chmod(url.path, fileMode)
+    }
+
+    /// Takes from others the right to look into a folder, if it is the user's own.
+    static func hideFolder(_ url: URL) {
+        var status = stat()
+        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+            status.st_mode & 0o077 != 0
+        else { return }
+        chmod(url.path, folderMode)
     }
 }

@@ -13,11 +13,14 @@ package struct Cookie: Sendable, Equatable {
     package var expires: Date?
     package var isSecure: Bool
     package var isHTTPOnly: Bool
+    /// When it came first: replaced by another value it keeps its place (§5.7, step 20.3).
     package var createdAt: Date
+    /// When this value came.
+    package var updatedAt: Date
 
     package init(
         name: String, value: String, domain: String, isHostOnly: Bool, path: String, expires: Date? = nil,
-        isSecure: Bool = false, isHTTPOnly: Bool = false, createdAt: Date
+        isSecure: Bool = false, isHTTPOnly: Bool = false, createdAt: Date, updatedAt: Date? = nil
     ) {
         self.name = name
         self.value = value
@@ -28,12 +31,22 @@ package struct Cookie: Sendable, Equatable {
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
         self.createdAt = createdAt
+        self.updatedAt = updatedAt ?? createdAt
     }
 
-    /// Name, domain and path: of two cookies that share them, the later replaces the other (rule UC-57).
-    package func replaces(_ other: Cookie) -> Bool {
-        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
+    /// Of two cookies that share these the later replaces the other (rule UC-57).
+    package struct Key: Hashable, Sendable {
+        package var domain: String
+        package var isHostOnly: Bool
+        package var path: String
+        package var name: String
+
+        package init(domain: String, isHostOnly: Bool, path: String, name: String) {
+            (self.domain, self.isHostOnly, self.path, self.name) = (domain, isHostOnly, path, name)
+        }
     }
+
+    package var key: Key { Key(domain: domain, isHostOnly: isHostOnly, path: path, name: name) }
 
     package func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 }

@@ -65,8 +65,9 @@ package enum CookieRules {
 
     /// Whether `cookie` may replace what is stored: one from plain HTTP must not push out, or hide, a secure
     /// one (§5.7, step 16, "leave secure cookies alone").
-    package static func mayStore(_ cookie: Cookie, from origin: CookieOrigin, beside stored: [Cookie]) -> Bool
-    {
+    package static func mayStore(
+        _ cookie: Cookie, from origin: CookieOrigin, beside stored: some Sequence<Cookie>
+    ) -> Bool {
         if cookie.isSecure || origin.isSecure { return true }
         return !stored.contains { other in
             other.isSecure && other.name == cookie.name
@@ -76,13 +77,6 @@ package enum CookieRules {
     }
 
     // MARK: Sending
-
-    /// The value of Cookie for a request to `origin`; nil if none is to be sent.
-    package static func fieldValue(of cookies: [Cookie], to origin: CookieOrigin, now: Date) -> String? {
-        let chosen = chosen(of: cookies, to: origin, now: now)
-        if chosen.isEmpty { return nil }
-        return chosen.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
-    }
 
     /// Those of `cookies` that go to `origin`: longer paths first, then earlier ones (§5.8.3).
     package static func chosen(of cookies: [Cookie], to origin: CookieOrigin, now: Date) -> [Cookie] {
@@ -102,21 +96,6 @@ package enum CookieRules {
     private static func isMeant(_ cookie: Cookie, for origin: CookieOrigin) -> Bool {
         (cookie.isHostOnly ? origin.host == cookie.domain : domainMatches(origin.host, cookie.domain))
             && (origin.isSecure || !cookie.isSecure) && pathMatches(origin.path, cookie.path)
-    }
-
-    // MARK: Making room
-
-    /// The cookies that have to go: the expired ones, then the oldest of a domain that has too many, then the
-    /// oldest of all (§5.7).
-    package static func excess(of cookies: [Cookie], now: Date) -> [Cookie] {
-        var gone = cookies.filter { $0.isExpired(at: now) }
-        var left = cookies.filter { !$0.isExpired(at: now) }.sorted { $0.createdAt < $1.createdAt }
-        for (_, own) in Dictionary(grouping: left, by: \.domain) where own.count > maximumPerDomain {
-            gone += own.prefix(own.count - maximumPerDomain)
-        }
-        left.removeAll { cookie in gone.contains { $0.replaces(cookie) } }
-        if left.count > maximumCount { gone += left.prefix(left.count - maximumCount) }
-        return gone
     }
 
     // MARK: Matching

@@ -1,0 +1,142 @@
+internal import RondoCore
+internal import RondoHTTP
+
+/// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
+///
+/// Other processes of the same program may use it too: each writes the rows of its own cookies, and finds those of the
+/// others when it starts.
+final class CookieFile {
+    static let version: Int32 = 1
+    static let schema = """
+        CREATE TABLE cookie(
+            domain TEXT NOT NULL, host_only INTEGER NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL, value TEXT,
+            expires REAL NOT NULL, created REAL NOT NULL, updated REAL NOT NULL, flags INTEGER NOT NULL,
+            replaced INTEGER, digest INTEGER NOT NULL,
+            PRIMARY KEY(domain, host_only, path, name)) WITHOUT ROWID
+        """
+
+    let url: URL
+    private var database: Database
+    private var insertion: Database.Statement
+    private var deletion: Database.Statement
+
+    init(_ url: URL) throws(DatabaseError) {
+        self.url = url
+        (database, insertion, deletion) = try Self.open(url)
+    }
+
+    private static func open(
+        _ url: URL
+    ) throws(DatabaseError) -> (Database, Database.Statement, Database.Statement) {
+        let database = try Database.open(url, version: version, schema: schema)
+        do throws(DatabaseError) {
+            return try prepared(database)
+        } catch {
+            // It says that it is ours, and is not.
+            guard error.saysThatFileIsBroken else { throw error }
+            Database.remove(url)
+            return try prepared(try Database.open(url, version: version, schema: schema))
+        }
+    }
+
+    private static func prepared(
+        _ database: Database
+    ) throws(DatabaseError) -> (Database, Database.Statement, Database.Statement) {
+        (
+            database,
+            try database.prepare(
+                "INSERT OR REPLACE INTO cookie(domain, host_only, path, name, value, expires, created, updated, "
+                    + "flags, replaced, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
+            try database.prepare(
+                "DELETE FROM cookie WHERE domain = ?1 AND host_only = ?2 AND path = ?3 AND name = ?4")
+        )
+    }
+
+    // MARK: Reading
+
+    /// The rows that can be read; the newest, if there are more than may be kept.
+    ///
+    /// - Returns: Whether the file was broken as well, and has been made anew: then it is empty.
+    func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
+        var rows: [CookieRow] = []
+        do throws(DatabaseError) {
+            let query = try database.prepare(
+                "SELECT domain, host_only, path, name, value, expires, created, updated, flags, replaced, digest "
+                    + "FROM cookie ORDER BY created DESC LIMIT \(Self.maximumCount)")
+            while try query.step() {
+                let columns = CookieRow.Columns(
+                    domain: query.text(0), isHostOnly: query.integer(1), path: query.text(2),
+                    name: query.text(3), value: query.isNull(4) ? nil : query.text(4),
+                    expires: query.double(5), created: query.double(6), updated: query.double(7),
+                    flags: query.integer(8), replaced: query.isNull(9) ? nil : query.integer(9))
+                if let row = CookieRow(columns, digest: query.integer(10), now: now) { rows.append(row) }
+            }
+            try purge(now: now)
+            return (rows.reversed(), false)
+        } catch {
+            guard error.saysThatFileIsBroken else { return (rows.reversed(), false) }
+            return (rows.reversed(), (try? makeAnew()) != nil)
+        }
+    }
+
+    /// So many rows are read. More are those of other processes, or of a time before.
+    static let maximumCount = 2 * CookieRules.maximumCount
+
+    private func purge(now: Date) throws(DatabaseError) {
+        let latest = now.timeIntervalSince1970
+        if try database.number("SELECT count(*) FROM cookie WHERE value IS NOT NULL AND expires <= \(latest)")
+            > 0
+        {
+            try database.execute("DELETE FROM cookie WHERE value IS NOT NULL AND expires <= \(latest)")
+        }
+        guard try database.number("SELECT count(*) FROM cookie") > Self.maximumCount else { return }
+        try database.execute(
+            """
+            DELETE FROM cookie WHERE (domain, host_only, path, name) IN (
+                SELECT domain, host_only, path, name FROM cookie ORDER BY created DESC LIMIT -1
+                OFFSET \(Self.maximumCount))
+            """)
+    }
+
+    // MARK: Writing
+
+    /// Writes rows, all or none of them. One without a cookie and without what it replaces is removed.
+    func write(_ rows: [CookieRow]) throws(DatabaseError) {
+        try database.transaction { () throws(DatabaseError) in
+            for row in rows {
+                if row.cookie == nil, row.replaced == nil {
+                    bind(row.columns, to: deletion)
+                    try deletion.run()
+                } else {
+                    let columns = row.columns
+                    bind(columns, to: insertion)
+                    insertion.bind(columns.value, at: 5)
+                    insertion.bind(columns.expires, at: 6)
+                    insertion.bind(columns.created, at: 7)
+                    insertion.bind(columns.updated, at: 8)
+                    insertion.bind(columns.flags, at: 9)
+                    if let replaced = columns.replaced {
+                        insertion.bind(replaced, at: 10)
+                    } else {
+                        insertion.bind(nil as String?, at: 10)
+                    }
+                    insertion.bind(columns.digest, at: 11)
+                    try insertion.run()
+                }
+            }
+        }
+    }
+
+    private func bind(_ columns: CookieRow.Columns, to statement: Database.Statement) {
+        statement.bind(columns.domain, at: 1)
+        statement.bind(columns.isHostOnly, at: 2)
+        statement.bind(columns.path, at: 3)
+        statement.bind(columns.name, at: 4)
+    }
+
+    /// Removes a file that is broken, and makes an empty one.
+    func makeAnew() throws(DatabaseError) {
+        Database.remove(url)
+        (database, insertion, deletion) = try Self.open(url)
+    }
+}

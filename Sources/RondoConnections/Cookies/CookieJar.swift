@@ -1,0 +1,68 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// A load's way to the cookies of its `HTTPCookieStorage`, which are chosen and kept by RFC 6265's rules and not by
+/// Foundation's, which know neither paths nor Secure nor public suffixes (rule UC-57).
+struct CookieJar {
+    let store: CookieStore
+
+    // MARK: Sending
+
+    /// The Cookie field of `request`; nil if there is nothing to add to what it has.
+    ///
+    /// A program's own Cookie field stays, in front; of its names none is sent twice.
+    func fieldValue(for request: URLRequest) -> String? {
+        guard request.httpShouldHandleCookies, let origin = Self.origin(of: request.url) else { return nil }
+        var cookies = store.cookies(for: origin)
+        if cookies.isEmpty { return nil }
+        let own = request.value(forHTTPHeaderField: "Cookie")
+        if let own {
+            let names = Set(
+                own.split(separator: ";").compactMap {
+                    $0.split(separator: "=", omittingEmptySubsequences: false).first?
+                        .trimmingCharacters(in: .whitespaces)
+                })
+            cookies.removeAll { names.contains($0.name) }
+            if cookies.isEmpty { return nil }
+        }
+        let value = cookies.map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+        return own.map { $0 + "; " + value } ?? value
+    }
+
+    // MARK: Receiving
+
+    /// Keeps what a response to `request` sets, as far as the storage's policy allows.
+    ///
+    /// - Parameter tell: Called by another thread when the program can see it in its storage.
+    /// - Returns: Whether that is to come.
+    func receive(
+        _ fields: HeaderFields, for request: URLRequest, tell: () -> @Sendable () -> Void
+    ) -> Bool {
+        guard request.httpShouldHandleCookies, let origin = Self.origin(of: request.url),
+            isAccepted(from: origin, request)
+        else { return false }
+        // Of more cookies than a domain may have the first ones would not stay.
+        let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
+        return store.receive(texts, from: origin, tell: tell)
+    }
+
+    private func isAccepted(from origin: CookieOrigin, _ request: URLRequest) -> Bool {
+        switch store.visible.policy {
+        case .always: return true
+        case .never: return false
+        case .onlyFromMainDocumentDomain:
+            // Without a main document the request is its own.
+            guard let main = request.mainDocumentURL?.host?.lowercased() else { return true }
+            return CookieRules.domainMatches(main, origin.host)
+                || CookieRules.domainMatches(origin.host, main)
+        @unknown default: return false
+        }
+    }
+
+    private static func origin(of url: URL?) -> CookieOrigin? {
+        guard let url, let host = url.host, !host.isEmpty else { return nil }
+        let path = URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? "/"
+        return CookieOrigin(host: host, path: path, isSecure: url.scheme?.lowercased() == "https")
+    }
+}

@@ -1,0 +1,301 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What a store knows: the cookies, what Foundation's storage shows of them, and what has to be brought there and into
+/// the file.
+///
+/// A value. The table is what loads go by. Foundation's storage is its projection, brought up to date place by place;
+/// what the program does there itself is found by comparing objects, and goes into the table.
+struct CookieLedger {
+    /// What Foundation keeps one cookie for: it joins domain, path and name, so that few cookies share one place that
+    /// are different ones.
+    typealias Place = String
+
+    private struct Shown {
+        let object: HTTPCookie
+        let place: Place
+    }
+
+    /// A place that has to be brought up to date.
+    private struct Mark {
+        var key: Cookie.Key
+        /// What had been done to the storage until then is known: what is done after it came later.
+        var isAfterLook: Bool
+    }
+
+    private(set) var table = CookieTable()
+    /// Whose cookies the program has set itself: Foundation keeps them beyond the process.
+    private var foreign: Set<Cookie.Key> = []
+
+    private var known: [ObjectIdentifier: Shown] = [:]
+    private var shown: [Place: HTTPCookie] = [:]
+    private var lastSeen: [HTTPCookie] = []
+
+    private var marks: [Place: Mark] = [:]
+    private var order: [Place] = []
+    private var head = 0
+    /// Places that ever were to be shown, and those that are done with.
+    private(set) var askedCount = 0
+    private(set) var doneCount = 0
+
+    /// Whose rows have to be written.
+    private var dirty: Set<Cookie.Key> = []
+    /// Whose rows say that what Foundation's file still has is gone.
+    private var tombs: [Place: Cookie.Key] = [:]
+
+    /// An expiry that has moved by less is as good as the one that is shown and kept, in seconds.
+    static let expiryTolerance: Double = 60
+
+    /// Places that wait to be shown.
+    var waitingCount: Int { marks.count }
+    var hasDirtyRows: Bool { !dirty.isEmpty }
+    var dirtyCount: Int { dirty.count }
+    var shownCount: Int { shown.count }
+
+    // MARK: Receiving
+
+    /// Takes what a response sets.
+    ///
+    /// - Parameter isAfterLook: What the storage shows has just been looked at.
+    mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, isAfterLook: Bool, now: Date) {
+        for key in table.receive(cookies, from: origin, now: now) {
+            foreign.remove(key)
+            let place = Self.place(of: key)
+            if marks[place] == nil, let cookie = table[key], let object = shown[place] as? StoredCookie,
+                object.cookie.key == key, Self.isAsGood(object.cookie, cookie, now: now)
+            {
+                continue
+            }
+            mark(place, key, isAfterLook: isAfterLook)
+            dirty.insert(key)
+        }
+    }
+
+    /// Whether nobody would notice the difference.
+    private static func isAsGood(_ shown: Cookie, _ new: Cookie, now: Date) -> Bool {
+        guard shown.value == new.value, shown.isSecure == new.isSecure, shown.isHTTPOnly == new.isHTTPOnly
+        else { return false }
+        guard let old = shown.expires, let expires = new.expires else { return shown.expires == new.expires }
+        // Of one that lives for a moment only every moment counts.
+        let life = expires.timeIntervalSince(now)
+        return abs(expires.timeIntervalSince(old)) < min(expiryTolerance, life / 10)
+    }
+
+    private mutating func mark(_ place: Place, _ key: Cookie.Key, isAfterLook: Bool) {
+        if marks.updateValue(Mark(key: key, isAfterLook: isAfterLook), forKey: place) != nil { return }
+        if head > 64, head > order.count / 2 {
+            order.removeFirst(head)
+            head = 0
+        }
+        order.append(place)
+        askedCount += 1
+    }
+
+    // MARK: What the program does
+
+    /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
+    /// there.
+    mutating func look(at objects: [HTTPCookie], now: Date) {
+        if objects.count == lastSeen.count, zip(objects, lastSeen).allSatisfy({ $0 === $1 }) { return }
+        lastSeen = objects
+        var added: [HTTPCookie] = []
+        var staying = 0
+        for object in objects {
+            if known[ObjectIdentifier(object)] == nil { added.append(object) } else { staying += 1 }
+        }
+        var removed: [Shown] = []
+        if staying < known.count {
+            let seen = Set(objects.map { ObjectIdentifier($0) })
+            for (identity, old) in known where !seen.contains(identity) {
+                removed.append(old)
+                known[identity] = nil
+                if shown[old.place] === old.object { shown[old.place] = nil }
+            }
+        }
+        for object in added {
+            let place = Self.place(of: object)
+            known[ObjectIdentifier(object)] = Shown(object: object, place: place)
+            shown[place] = object
+            take(object, place)
+        }
+        for old in removed where shown[old.place] == nil { programRemoved(old, now: now) }
+    }
+
+    private mutating func take(_ object: HTTPCookie, _ place: Place) {
+        let cookie = (object as? StoredCookie)?.cookie ?? Cookie(object)
+        if let mark = marks[place], let mine = table[mark.key], cookie.updatedAt <= mine.updatedAt { return }
+        unmark(place)
+        forget(place, ofDomain: cookie.domain, but: cookie.key)
+        table.insert(cookie)
+        if !(object is StoredCookie) { foreign.insert(cookie.key) }
+        dirty.insert(cookie.key)
+    }
+
+    private mutating func programRemoved(_ old: Shown, now: Date) {
+        let domain = Cookie.domain(of: old.object)
+        if old.object.expiresDate.map({ $0 <= now }) ?? false {
+            // Foundation's doing. The server may have given it more time.
+            let alive = table.cookies(ofDomain: domain).first {
+                Self.place(of: $0.key) == old.place && !$0.isExpired(at: now)
+            }
+            if let alive { mark(old.place, alive.key, isAfterLook: true) }
+            return
+        }
+        if let mark = marks[old.place], !mark.isAfterLook { return }
+        unmark(old.place)
+        forget(old.place, ofDomain: domain, but: nil)
+    }
+
+    private mutating func unmark(_ place: Place) {
+        // It stays in the order, and is passed over there.
+        if let mark = marks.removeValue(forKey: place) { dirty.insert(mark.key) }
+    }
+
+    /// Removes what stands in a place.
+    private mutating func forget(_ place: Place, ofDomain domain: String, but kept: Cookie.Key?) {
+        for cookie in table.cookies(ofDomain: domain)
+        where cookie.key != kept && Self.place(of: cookie.key) == place {
+            table.remove(cookie.key)
+            foreign.remove(cookie.key)
+            dirty.insert(cookie.key)
+        }
+    }
+
+    // MARK: Showing
+
+    enum Step {
+        case set(Cookie)
+        case delete(HTTPCookie)
+    }
+
+    /// The next change to Foundation's storage.
+    mutating func nextStep(now: Date) -> Step? {
+        while head < order.count {
+            let place = order[head]
+            head += 1
+            doneCount += 1
+            guard let mark = marks.removeValue(forKey: place) else { continue }
+            if let key = tombs.removeValue(forKey: place) { dirty.insert(key) }
+            if let cookie = table[mark.key], !cookie.isExpired(at: now) { return .set(cookie) }
+            if let object = shown[place] { return .delete(object) }
+        }
+        order = []
+        head = 0
+        return nil
+    }
+
+    /// Foundation's storage is about to hold `object`.
+    mutating func willShow(_ object: StoredCookie) {
+        let place = Self.place(of: object.cookie.key)
+        willRemove(at: place)
+        known[ObjectIdentifier(object)] = Shown(object: object, place: place)
+        shown[place] = object
+    }
+
+    mutating func willRemove(_ object: HTTPCookie) { willRemove(at: Self.place(of: object)) }
+
+    private mutating func willRemove(at place: Place) {
+        if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old)] = nil }
+    }
+
+    // MARK: The file
+
+    /// What has to be written since the last time.
+    mutating func takeRows(now: Date) -> [CookieRow] {
+        defer { dirty = [] }
+        return dirty.map { key in
+            let place = Self.place(of: key)
+            let replaced = shown[place].flatMap { $0.expiresDate == nil ? nil : Cookie($0).digest }
+            if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
+                !foreign.contains(key)
+            {
+                return CookieRow(key: key, cookie: cookie, replaced: replaced)
+            }
+            // What Foundation's file has is not to come back, should the process end now.
+            if let replaced, marks[place]?.key == key {
+                tombs[place] = key
+                return CookieRow(key: key, cookie: nil, replaced: replaced)
+            }
+            return CookieRow(key: key, cookie: nil, replaced: nil)
+        }
+    }
+
+    /// They could not be written.
+    mutating func putBack(_ rows: [CookieRow]) {
+        for row in rows { dirty.insert(row.key) }
+    }
+
+    /// Puts what the file holds beside what Foundation's storage has read from its own, which has just been looked at.
+    ///
+    /// - Parameter isLost: Whether a cookie that was in Foundation's storage when the row was written, and is not there,
+    ///   has been removed by the program since it was started.
+    mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
+        for row in rows {
+            let place = Self.place(of: row.key)
+            let own = shown[place]
+            // Foundation reads neither Secure nor the age from its file.
+            let isOurs =
+                own.map {
+                    let digest = Cookie($0).digest
+                    return digest == row.replaced || digest == row.cookie?.digest
+                } ?? false
+            dirty.insert(row.key)
+            guard let cookie = row.cookie, !cookie.isExpired(at: now) else {
+                if isOurs {
+                    table.remove(row.key)
+                    foreign.remove(row.key)
+                    mark(place, row.key, isAfterLook: true)
+                }
+                continue
+            }
+            if let own {
+                guard isOurs else { continue }
+                foreign.remove(row.key)
+                table.remove(row.key)
+                table.insert(cookie)
+                if Cookie(own).digest == cookie.digest {
+                    dirty.remove(row.key)
+                } else {
+                    mark(place, row.key, isAfterLook: true)
+                }
+            } else if table[row.key] == nil, !isLost(cookie) {
+                table.insert(cookie)
+                mark(place, row.key, isAfterLook: true)
+            }
+        }
+        for key in table.makeRoom(now: now) {
+            dirty.insert(key)
+            mark(Self.place(of: key), key, isAfterLook: true)
+        }
+    }
+
+    /// All rows have to be written anew.
+    mutating func markAllDirty() {
+        for cookie in table.all where cookie.expires != nil { dirty.insert(cookie.key) }
+    }
+
+    // MARK: Places
+
+    static func place(of key: Cookie.Key) -> Place {
+        (key.isHostOnly ? "" : ".") + key.domain + key.path + key.name
+    }
+
+    static func place(of object: HTTPCookie) -> Place { object.domain + object.path + object.name }
+}
+
+extension Cookie {
+    /// A dot in front of the domain is how Foundation tells a domain's cookie from a host's.
+    init(_ object: HTTPCookie) {
+        let created = Date(
+            timeIntervalSinceReferenceDate: object.properties?[.created] as? Double ?? 0)
+        self.init(
+            name: object.name, value: object.value, domain: Self.domain(of: object),
+            isHostOnly: !object.domain.hasPrefix("."), path: object.path, expires: object.expiresDate,
+            isSecure: object.isSecure, isHTTPOnly: object.isHTTPOnly, createdAt: created)
+    }
+
+    static func domain(of object: HTTPCookie) -> String {
+        (object.domain.hasPrefix(".") ? String(object.domain.dropFirst()) : object.domain).lowercased()
+    }
+}

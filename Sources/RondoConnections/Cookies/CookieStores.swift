@@ -1,0 +1,43 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import Synchronization
+
+/// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
+enum CookieStores {
+    /// Foundation's shared storage, made in a folder for the user alone; see `CookieFolder`. It reads its file when it is
+    /// made, 27 µs a cookie: so the store's thread does that, unless the program is the first to want it.
+    static let sharedStorage: HTTPCookieStorage = {
+        CookieFolder.prepare()
+        return .shared
+    }()
+
+    /// That of the shared storage, which it does not ask for before it is opened.
+    static let shared = CookieStore(FoundationCookies(), file: CookieFolder.database, isShared: true)
+
+    private struct Entry {
+        let visible: FoundationCookies
+        let store: CookieStore
+    }
+
+    private static let others = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    static func store(of storage: HTTPCookieStorage) -> CookieStore {
+        if storage === sharedStorage { return shared }
+        return others.withLock { others in
+            // One at this address may have gone.
+            if let entry = others[ObjectIdentifier(storage)], !entry.visible.isGone { return entry.store }
+            others = others.filter { !$0.value.visible.isGone }
+            let visible = FoundationCookies(storage)
+            let entry = Entry(visible: visible, store: CookieStore(visible, file: nil))
+            others[ObjectIdentifier(storage)] = entry
+            return entry.store
+        }
+    }
+
+    /// For tests: loads with `storage` use `store`.
+    static func use(_ store: CookieStore, for storage: HTTPCookieStorage) {
+        others.withLock {
+            $0[ObjectIdentifier(storage)] = Entry(visible: FoundationCookies(storage), store: store)
+        }
+    }
+}

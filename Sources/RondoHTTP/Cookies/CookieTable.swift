@@ -1,0 +1,164 @@
+package import struct Foundation.Date
+
+/// The cookies that are kept, by domain: what a response sets and what a request gets cost as much as its own
+/// domain has cookies, however many there are.
+///
+/// A value: it knows no file, no clock and no lock.
+package struct CookieTable: Sendable {
+    private var domains: [String: [Cookie.Key: Cookie]] = [:]
+    /// The secure ones, which a cookie of plain HTTP must not hide, by name.
+    private var secure: [String: Set<Cookie.Key>] = [:]
+    /// In the order of their coming, `coming[head...]`. What was removed meanwhile is passed over.
+    private var coming: [(key: Cookie.Key, createdAt: Date)] = []
+    private var head = 0
+    /// None expires before.
+    private var earliestExpiry = Date.distantFuture
+    package private(set) var count = 0
+
+    package init() {}
+
+    package subscript(key: Cookie.Key) -> Cookie? { domains[key.domain]?[key] }
+
+    package var all: [Cookie] { domains.values.flatMap(\.values) }
+
+    /// Those of a domain, be they its hosts' too or not.
+    package func cookies(ofDomain domain: String) -> [Cookie] {
+        domains[domain].map { Array($0.values) } ?? []
+    }
+
+    // MARK: Changing
+
+    /// Puts a cookie in the place of the one with its key, if there is one; then it keeps that one's age.
+    @discardableResult
+    package mutating func insert(_ given: Cookie) -> Cookie? {
+        var cookie = given
+        let key = cookie.key
+        let old = domains[key.domain]?[key]
+        if let old {
+            cookie.createdAt = old.createdAt
+        } else {
+            count += 1
+            noteComing(key, cookie.createdAt)
+        }
+        domains[key.domain, default: [:]][key] = cookie
+        if let expires = cookie.expires { earliestExpiry = min(earliestExpiry, expires) }
+        if cookie.isSecure != old?.isSecure ?? false { noteSecure(key, cookie.isSecure) }
+        return old
+    }
+
+    @discardableResult
+    package mutating func remove(_ key: Cookie.Key) -> Cookie? {
+        guard let old = domains[key.domain]?.removeValue(forKey: key) else { return nil }
+        if domains[key.domain]?.isEmpty ?? false { domains[key.domain] = nil }
+        if old.isSecure { noteSecure(key, false) }
+        count -= 1
+        return old
+    }
+
+    private mutating func noteSecure(_ key: Cookie.Key, _ isSecure: Bool) {
+        if isSecure {
+            secure[key.name, default: []].insert(key)
+        } else {
+            secure[key.name]?.remove(key)
+            if secure[key.name]?.isEmpty ?? false { secure[key.name] = nil }
+        }
+    }
+
+    private mutating func noteComing(_ key: Cookie.Key, _ createdAt: Date) {
+        coming.append((key, createdAt))
+        guard coming.count > 2 * count + 64 else { return }
+        coming = coming[head...].filter { self[$0.key]?.createdAt == $0.createdAt }
+        head = 0
+    }
+
+    // MARK: Receiving
+
+    /// A response from an insecure origin compares its cookies with at most so many secure ones. What is not compared is
+    /// not kept.
+    package static let maximumComparisons = 20_000
+
+    /// Takes what one response sets, and makes room (§5.7): a domain that has too many loses its expired cookies and its
+    /// oldest ones; so do all together.
+    ///
+    /// - Returns: The keys whose cookies may be others now, or gone.
+    package mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, now: Date) -> [Cookie.Key] {
+        var changed: [Cookie.Key] = []
+        var comparisons = 0
+        for cookie in cookies {
+            let key = cookie.key
+            if !cookie.isSecure, !origin.isSecure, let rivals = secure[cookie.name] {
+                comparisons += rivals.count
+                guard comparisons <= Self.maximumComparisons,
+                    CookieRules.mayStore(cookie, from: origin, beside: rivals.compactMap { self[$0] })
+                else { continue }
+            }
+            if cookie.isExpired(at: now) {
+                if remove(key) == nil { continue }
+            } else {
+                if self[key]?.isExpired(at: now) ?? false { remove(key) }
+                insert(cookie)
+            }
+            changed.append(key)
+        }
+        for domain in Set(changed.map(\.domain)) { changed += makeRoom(in: domain, now: now) }
+        return changed + makeRoom(now: now)
+    }
+
+    private mutating func makeRoom(in domain: String, now: Date) -> [Cookie.Key] {
+        guard let own = domains[domain], own.count > CookieRules.maximumPerDomain else { return [] }
+        var gone = own.filter { $0.value.isExpired(at: now) }.map(\.key)
+        let excess = own.count - gone.count - CookieRules.maximumPerDomain
+        if excess > 0 {
+            gone += own.filter { !$0.value.isExpired(at: now) }
+                .sorted { $0.value.createdAt < $1.value.createdAt }
+                .prefix(excess).map(\.key)
+        }
+        for key in gone { remove(key) }
+        return gone
+    }
+
+    /// Makes room where there are too many cookies in all.
+    ///
+    /// - Returns: The keys of those that had to go.
+    package mutating func makeRoom(now: Date) -> [Cookie.Key] {
+        guard count > CookieRules.maximumCount else { return [] }
+        var gone = removeExpired(now: now)
+        while count > CookieRules.maximumCount, head < coming.count {
+            let (key, createdAt) = coming[head]
+            head += 1
+            guard self[key]?.createdAt == createdAt else { continue }
+            remove(key)
+            gone.append(key)
+        }
+        return gone
+    }
+
+    /// Removes what has expired.
+    ///
+    /// - Returns: Their keys.
+    package mutating func removeExpired(now: Date) -> [Cookie.Key] {
+        guard earliestExpiry <= now else { return [] }
+        let gone = all.filter { $0.isExpired(at: now) }.map(\.key)
+        for key in gone { remove(key) }
+        earliestExpiry = all.lazy.compactMap(\.expires).min() ?? .distantFuture
+        return gone
+    }
+
+    // MARK: Sending
+
+    /// Those that go to `origin`, in the order in which they are sent (§5.8.3).
+    package func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
+        guard count > 0 else { return [] }
+        var candidates: [Cookie] = []
+        if let own = domains[origin.host] { candidates += own.values }
+        if !CookieRules.isAddress(origin.host) {
+            var rest = origin.host[...]
+            while let dot = rest.firstIndex(of: ".") {
+                rest = rest[rest.index(after: dot)...]
+                if let own = domains[String(rest)] { candidates += own.values }
+            }
+        }
+        if candidates.isEmpty { return [] }
+        return CookieRules.chosen(of: candidates, to: origin, now: now)
+    }
+}

@@ -1,0 +1,294 @@
+import Rondo
+import RondoHTTP
+import Testing
+
+@testable import RondoConnections
+
+/// What a cookie store knows, as a value: what loads receive, what the program does, and what is brought where.
+@Suite struct CookieLedgerTests {
+    private let now = Date()
+    private let origin = CookieOrigin(host: "a.example", path: "/", isSecure: true)
+
+    private func cookie(
+        _ name: String, _ value: String = "1", path: String = "/", expires: Double? = 3600,
+        after seconds: Double = 0
+    ) -> Cookie {
+        Cookie(
+            name: name, value: value, domain: "a.example", isHostOnly: true, path: path,
+            expires: expires.map { now.addingTimeInterval($0) }, createdAt: now.addingTimeInterval(seconds))
+    }
+
+    private func programCookie(_ name: String, _ value: String = "p") throws -> HTTPCookie {
+        try #require(
+            HTTPCookie(properties: [
+                .name: name, .value: value, .path: "/", .domain: "a.example",
+                .expires: now.addingTimeInterval(900),
+            ]))
+    }
+
+    /// A ledger and the storage that it is shown in.
+    private struct Scene {
+        var ledger = CookieLedger()
+        var objects: [HTTPCookie] = []
+        var rows: [Cookie.Key: CookieRow] = [:]
+        let now: Date
+        private let bell = CookieBell {}
+
+        init(now: Date) { self.now = now }
+
+        mutating func receive(_ cookies: Cookie..., isAfterLook: Bool = true) {
+            if isAfterLook { look() }
+            let origin = CookieOrigin(host: "a.example", path: "/", isSecure: true)
+            ledger.receive(cookies, from: origin, isAfterLook: isAfterLook, now: now)
+        }
+
+        mutating func look() { ledger.look(at: objects, now: now) }
+
+        mutating func write() {
+            for row in ledger.takeRows(now: now) {
+                rows[row.key] = row.cookie == nil && row.replaced == nil ? nil : row
+            }
+        }
+
+        /// Shows what waits, up to so many steps.
+        mutating func show(_ count: Int = .max) throws {
+            for _ in 0..<count {
+                switch ledger.nextStep(now: now) {
+                case .set(let cookie):
+                    let object = try #require(StoredCookie(cookie, bell: bell))
+                    ledger.willShow(object)
+                    set(object)
+                case .delete(let object):
+                    ledger.willRemove(object)
+                    objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+                case nil: return
+                }
+            }
+        }
+
+        mutating func set(_ object: HTTPCookie) {
+            objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
+            objects.append(object)
+        }
+
+        mutating func settle() throws {
+            look()
+            write()
+            try show()
+            write()
+        }
+
+        var sent: String {
+            let origin = CookieOrigin(host: "a.example", path: "/x", isSecure: true)
+            return ledger.table.cookies(for: origin, now: now).map { "\($0.name)=\($0.value)" }
+                .joined(separator: "; ")
+        }
+        var seen: Set<String> { Set(objects.map { "\($0.name)=\($0.value)" }) }
+        var kept: Set<String> { Set(rows.values.compactMap { $0.cookie.map { "\($0.name)=\($0.value)" } }) }
+    }
+
+    @Test func `UC-57 what is received is kept and shown; what lives for the session is only shown`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("b", expires: nil, after: 1))
+        try scene.settle()
+        #expect(scene.sent == "a=1; b=1")
+        #expect(scene.seen == ["a=1", "b=1"])
+        #expect(scene.kept == ["a=1"])
+    }
+
+    @Test func `UC-57 what the program sets is sent, and is Foundation's to keep`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"))
+        try scene.settle()
+        scene.set(try programCookie("a"))
+        scene.set(try programCookie("b"))
+        try scene.settle()
+        #expect(scene.sent == "a=p; b=p")
+        #expect(scene.kept == [])
+    }
+
+    @Test func `UC-57 what the program deletes is sent no more, and not kept`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("b", after: 1))
+        try scene.settle()
+        scene.objects.removeAll { $0.name == "a" }
+        try scene.settle()
+        #expect(scene.sent == "b=1")
+        #expect(scene.kept == ["b=1"])
+    }
+
+    @Test func `UC-57 what the program deletes or sets while the next value waits to be shown counts`() throws
+    {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("b", after: 1))
+        try scene.settle()
+        scene.receive(cookie("a", "2", after: 2), cookie("b", "2", after: 3))
+        scene.objects.removeAll { $0.name == "a" }
+        scene.set(
+            try #require(
+                StoredCookie(cookie("b", "p", after: 4), bell: CookieBell {})))
+        try scene.settle()
+        #expect(scene.sent == "b=p")
+        #expect(scene.seen == ["b=p"])
+        #expect(scene.kept == ["b=p"])
+    }
+
+    @Test func `UC-57 a deletion that may have come before what was received does not undo it`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"))
+        try scene.settle()
+        scene.objects = []
+        scene.receive(cookie("a", "2", after: 2), isAfterLook: false)
+        try scene.settle()
+        #expect(scene.seen == ["a=2"])
+    }
+
+    @Test func `UC-57 what Foundation drops because it has expired is not the program's deletion`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a", expires: 100))
+        try scene.settle()
+        // Not worth showing.
+        scene.receive(cookie("a", expires: 105, after: 1))
+        #expect(scene.ledger.waitingCount == 0)
+        let object = try #require(StoredCookie(cookie("a", expires: -1), bell: CookieBell {}))
+        scene.ledger.willShow(object)
+        scene.set(object)
+        scene.look()
+        scene.objects = []
+        try scene.settle()
+        #expect(scene.seen == ["a=1"])
+    }
+
+    @Test
+    func `an expiry that moves by less than a minute is neither written nor shown, one that drifts away is`()
+        throws
+    {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"))
+        try scene.settle()
+        var shown = 0
+        for second in 1...130 {
+            scene.receive(cookie("a", expires: 3600 + Double(second), after: Double(second)))
+            if scene.ledger.waitingCount > 0 { shown += 1 }
+            try scene.settle()
+        }
+        #expect(shown == 2)
+    }
+
+    @Test func `cookies that Foundation takes for one are sent both`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("ab", path: "/"), cookie("b", path: "/a", after: 1))
+        try scene.settle()
+        scene.receive(cookie("c", after: 2))
+        try scene.settle()
+        let below = CookieOrigin(host: "a.example", path: "/a", isSecure: true)
+        #expect(scene.ledger.table.cookies(for: below, now: now).map(\.name) == ["b", "ab", "c"])
+        #expect(scene.objects.count == 2)
+    }
+
+    // MARK: From one process to the next
+
+    /// What Foundation reads from its file: without Secure, made a moment ago.
+    private func reread(_ objects: [HTTPCookie]) -> [HTTPCookie] {
+        objects.compactMap { old in
+            guard let expires = old.expiresDate else { return nil }
+            return HTTPCookie(properties: [
+                .name: old.name, .value: old.value, .path: old.path, .domain: old.domain, .expires: expires,
+            ])
+        }
+    }
+
+    private func restart(_ scene: Scene, foundation: [HTTPCookie], isLost: Bool = false) -> Scene {
+        var next = Scene(now: now)
+        next.rows = scene.rows
+        next.objects = reread(foundation)
+        next.look()
+        next.ledger.merge(Array(scene.rows.values), now: now) { _ in isLost }
+        return next
+    }
+
+    @Test func `UC-57 a process finds the cookies of the one before, and shows none of them anew`() throws {
+        var scene = Scene(now: now)
+        var secure = cookie("s", after: 1)
+        secure.isSecure = true
+        scene.receive(cookie("b"), secure, cookie("a", after: 2))
+        try scene.settle()
+        var next = restart(scene, foundation: scene.objects)
+        #expect(next.ledger.waitingCount == 0)
+        #expect(!next.ledger.hasDirtyRows)
+        #expect(next.sent == "b=1; s=1; a=1")
+        #expect(next.ledger.table[secure.key]?.isSecure == true)
+        next.objects.removeAll { $0.name == "b" }
+        try next.settle()
+        #expect(next.kept == ["s=1", "a=1"])
+    }
+
+    @Test(arguments: 0...3)
+    func `killed before all is shown, the next process has what was written`(_ steps: Int) throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("b", after: 1), cookie("c", after: 2))
+        try scene.settle()
+        scene.set(try programCookie("c", "p"))
+        scene.look()
+        scene.receive(
+            cookie("a", "2", after: 3), cookie("b", expires: -1, after: 4), cookie("c", "2", after: 5))
+        scene.write()
+        try scene.show(steps)
+        if steps == 3 { scene.write() }
+        var next = restart(scene, foundation: scene.objects)
+        #expect(next.sent == "a=2; c=2")
+        try next.settle()
+        #expect(next.seen == ["a=2", "c=2"])
+        #expect(next.kept == ["a=2", "c=2"])
+        #expect(next.rows.count == 2)
+    }
+
+    @Test func `killed before anything is written, the next process has what was there before`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"))
+        try scene.settle()
+        scene.receive(cookie("a", "2", after: 1))
+        let next = restart(scene, foundation: scene.objects)
+        #expect(next.sent == "a=1")
+    }
+
+    @Test func `what the program has set since, or deleted before its first load, counts`() throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("b", after: 1))
+        try scene.settle()
+        var next = restart(scene, foundation: [try programCookie("a", "p")], isLost: true)
+        #expect(next.sent == "a=p")
+        try next.settle()
+        #expect(next.rows.isEmpty)
+    }
+
+    @Test func `a row is what it was, or none`() throws {
+        var secure = cookie("s", after: 1)
+        secure.isSecure = true
+        let row = CookieRow(key: secure.key, cookie: secure, replaced: 7)
+        let columns = row.columns
+        let read = try #require(CookieRow(columns, digest: columns.digest, now: now))
+        #expect(read.cookie?.value == "1")
+        #expect(read.cookie?.isSecure == true)
+        #expect(read.replaced == 7)
+        for change: (inout CookieRow.Columns) -> Void in [
+            { $0.domain = "b.example" }, { $0.isHostOnly = 0 }, { $0.path = "/x" }, { $0.name = "t" },
+            { $0.value = "2" }, { $0.value = nil }, { $0.expires += 1 }, { $0.created += 1 },
+            { $0.updated += 1 },
+            { $0.flags = 0 }, { $0.replaced = nil },
+        ] {
+            var changed = columns
+            change(&changed)
+            #expect(CookieRow(changed, digest: columns.digest, now: now) == nil, "\(changed)")
+        }
+        for change: (inout CookieRow.Columns) -> Void in [
+            { $0.value = "a\r\nb: c" }, { $0.name = "a;b" }, { $0.name = "" }, { $0.path = "x" },
+            { $0.expires = .infinity }, { $0.created = .nan }, { $0.domain = "" },
+            { $0.value = String(repeating: "x", count: 5000) },
+        ] {
+            var changed = columns
+            change(&changed)
+            #expect(CookieRow(changed, digest: changed.digest, now: now) == nil, "\(changed)")
+        }
+    }
+}

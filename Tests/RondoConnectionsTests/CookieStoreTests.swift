@@ -1,0 +1,360 @@
+import Rondo
+import RondoHTTP
+import RondoTestSupport
+import Synchronization
+import Testing
+
+@testable import RondoConnections
+
+/// Cookie stores: their file, their thread, and the loads that use them.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CookieStoreTests {
+    /// In place of Foundation's storage, with a look at who changes it.
+    private final class Window: VisibleCookies {
+        private struct State {
+            var cookies: [HTTPCookie] = []
+            var policy = HTTPCookie.AcceptPolicy.always
+            var changingThreads: Set<UInt> = []
+            var changes = 0
+            var isHeld = false
+        }
+
+        private let state = Mutex(State())
+
+        var cookies: [HTTPCookie] { state.withLock { $0.cookies } }
+        var policy: HTTPCookie.AcceptPolicy {
+            get { state.withLock { $0.policy } }
+            set { state.withLock { $0.policy = newValue } }
+        }
+
+        func set(_ cookie: HTTPCookie) {
+            note()
+            state.withLock { state in
+                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+                state.cookies.append(cookie)
+            }
+        }
+
+        func delete(_ cookie: HTTPCookie) {
+            note()
+            state.withLock { state in
+                state.cookies.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: cookie) }
+            }
+        }
+
+        func write() {}
+
+        private func note() {
+            state.withLock { state in
+                state.changingThreads.insert(UInt(pthread_self()))
+                state.changes += 1
+            }
+            while state.withLock({ $0.isHeld }) { poll(nil, 0, 1) }
+        }
+
+        /// Changes wait until it is let go.
+        func hold(_ isHeld: Bool) { state.withLock { $0.isHeld = isHeld } }
+
+        var changingThreads: Set<UInt> { state.withLock { $0.changingThreads } }
+        var changes: Int { state.withLock { $0.changes } }
+        var seen: Set<String> { Set(cookies.map { "\($0.name)=\($0.value)" }) }
+
+        /// What Foundation would read from its file in the next process.
+        func restarted() -> Window {
+            let next = Window()
+            let cookies = cookies.compactMap { old -> HTTPCookie? in
+                guard let expires = old.expiresDate else { return nil }
+                return HTTPCookie(properties: [
+                    .name: old.name, .value: old.value, .path: old.path, .domain: old.domain,
+                    .expires: expires,
+                ])
+            }
+            next.state.withLock { $0.cookies = cookies }
+            return next
+        }
+    }
+
+    private func withFolder(_ body: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder)
+    }
+
+    private static let origin = CookieOrigin(host: "a.example", path: "/", isSecure: false)
+
+    private func settle(_ store: CookieStore) throws {
+        try waitFor("a cookie store to come to rest") {
+            store.state.withLock { $0.isOpen && !$0.isWorking } ? () : nil
+        }
+    }
+
+    private func opened(_ window: Window, _ file: URL?) throws -> CookieStore {
+        let store = CookieStore(window, file: file)
+        if !store.isReady(orTell: { {} }) { try settle(store) }
+        return store
+    }
+
+    @discardableResult
+    private func receive(_ fields: [String], _ store: CookieStore) throws -> CookieStore {
+        _ = store.receive(fields, from: Self.origin) { {} }
+        try settle(store)
+        return store
+    }
+
+    private func sent(_ store: CookieStore) -> String {
+        store.cookies(for: Self.origin).map { "\($0.name)=\($0.value)" }.joined(separator: "; ")
+    }
+
+    // MARK: The file
+
+    @Test func `UC-57 cookies with an expiry outlive the process, in a file for the user alone`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("x/cookies.sqlite")
+            let window = Window()
+            let store = try opened(window, file)
+            try receive(["a=1; max-age=1000", "b=2", "c=3; max-age=1000; httponly"], store)
+            #expect(window.seen == ["a=1", "b=2", "c=3"])
+            for name in ["cookies.sqlite", "cookies.sqlite-wal"] {
+                let path = folder.appendingPathComponent("x/\(name)").path
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == 0o600)
+            }
+            withExtendedLifetime(store) {}
+            let next = try opened(window.restarted(), file)
+            #expect(sent(next) == "a=1; c=3")
+            #expect(next.cookies(for: Self.origin).last?.isHTTPOnly == true)
+            // And where Foundation has lost them all.
+            let other = Window()
+            #expect(sent(try opened(other, file)) == "a=1; c=3")
+            #expect(other.seen == ["a=1", "c=3"])
+        }
+    }
+
+    @Test func `UC-57 what the program deletes does not come back`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let window = Window()
+            let store = try opened(window, file)
+            try receive(["a=1; max-age=1000", "b=2; max-age=1000"], store)
+            window.delete(try #require(window.cookies.first { $0.name == "a" }))
+            #expect(sent(store) == "b=2")
+            try settle(store)
+            #expect(sent(try opened(window.restarted(), file)) == "b=2")
+        }
+    }
+
+    @Test func `two processes keep each other's cookies`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let (first, second) = (try opened(Window(), file), try opened(Window(), file))
+            for index in 0..<10 {
+                try receive(["a\(index)=1; max-age=1000"], first)
+                try receive(["b\(index)=1; max-age=1000"], second)
+            }
+            #expect(try opened(Window(), file).cookies(for: Self.origin).count == 20)
+        }
+    }
+
+    @Test func `a file that is broken anywhere gives what is whole, and goes on being used`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let names = (0..<100).map { "c\($0)" }
+            do {
+                let store = try opened(Window(), file)
+                try receive(names.map { "\($0)=\($0)-value; max-age=1000" }, store)
+                // So that all of it is in the one file.
+                store.disk.withLock { $0 = nil }
+            }
+            let whole = try Data(contentsOf: file)
+            var generator = SystemRandomNumberGenerator()
+            for _ in 0..<40 {
+                var broken = whole
+                for _ in 0..<Int.random(in: 1...20, using: &generator) {
+                    broken[Int.random(in: 0..<broken.count, using: &generator)] = .random(
+                        in: 0...255, using: &generator)
+                }
+                if Bool.random(using: &generator) {
+                    broken = broken.prefix(.random(in: 0..<broken.count, using: &generator))
+                }
+                Database.remove(file)
+                try broken.write(to: file)
+                let store = try opened(Window(), file)
+                for cookie in store.cookies(for: Self.origin) {
+                    #expect(cookie.value == cookie.name + "-value")
+                }
+                try receive(["new=1; max-age=1000"], store)
+                store.disk.withLock { $0 = nil }
+                #expect(sent(try opened(Window(), file)).contains("new=1"))
+            }
+        }
+    }
+
+    @Test func `a file that cannot be made leaves cookies in memory`() throws {
+        try withFolder { folder in
+            try Data().write(to: folder)
+            let window = Window()
+            let store = try opened(window, folder.appendingPathComponent("x/cookies.sqlite"))
+            try receive(["a=1; max-age=1000"], store)
+            #expect(sent(store) == "a=1")
+            #expect(window.seen == ["a=1"])
+        }
+    }
+
+    @Test func `a file that another holds for too long is written with what comes next`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let store = try opened(Window(), file)
+            let other = try Database(file, .readWrite)
+            try other.execute("BEGIN IMMEDIATE")
+            try receive(["a=1; max-age=1000"], store)
+            #expect(sent(store) == "a=1")
+            #expect(store.state.withLock { $0.isBehind })
+            try other.execute("ROLLBACK")
+            try receive(["b=1; max-age=1000"], store)
+            #expect(sent(try opened(Window(), file)) == "a=1; b=1")
+        }
+    }
+
+    // MARK: The thread
+
+    @Test func `UC-57 while the storage is being changed a load waits for another look at it`() throws {
+        let window = Window()
+        let store = try opened(window, nil)
+        window.hold(true)
+        _ = store.receive(["a=1"], from: Self.origin) { {} }
+        try waitFor("a change to begin") { window.changes > 0 ? () : nil }
+        let told = Latch()
+        #expect(!store.isReady { { told.open() } })
+        #expect(sent(store) == "a=1")
+        window.hold(false)
+        try told.wait()
+        try settle(store)
+        #expect(store.isReady { { told.open() } })
+    }
+
+    @Test func `what waits to be seen is bounded, and what is not waited for is seen later`() throws {
+        let window = Window()
+        let store = try opened(window, nil)
+        window.hold(true)
+        var waits: [Bool] = []
+        for response in 0..<4 {
+            let fields = (0..<150).map { "c\(response)-\($0)=1" }
+            waits.append(
+                store.receive(
+                    fields, from: CookieOrigin(host: "h\(response).example", path: "/", isSecure: false),
+                    tell: { {} }))
+        }
+        #expect(waits.first == true)
+        #expect(waits.last == false)
+        window.hold(false)
+        try settle(store)
+        #expect(window.cookies.count == 600)
+    }
+
+    @Test func `UC-57 a storage that accepts nothing keeps nobody waiting, and loses nothing`() throws {
+        let window = Window()
+        let store = try opened(window, nil)
+        try receive(["a=1"], store)
+        window.policy = .never
+        let told = Latch()
+        let waits = store.receive(["a=2", "b=1"], from: Self.origin) { { told.open() } }
+        if waits { try told.wait() }
+        #expect(sent(store) == "a=2; b=1")
+        #expect(window.seen == ["a=1"])
+        try settle(store)
+        window.policy = .always
+        #expect(sent(store) == "a=2; b=1")
+        try settle(store)
+        #expect(window.seen == ["a=2", "b=1"])
+    }
+
+    // MARK: Over connections
+
+    @Test
+    func `UC-57 a response with 180 cookies: no loop changes the storage, and they are seen at the end`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                let fields = (0..<180).map {
+                    "Set-Cookie: c\($0)=\(request.target.dropFirst()); Max-Age=1000"
+                }
+                try peer.respond("200 OK", fields, body: "\(request.value("Cookie")?.utf8.count ?? 0)")
+            }
+        }
+        try withFolder { folder in
+            let (window, jar) = (Window(), Jar())
+            let store = CookieStore(window, file: folder.appendingPathComponent("cookies.sqlite"))
+            CookieStores.use(store, for: jar.storage)
+            defer { store.disk.withLock { $0 = nil } }
+            let loops = Mutex<Set<UInt>>([])
+            for round in 1...3 {
+                let seenAtEnd = Mutex(0)
+                let recorder = Recorder { call, _ in
+                    loops.withLock { _ = $0.insert(UInt(pthread_self())) }
+                    if call == .finish {
+                        seenAtEnd.withLock { $0 = window.cookies.count { $0.value == "\(round)" } }
+                    }
+                }
+                try load(URLRequest(url: server.url("/\(round)")), recorder: recorder) {
+                    $0.configuration.cookieStorage = jar.storage
+                }
+                #expect(seenAtEnd.withLock { $0 } == 180)
+                #expect(recorder.text == "0" || round > 1)
+                try settle(store)
+            }
+            #expect(window.changes == 540)
+            #expect(window.changingThreads.isDisjoint(with: loops.withLock { $0 }))
+        }
+    }
+
+    @Test func `UC-57 a load that is cancelled while its cookies are brought to the storage lets go`() throws
+    {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("200 OK", ["Set-Cookie: a=1"], body: "x")
+            }
+        }
+        let (window, jar) = (Window(), Jar())
+        CookieStores.use(try opened(window, nil), for: jar.storage)
+        window.hold(true)
+        let recorder = Recorder { call, connection in if call == .data { connection.cancel() } }
+        try load(URLRequest(url: server.url("/")), recorder: recorder) {
+            $0.configuration.cookieStorage = jar.storage
+        }
+        #expect(recorder.calls.last == "data")
+        window.hold(false)
+    }
+
+    /// `@unchecked Sendable`: the storage has a lock of its own.
+    private final class Jar: @unchecked Sendable {
+        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+    }
+
+    // MARK: Foundation's storage
+
+    @Test func `UC-57 Foundation's own storage: what the program does there is heard of without a load`()
+        throws
+    {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let jar = Jar()
+            let window = FoundationCookies(jar.storage)
+            let store = CookieStore(window, file: file)
+            if !store.isReady(orTell: { {} }) { try settle(store) }
+            try receive(["a=1; max-age=1000", "b=2; max-age=1000"], store)
+            #expect(Set((jar.storage.cookies ?? []).map(\.name)) == ["a", "b"])
+            #expect(jar.storage.cookies?.first { $0.name == "a" }?.isSessionOnly == false)
+            jar.storage.removeCookies(since: .distantPast)
+            try waitFor("the deletion to be heard of") {
+                store.state.withLock { $0.ledger.table.count == 0 && !$0.isWorking } ? () : nil
+            }
+            #expect(try opened(Window(), file).cookies(for: Self.origin).isEmpty)
+            try receive(["c=1; max-age=1000"], store)
+            jar.storage.removeCookies(since: Date())
+            #expect(sent(store) == "c=1")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import RondoHTTP
+import Testing
+
+/// The cookies that are kept, as a value (rule UC-57).
+@Suite struct CookieTableTests {
+    private let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+    private func cookie(
+        _ name: String, _ domain: String = "a.example", path: String = "/", expires: Date? = nil,
+        isSecure: Bool = false, after seconds: Double = 0
+    ) -> Cookie {
+        Cookie(
+            name: name, value: "", domain: domain, isHostOnly: true, path: path, expires: expires,
+            isSecure: isSecure, createdAt: now.addingTimeInterval(seconds))
+    }
+
+    private func origin(_ host: String, isSecure: Bool = false) -> CookieOrigin {
+        CookieOrigin(host: host, path: "/", isSecure: isSecure)
+    }
+
+    private func names(_ table: CookieTable) -> Set<String> { Set(table.all.map(\.name)) }
+
+    @Test func `RFC 6265bis 5.7 the expired and the oldest of a domain make room`() {
+        var table = CookieTable()
+        table.insert(cookie("expired", expires: now, after: 500))
+        table.insert(cookie("other", "b.example", expires: now))
+        let changed = table.receive(
+            (0..<185).map { cookie("c\($0)", after: Double($0)) }, from: origin("a.example"), now: now)
+        #expect(names(table) == Set((5..<185).map { "c\($0)" } + ["other"]))
+        #expect(Set(changed.map(\.name)) == Set((0..<185).map { "c\($0)" } + ["expired"]))
+        #expect(table.count == 181)
+    }
+
+    @Test func `RFC 6265 6_1 the expired and the oldest of all make room`() {
+        var table = CookieTable()
+        for index in 0..<3_299 {
+            table.insert(cookie("c\(index)", "h\(index / 100).example", after: Double(index)))
+        }
+        table.insert(cookie("expired", "x.example", expires: now))
+        let new = [cookie("n0", after: 5_000), cookie("n1", after: 5_001), cookie("n2", after: 5_002)]
+        let changed = table.receive(new, from: origin("a.example"), now: now)
+        #expect(Set(changed.map(\.name)) == ["n0", "n1", "n2", "expired", "c0", "c1"])
+        #expect(table.count == CookieRules.maximumCount)
+    }
+
+    @Test func `UC-57 a cookie that is replaced keeps its age, one that comes back does not`() {
+        var table = CookieTable()
+        table.insert(cookie("a"))
+        table.insert(cookie("b", after: 1))
+        _ = table.receive([cookie("a", after: 2)], from: origin("a.example"), now: now)
+        let first = table.cookies(for: origin("a.example"), now: now).map(\.name)
+        #expect(first == ["a", "b"])
+        table.remove(cookie("a").key)
+        _ = table.receive([cookie("a", after: 3)], from: origin("a.example"), now: now)
+        let second = table.cookies(for: origin("a.example"), now: now).map(\.name)
+        #expect(second == ["b", "a"])
+    }
+
+    @Test func `RFC 6265bis 5.7 more secure cookies than can be compared with let none from plain HTTP in`() {
+        var table = CookieTable()
+        for index in 0..<200 { table.insert(cookie("s", "h\(index).b.example", isSecure: true)) }
+        let paths = (0..<150).map { cookie("s", path: "/\($0)") }
+        let changed = table.receive(paths, from: origin("a.example"), now: now)
+        #expect(changed.count == CookieTable.maximumComparisons / 200)
+        #expect(table.receive(paths, from: origin("a.example", isSecure: true), now: now).count == 150)
+    }
+
+    @Test func `what came and went leaves nothing behind`() {
+        var table = CookieTable()
+        for index in 0..<1_000 {
+            let new = cookie("c\(index)", expires: now.addingTimeInterval(1), after: Double(index))
+            _ = table.receive([new], from: origin("a.example"), now: now)
+            if index > 10 { table.remove(cookie("c\(index)").key) }
+        }
+        #expect(table.count == 11)
+        #expect(Set(table.removeExpired(now: now.addingTimeInterval(1)).map(\.name)).count == 11)
+        #expect(table.count == 0)
+        #expect(table.all.isEmpty)
+    }
+}

@@ -1,0 +1,59 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// What is stored is there after the program was killed, by `RondoStorageProbe`, a program that stores until then.
+@Suite(.timeLimit(.minutes(5))) struct StorageKillTests {
+    private static func start(_ arguments: String...) throws -> TestServerProcess {
+        // Beside the program that runs the tests.
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoStorageProbe"
+        return try TestServerProcess([probe] + arguments)
+    }
+
+    private static func numbers(_ pairs: some Sequence<Substring>) -> [String: Int] {
+        var numbers: [String: Int] = [:]
+        for pair in pairs {
+            let parts = pair.split(separator: "=")
+            if parts.count == 2 { numbers[String(parts[0])] = Int(parts[1]) }
+        }
+        return numbers
+    }
+
+    @Test func `UC-57 killed at any moment, all cookies of finished loads are there`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var stored: [String: Int] = [:]
+        var next = 0
+        for _ in 0..<20 {
+            let probe = try Self.start("cookies", folder.path, "\(next)")
+            let seen = Self.numbers(try probe.line(after: "seen ").split(separator: " "))
+            let sent = Self.numbers(
+                try probe.line(after: "sent ").split(separator: ";").map { $0.drop { $0 == " " } })
+            for (name, number) in stored {
+                // One that it has not come to report may be there as well.
+                #expect(sent[name] ?? -1 >= number, "\(name): \(sent[name] ?? -1), stored \(number)")
+                #expect(seen[name] ?? -1 >= number, "\(name): \(seen[name] ?? -1), stored \(number)")
+            }
+            for _ in 0..<Int.random(in: 1...15) {
+                stored.merge(Self.numbers([try probe.line(after: "stored ")[...]])) { $1 }
+            }
+            probe.terminate()
+            next = (stored.values.max() ?? 0) + 2
+        }
+        // The folder is named for the program's.
+        let own = try #require(try FileManager.default.contentsOfDirectory(atPath: folder.path).first)
+        #expect(try Self.mode(folder.path + "/" + own) == 0o700)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/" + own)
+        #expect(names.contains("cookies.sqlite"))
+        for name in names where name.hasPrefix("cookies.sqlite") {
+            #expect(try Self.mode(folder.path + "/" + own + "/" + name) == 0o600, "\(name)")
+        }
+    }
+
+    private static func mode(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+}
