@@ -170,11 +170,13 @@ import Testing
         let memory = Knowing()
         try Self.run(request, memory)
         #expect(memory.recorder.text == "in 4")
-        // Longer than what is kept in memory.
-        request.httpBodyStream = InputStream(data: Data(longText(700_000).utf8))
-        let stream = Knowing()
-        try Self.run(request, stream)
-        #expect(stream.recorder.text == "in 700000")
+        // Longer than what is kept in memory, and than what is hashed in one turn.
+        for length in [700_000, 2_500_000] {
+            request.httpBodyStream = InputStream(data: Data(longText(length).utf8))
+            let stream = Knowing()
+            try Self.run(request, stream)
+            #expect(stream.recorder.text == "in \(length)")
+        }
         server.terminate()
     }
 

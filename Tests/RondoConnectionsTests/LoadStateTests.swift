@@ -114,6 +114,51 @@ import Testing
         #expect(state.isEnded)
     }
 
+    private static let questions: [(Int, String?, isFromProxy: Bool, isChallenge: Bool)] = [
+        (401, "WWW-Authenticate", true, true), (401, "WWW-Authenticate", false, true),
+        (401, nil, true, false), (401, "Proxy-Authenticate", true, false),
+        (407, "Proxy-Authenticate", true, true), (407, "Proxy-Authenticate", false, false),
+        (407, nil, true, false), (407, "WWW-Authenticate", true, false),
+        (403, "WWW-Authenticate", true, false),
+    ]
+
+    @Test(arguments: questions)
+    func `UC-48 UC-52 who asks says how to answer, and is no proxy where there is none`(
+        status: Int, field: String?, isFromProxy: Bool, isChallenge: Bool
+    ) {
+        var fields = HeaderFields()
+        if let field { fields.append(name: field, value: "Basic realm=\"r\"") }
+        let head = ResponseHead(version: .http11, status: status, reason: "", fields: fields)
+        var state = Self.state(in: .exchanging)
+        let action = state.received(head, bodyLength: 2, isFromProxy: isFromProxy)
+        #expect(action == (isChallenge ? .authenticate(head) : .deliver(.http(head, bodyLength: 2))))
+    }
+
+    @Test(arguments: [false, true])
+    func `RFC 9110 15.5.18 a 417 is sent again without the expectation only where there is one`(
+        isHoldingBack: Bool
+    ) {
+        var request = Self.plain
+        request.setValue("100-continue", forHTTPHeaderField: "Expect")
+        var state = LoadState(request)
+        _ = state.begin()
+        let head = ResponseHead(version: .http11, status: 417, reason: "", fields: HeaderFields())
+        let action = state.received(head, bodyLength: 2, isHoldingBackBody: isHoldingBack)
+        #expect(
+            action
+                == (isHoldingBack ? .send(LoadRequest(Self.plain)) : .deliver(.http(head, bodyLength: 2))))
+    }
+
+    @Test func `UC-30 only redirects that are followed are counted`() {
+        var state = Self.state(in: .askingAboutRedirect)
+        #expect(state.redirectCount == 0)
+        _ = state.answered(Self.plain)
+        #expect(state.redirectCount == 1)
+        _ = state.received(Self.redirect("/z"), bodyLength: 3)
+        _ = state.answered(nil)
+        #expect(state.redirectCount == 1)
+    }
+
     @Test func `UC-34 a redirect without Location, or to elsewhere than the web, fails`() {
         var missing = Self.state(in: .exchanging)
         #expect(

@@ -25,6 +25,14 @@ import Testing
         #expect(pool.count == 0)
     }
 
+    @Test func `of those that are usable the one that has been idle for the shortest time is taken`() {
+        var pool = PoolState<Int>()
+        for number in 1...4 { _ = pool.add(number, for: Self.key("a"), now: Self.second(Double(number))) }
+        #expect(pool.take(for: Self.key("a"), now: Self.second(5)) { $0 < 3 }.kept == 2)
+        #expect(pool.take(for: Self.key("a"), now: Self.second(5)) { $0 > 4 }.kept == nil)
+        #expect(pool.count == 3)
+    }
+
     @Test func `hosts, ports and TLS settings are kept apart`() {
         var careless = TLSSettings()
         careless.verification = .none

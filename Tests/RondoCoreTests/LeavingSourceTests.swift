@@ -57,6 +57,25 @@ import Testing
         #expect(results == ["finished", "false", "true", "finished"])
     }
 
+    @Test func `RL-8 a source that has left is not listened to, though its descriptor stays ready`() throws {
+        let passes = Mutex(0)
+        let result = try onLoopThread { loop in
+            let source = Self.addReadySource(to: loop) { loop.remove($0, forMode: .work) }
+            let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in
+                passes.withLock { $0 += 1 }
+            }
+            loop.add(observer, forMode: .work)
+            loop.add(Port(), forMode: .work)
+            let result = loop.run(in: .work, for: 0.02, returnAfterSourceHandled: false)
+            observer.invalidate()
+            withExtendedLifetime(source) {}
+            return result
+        }
+        #expect(result == .timedOut)
+        // One that serves it, one that sleeps, and one for the limit; a loop that hears of it makes thousands.
+        #expect(passes.withLock { $0 } <= 3)
+    }
+
     @Test func `RL-8 a source that leaves after it was found ready is not called`() throws {
         let log = EventLog()
         try onLoopThread { loop in

@@ -117,6 +117,7 @@ import Testing
         (["Cache-Control: max-age=100, immutable"], [], 101, .revalidate),
         (["Pragma: no-cache", "Cache-Control: max-age=100"], [], 1, .use),
         (["Cache-Control: max-age=100, stale-while-revalidate=50"], [], 149, .useAndRevalidate),
+        (["Cache-Control: max-age=100, stale-while-revalidate=50"], [], 150, .useAndRevalidate),
         (["Cache-Control: max-age=100, stale-while-revalidate=50"], [], 151, .revalidate),
         (["Cache-Control: max-age=100, stale-while-revalidate=50, must-revalidate"], [], 149, .revalidate),
         // Of the request.
@@ -330,6 +331,7 @@ import Testing
 
     private static let standIns: [([String], [String], Double, Int?, Bool)] = [
         (["Cache-Control: max-age=100, stale-if-error=50"], [], 149, 503, true),
+        (["Cache-Control: max-age=100, stale-if-error=50"], [], 150, 503, true),
         (["Cache-Control: max-age=100, stale-if-error=50"], [], 151, 503, false),
         (["Cache-Control: max-age=100, stale-if-error=50"], [], 149, nil, true),
         (["Cache-Control: max-age=100, stale-if-error=50"], [], 149, 404, false),

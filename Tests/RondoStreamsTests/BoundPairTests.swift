@@ -112,6 +112,23 @@ import Testing
         #expect(try read.withLock { $0 }?.value() == [2])
     }
 
+    @Test func `ST-27 a reader that comes back from a loan has made room, which a writer in a loop is told`()
+        throws
+    {
+        let findings = try onStreamThread { loop in
+            let ends = try pairWithLoan()
+            let notes = StreamNotes()
+            ends.output.delegate = notes
+            ends.output.schedule(in: loop, forMode: .default)
+            loop.pass()
+            let before = notes.events
+            let hasMore = ends.borrow()
+            try loop.run { notes.events.contains("space") }
+            return before + ["\(hasMore)"] + notes.events
+        }
+        #expect(findings == ["false", "space"])
+    }
+
     @Test func `ST-27 a reader that waits after a loan has made room, which a writer in a loop is told`()
         throws
     {
