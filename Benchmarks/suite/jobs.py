@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK
 from .places import BUILD, CERTIFICATE, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W15"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -104,6 +104,11 @@ def jobs(workload, peers, left_out):
     if workload == "W8":
         add("rondo", rondo, "pass", 10_000), add("libev", ev, "pass", 10_000)
         add("foundation", foundation, "pass", 10_000)
+    if workload == "W15":
+        for scheme, requests in (("http", 20_000), ("https", 4_000)):
+            url = f"{scheme}://localhost:{{{scheme}}}/once.txt"
+            add("rondo", rondo, "once", url, requests, 16)
+            add("curl-multi", curl, "once", url, CERTIFICATE if scheme == "https" else "", requests, 16)
     return found
 
 
