@@ -21,7 +21,7 @@ let package = Package(
         .default(enabledTraits: ["Brotli", "Zstd", "PublicSuffix"]),
         .trait(name: "Brotli", description: "Responses in the content coding br (libbrotli)."),
         .trait(name: "Zstd", description: "Responses in the content coding zstd (libzstd)."),
-        .trait(name: "PublicSuffix", description: "No cookies and no wildcards for co.uk and its kin (libpsl)."),
+        .trait(name: "PublicSuffix", description: "No cookies or wildcards for co.uk and its kin (libpsl)."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),

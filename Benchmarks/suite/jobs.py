@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK
 from .places import BUILD, CERTIFICATE, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W14"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W14", "W15"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -108,6 +108,11 @@ def jobs(workload, peers, left_out):
         for pages in (600, 60_000):
             for kind in ("plain", "cold", "warm"):
                 add("rondo-plain" if kind == "plain" else "rondo", rondo, "crawl", "http://localhost:{http}", pages, kind)
+    if workload == "W15":
+        for scheme, requests in (("http", 20_000), ("https", 4_000)):
+            url = f"{scheme}://localhost:{{{scheme}}}/once.txt"
+            add("rondo", rondo, "once", url, requests, 16)
+            add("curl-multi", curl, "once", url, CERTIFICATE if scheme == "https" else "", requests, 16)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The server of W5, W6 and W7: nginx with one worker, on loopback and on ports that are free."""
+"""The server of W5, W6, W7 and W15: nginx with one worker, on loopback and on ports that are free."""
 import os
 import pwd
 import shutil
@@ -37,10 +37,12 @@ http {{
         ssl_session_cache shared:SSL:10m;
         root {site}/www;
         # Pages that differ by their addresses alone, as static files come: with an entity tag and a date, and a session.
-        location ~ ^/(page|warm-up)/ {{
+        location /page/ {{
             add_header Set-Cookie "session=0123456789abcdef; Path=/; HttpOnly";
             rewrite ^ /1k.txt break;
         }}
+        # For W15: a connection each, and nothing that a cache could keep.
+        location = /once.txt {{ keepalive_timeout 0; add_header Cache-Control no-store; }}
     }}
 }}
 """
@@ -60,7 +62,7 @@ BULK = f"{SITE}/www/1g.bin"
 
 
 def make_site():
-    """Certificate (P-256, for localhost), the page of 1 KiB, and 1 GiB of random bytes; kept between runs."""
+    """Certificate (P-256, for localhost), the pages of 1 KiB, and 1 GiB of random bytes; kept between runs."""
     os.makedirs(f"{SITE}/www", exist_ok=True)
     os.makedirs(f"{SITE}/tmp", exist_ok=True)
     if not os.path.exists(CERTIFICATE):
@@ -69,8 +71,9 @@ def make_site():
              "-days", "3650", "-keyout", f"{SITE}/key.pem", "-out", CERTIFICATE, "-subj", "/CN=localhost",
              "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
              "-addext", "basicConstraints=critical,CA:TRUE"], check=True, stderr=subprocess.DEVNULL)
-    with open(f"{SITE}/www/1k.txt", "w") as file:
-        file.write("x" * 1024)
+    for name in ("1k", "once"):
+        with open(f"{SITE}/www/{name}.txt", "w") as file:
+            file.write("x" * 1024)
     if not os.path.exists(BULK) or os.path.getsize(BULK) != 1 << 30:
         if shutil.disk_usage(SITE).free < 2 << 30:
             raise SystemExit(f"run: W6 needs a file of 1 GiB in {SITE}, and there is less than 2 GiB left")

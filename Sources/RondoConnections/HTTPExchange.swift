@@ -177,16 +177,16 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         switch event {
         case .resolving(let host):
             times.lookUpStart = LoopClock.now
-            owner.received(.diagnostic(.resolving(host: host)))
+            owner.received(tellsHeads ? .diagnostic(.resolving(host: host)) : .progress)
         case .connecting(let address):
             if times.connectStart == nil {
                 times.connectStart = LoopClock.now
                 if times.lookUpStart != nil { times.lookUpEnd = times.connectStart }
             }
-            owner.received(.diagnostic(.connecting(address: address.description)))
+            owner.received(tellsHeads ? .diagnostic(.connecting(address: address.description)) : .progress)
         case .connected(let address):
             times.connectEnd = LoopClock.now
-            owner.received(.diagnostic(.connected(address: address.description)))
+            owner.received(tellsHeads ? .diagnostic(.connected(address: address.description)) : .progress)
         case .secured(let version, let cipher, let subject):
             times.secureEnd = LoopClock.now
             times.tls = (version, cipher)

@@ -83,7 +83,8 @@ final class BlockingTLSClient {
         try waitUntilWritable(socket)
         try #require(try socket.finishConnecting())
         engine = try TLSEngine(
-            context: try context ?? TLSContext.shared(for: settings), descriptor: socket.descriptor, hostName: host,
+            context: try context ?? TLSContext.shared(for: settings), descriptor: socket.descriptor,
+            hostName: host,
             port: Int(port), sessions: sessions)
     }
 

@@ -130,13 +130,15 @@ public func reportPingPong(
     report("\(workload).cpu", peer, cpu * 1e6 / Double(rtt.count), "cpu-us/trip", wall: wall, cpu: cpu)
 }
 
-/// - Parameter variant: What stands behind the figures' usual names, such as `.spin`.
+/// - Parameters:
+///   - named: The workload.
+///   - variant: What stands behind the figures' usual names, such as `.spin`.
 public func reportGet(
     _ peer: String, url: String, concurrency: Int, requests: Int, wall: Double, cpu: Double,
-    variant: String = ""
+    named: String = "W5", variant: String = ""
 ) {
     let scheme = url.hasPrefix("https") ? "https" : "http"
-    let workload = "W5.\(scheme).c\(concurrency)\(variant)"
+    let workload = "\(named).\(scheme).c\(concurrency)\(variant)"
     report("\(workload).rate", peer, Double(requests) / wall, "requests/s", wall: wall, cpu: cpu)
     report("\(workload).cpu", peer, cpu * 1e4 / Double(requests), "cpu-s/10k-requests", wall: wall, cpu: cpu)
 }

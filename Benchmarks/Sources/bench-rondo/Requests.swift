@@ -1,7 +1,7 @@
 import BenchmarkSupport
 import Rondo
 
-// W5, W6, and W7's pooled connections. HTTPS trusts what SSL_CERT_FILE names.
+// W5, W6, W7's pooled connections, and W15. HTTPS trusts what SSL_CERT_FILE names.
 
 /// - Parameter spinDuration: In seconds, of the loop.
 func get(_ address: String, requests: Int, concurrency: Int, spinDuration: TimeInterval = 0) {
@@ -13,6 +13,18 @@ func get(_ address: String, requests: Int, concurrency: Int, spinDuration: TimeI
     reportGet(
         peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu,
         variant: spinDuration > 0 ? ".spin" : "")
+}
+
+/// A connection each, which the server closes; with all that loads do by default.
+func getOnce(_ address: String, requests: Int, concurrency: Int) {
+    round(address, requests: concurrency * 4, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
+    let meter = Meter()
+    let bytes = round(
+        address, requests: requests, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
+    precondition(bytes == requests * 1024)
+    reportGet(
+        peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu,
+        named: "W15")
 }
 
 func bulk(_ address: String) {
@@ -45,10 +57,13 @@ func curveRequests(_ address: String, _ count: Int) {
 
 /// - Returns: How many bytes the bodies had.
 @discardableResult
-private func round(_ address: String, requests: Int, concurrency: Int) -> Int {
+private func round(
+    _ address: String, requests: Int, concurrency: Int,
+    cachePolicy: URLRequest.CachePolicy = .reloadIgnoringLocalCacheData
+) -> Int {
     guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
     var request = URLRequest(url: url)
-    request.cachePolicy = .reloadIgnoringLocalCacheData
+    request.cachePolicy = cachePolicy
     allow(connections: concurrency)
     let job = Job(request, count: requests, on: RunLoop.current)
     for _ in 0..<concurrency { Getter(job).next() }

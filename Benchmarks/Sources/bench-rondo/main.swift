@@ -24,6 +24,7 @@ Thread.detachNewThread {
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
     case "get-spin":
         get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 1), spinDuration: 50e-6)
+    case "once": getOnce(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 16))
     case "bulk": bulk(argument(2, ""))
     case "crawl":
         crawl(
@@ -39,7 +40,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|"
-                + "bulk|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
+                + "once|bulk|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
         exit(2)
     }
     exit(0)
