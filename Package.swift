@@ -137,9 +137,15 @@ let package = Package(
             dependencies: ["Rondo"],
             path: "Tests/RondoMainLoopProbe",
             swiftSettings: settings),
+        // What is run while system calls fail on purpose (Tests/RondoFaults): a scenario an argument.
+        .executableTarget(
+            name: "RondoFaultProbe",
+            dependencies: ["Rondo"],
+            path: "Tests/RondoFaultProbe",
+            swiftSettings: settings),
         .testTarget(
             name: "RondoTests",
-            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe"],
+            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoFaultProbe"],
             swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),
