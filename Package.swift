@@ -150,9 +150,17 @@ let package = Package(
             dependencies: ["Rondo"],
             path: "Tests/RondoStorageProbe",
             swiftSettings: settings),
+        // What is run while system calls fail on purpose (Tests/RondoFaults): a scenario an argument.
+        .executableTarget(
+            name: "RondoFaultProbe",
+            dependencies: ["Rondo"],
+            path: "Tests/RondoFaultProbe",
+            swiftSettings: settings),
         .testTarget(
             name: "RondoTests",
-            dependencies: ["Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe"],
+            dependencies: [
+                "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe", "RondoFaultProbe",
+            ],
             swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -67,6 +68,58 @@ static inline int rondo_timerfd_arm(int descriptor, unsigned long long nanosecon
 /// default loop, which takes SIGCHLD for itself.
 static inline struct ev_loop *_Nullable rondo_ev_loop_new(void) {
     return ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+}
+
+/// The callback of the watcher that libev calls before it makes its epoll set anew.
+typedef void (*rondo_ev_fork_callback)(struct ev_loop *loop, ev_fork *watcher, int events);
+
+static inline void rondo_ev_fork_init(ev_fork *watcher, rondo_ev_fork_callback callback) {
+    ev_fork_init(watcher, callback);
+}
+
+static inline void rondo_ignore_idle(struct ev_loop *loop, ev_idle *watcher, int events) {}
+
+/// While it is started, no look at the kernel sleeps.
+static inline void rondo_ev_idle_init(ev_idle *watcher) {
+    ev_idle_init(watcher, rondo_ignore_idle);
+}
+
+static inline void rondo_ignore_embed(struct ev_loop *loop, ev_embed *watcher, int events) {}
+
+/// The number of the loop's epoll set. libev 4.33 has no `ev_backend_fd`; a watcher that embeds a loop is given the
+/// number when it is started, and nothing else has happened when it is stopped at once.
+static inline int rondo_ev_epoll_descriptor(struct ev_loop *loop) {
+    ev_embed watcher;
+    ev_embed_init(&watcher, rondo_ignore_embed, loop);
+    ev_embed_start(loop, &watcher);
+    int descriptor = watcher.io.fd;
+    ev_embed_stop(loop, &watcher);
+    return descriptor;
+}
+
+/// What a descriptor number stands for, as far as an epoll set has to know: -1 nothing (errno says why); 0 a file, a
+/// socket, a pipe, a terminal; 1 one of the kernel's own kinds, such as an epoll set, an eventfd or a timerfd.
+static inline int rondo_descriptor_kind(int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) == -1) return -1;
+    return (status.st_mode & S_IFMT) == 0;
+}
+
+/// Whether an epoll set would take a descriptor: 0, or the errno of why not. It is not in the set afterwards unless it
+/// was before.
+static inline int rondo_epoll_refusal(int set, int descriptor) {
+    struct epoll_event event = {.events = 0};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1) return errno == EEXIST ? 0 : errno;
+    epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
+    return 0;
+}
+
+/// Whether `set` is an epoll set that watches a descriptor: 1 or 0.
+static inline int rondo_epoll_watches(int set, int descriptor) {
+    struct epoll_event event = {.events = 0};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1) return errno == EEXIST;
+    epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
+    return 0;
 }
 
 /// `EV_ERROR` does not fit the signed type that libev's callbacks carry it in.

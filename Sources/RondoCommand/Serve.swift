@@ -48,7 +48,13 @@ struct Serve: ParsableCommand {
             throw CommandFailure("cannot listen on \(bind) port \(port): \(error)")
         }
         Terminal.standardOutput.write("listening on http://\(address)/\n")
-        if untilStdinCloses { Thread.detachNewThread(Self.exitAfterStandardInput) }
+        if untilStdinCloses {
+            do throws(SystemError) {
+                try SystemThread.start(name: "standard input", Self.exitAfterStandardInput)
+            } catch {
+                throw CommandFailure("cannot wait for the end of standard input: \(error)")
+            }
+        }
         server.serve()
     }
 

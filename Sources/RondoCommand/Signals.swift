@@ -11,12 +11,17 @@ enum Signals {
         for signal in [SIGINT, SIGTERM] { sigaddset(&set, signal) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let awaited = set
-        Thread.detachNewThread {
-            var awaited = awaited
-            while true {
-                var signal: Int32 = 0
-                if sigwait(&awaited, &signal) == 0 { handler(signal) }
+        do throws(SystemError) {
+            try SystemThread.start(name: "signals") {
+                var awaited = awaited
+                while true {
+                    var signal: Int32 = 0
+                    if sigwait(&awaited, &signal) == 0 { handler(signal) }
+                }
             }
+        } catch {
+            // No thread waits for them: they end the program, as they do by themselves.
+            pthread_sigmask(SIG_UNBLOCK, &set, nil)
         }
     }
 

@@ -14,8 +14,7 @@ final class DownloadFile: Sendable {
         isTemporary = false
         let mode: mode_t = 0o666
         if allowOverwrite {
-            descriptor = Mutex(
-                try systemCall("open") { open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode) })
+            descriptor = Mutex(try Self.openRegular(path, O_WRONLY | O_CREAT | O_TRUNC, mode))
             self.path = path
             return
         }
@@ -40,11 +39,31 @@ final class DownloadFile: Sendable {
     /// A file that is there in part: what is behind `offset` is written anew.
     init(continuing path: String, at offset: Int64) throws(SystemError) {
         isTemporary = false
-        let opened = try systemCall("open") { open(path, O_WRONLY | O_CLOEXEC) }
+        let opened = try Self.openRegular(path, O_WRONLY, 0)
         descriptor = Mutex(opened)
         self.path = path
         _ = try systemCall("ftruncate") { ftruncate(opened, off_t(offset)) }
         _ = try systemCall("lseek") { lseek(opened, off_t(offset), SEEK_SET) }
+    }
+
+    /// Opens what is a file of bytes, or not there yet. A FIFO would be waited for, and what is read at its other end has
+    /// neither a length nor a place to go on at; a terminal or another device may make its writer wait for ever.
+    private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
+        -> Int32
+    {
+        // Not blocking: a FIFO that nobody reads fails with ENXIO at once.
+        let opened = try systemCall("open") { open(path, flags | O_CLOEXEC | O_NONBLOCK, mode) }
+        var status = stat()
+        if fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG || isNull(status) { return opened }
+        _ = Foundation.close(opened)
+        throw SystemError("open", code: EINVAL)
+    }
+
+    /// `/dev/null`, which takes everything at once.
+    private static func isNull(_ status: stat) -> Bool {
+        var null = stat()
+        return status.st_mode & S_IFMT == S_IFCHR && stat("/dev/null", &null) == 0
+            && status.st_rdev == null.st_rdev
     }
 
     /// A file in the temporary directory, that is gone with this object.

@@ -334,7 +334,7 @@ private final class CacheRefresh: NSObject, URLConnectionDataDelegate {
         var configuration = configuration
         configuration.onDiagnostic = nil
         connection?.configuration = configuration
-        connection?.schedule(in: .loader, forMode: .default)
+        connection?.driveOnLoader()
         connection?.start()
     }
 

@@ -122,16 +122,18 @@ final class Pool: Sendable {
     /// Has what is kept looked at after a while, unless that is arranged already.
     private func watch() {
         watcher.withLock { watcher in
+            // Nil: there is no thread for it now, and what is kept next asks again.
             if watcher == nil { watcher = sweepLater(in: secondsBetweenLooks) }
         }
     }
 
-    private func sweepLater(in seconds: Double) -> Timer {
+    private func sweepLater(in seconds: Double) -> Timer? {
+        guard let loader = try? RunLoop.startedLoader() else { return nil }
         let date = LoopClock.machineDate(inSeconds: seconds)
         let timer = Timer(fire: date, interval: 0, repeats: false) { [self] _ in
             sweep(now: LoopClock.machineNow)
         }
-        RunLoop.loader.add(timer, forMode: .default)
+        loader.add(timer, forMode: .default)
         return timer
     }
 
@@ -163,7 +165,7 @@ final class Pool: Sendable {
     private func watchAgain(in seconds: Double?) {
         watcher.withLock { watcher in
             watcher?.invalidate()
-            watcher = seconds.map { sweepLater(in: $0) }
+            watcher = seconds.flatMap { sweepLater(in: $0) }
         }
         // One may have been kept in between.
         if seconds == nil, state.withLock({ $0.count > 0 }) { watch() }

@@ -115,7 +115,7 @@ private final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
         guard let connection else {
             return end(.failure(URLErrors.error(.unsupportedURL, url: request.url)))
         }
-        connection.schedule(in: .loader, forMode: .default)
+        connection.driveOnLoader()
         connection.start()
     }
 
@@ -208,7 +208,7 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
         guard let connection else {
             return end(.failed(URLErrors.error(.unsupportedURL, url: request.url)))
         }
-        connection.schedule(in: .loader, forMode: .default)
+        connection.driveOnLoader()
         connection.start()
     }
 

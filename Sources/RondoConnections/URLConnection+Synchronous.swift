@@ -64,7 +64,7 @@ extension URLConnection {
             let error = URLErrors.error(.unsupportedURL, url: request.url)
             return queue.addOperation { handler(nil, nil, error) }
         }
-        connection.schedule(in: .loader, forMode: .default)
+        connection.driveOnLoader()
         connection.start()
     }
 }

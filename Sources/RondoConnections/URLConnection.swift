@@ -30,6 +30,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         var settings = Settings.standard
         var loader: Loader?
         var hasWarned = false
+        var needsLoader = false
         var label: String?
         /// The optional method whose default was called last (rule UC-74).
         var defaultCalled: OptionalMethod?
@@ -174,11 +175,22 @@ open class URLConnection: NSObject, @unchecked Sendable {
     }
 
     private func begin(on current: RunLoop, ignoringQueue: Bool) {
+        var current = current
+        let needsLoader = state.withLock { state in
+            state.phase == .created && !isCancelled && !ignoringQueue
+                && (state.needsLoader || state.places.isEmpty && state.queue != nil)
+        }
+        if needsLoader {
+            do throws(SystemError) {
+                current = try RunLoop.startedLoader()
+            } catch {
+                return failToStart(error)
+            }
+        }
         let loader = state.withLock { state -> Loader? in
             guard state.phase == .created, !isCancelled else { return nil }
             if state.places.isEmpty {
-                let loop = state.queue == nil || ignoringQueue ? current : RunLoop.loader
-                state.places = [Loader.Place(loop: loop, mode: .default)]
+                state.places = [Loader.Place(loop: current, mode: .default)]
             }
             state.phase = .started
             let loader = Loader(
@@ -188,6 +200,27 @@ open class URLConnection: NSObject, @unchecked Sendable {
             return loader
         }
         loader?.start()
+    }
+
+    /// Has the loader's loop drive the load, whose thread is made on first use. Before the start.
+    func driveOnLoader() { state.withLock { $0.needsLoader = true } }
+
+    /// The system has no thread for the loader: the delegate is told by its queue, or at once where it has none, as only
+    /// the package's own have that ask for the loader.
+    private func failToStart(_ error: SystemError) {
+        let (delegate, queue) = state.withLock { state in
+            state.phase = .ended
+            return (state.letGo(), state.queue)
+        }
+        guard let delegate else { return }
+        let failure = URLErrors.noThread(error, url: originalRequest.url)
+        guard let queue else {
+            _ = DelegateCall.fail(failure).make(to: delegate, of: self)
+            return
+        }
+        queue.addOperation { [self] in
+            if !isCancelled { _ = DelegateCall.fail(failure).make(to: delegate, of: self) }
+        }
     }
 
     /// Ends the load: no callback follows, not even a failure (rule UC-17).

@@ -59,6 +59,15 @@ enum URLErrors {
         return (cause as any Error) as? URLError ?? cause
     }
 
+    /// A load that needs a thread of the package's, where the system has none.
+    static func noThread(_ error: SystemError, url: URL?) -> URLError {
+        self.error(
+            .resourceUnavailable,
+            "The load was not started, since the system has no thread for it: \(error). Raise the limit (ulimit -u, "
+                + "the container's pids.max), or try again when others have ended.",
+            url: url, cause: error as NSError)
+    }
+
     static func error(_ failure: LoadFailure, url: URL?) -> URLError {
         let (code, sentence, cause) = explain(failure, host: url?.host ?? "the server")
         return error(code, sentence, url: url, cause: cause)

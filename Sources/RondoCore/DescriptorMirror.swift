@@ -24,11 +24,17 @@ final class DescriptorMirror {
 
     var isAlwaysReady: Bool { !alwaysReady.isEmpty }
 
-    func add(_ other: Int32, _ interest: RunLoop.Source.Interest) { change(other, interest, by: 1) }
+    /// - Returns: Why the kernel does not take it: it was not added then.
+    func add(_ other: Int32, _ interest: RunLoop.Source.Interest) -> SystemError? {
+        guard let refusal = change(other, interest, by: 1) else { return nil }
+        remove(other, interest)
+        return refusal
+    }
 
     func remove(_ other: Int32, _ interest: RunLoop.Source.Interest) { change(other, interest, by: -1) }
 
-    private func change(_ other: Int32, _ interest: RunLoop.Source.Interest, by step: Int) {
+    @discardableResult
+    private func change(_ other: Int32, _ interest: RunLoop.Source.Interest, by step: Int) -> SystemError? {
         var counts = wanted[other] ?? Wanted()
         if interest.contains(.read) { counts.reads += step }
         if interest.contains(.write) { counts.writes += step }
@@ -39,13 +45,15 @@ final class DescriptorMirror {
                 rondo_epoll_set(descriptor, other, counts.reads > 0 ? 1 : 0, counts.writes > 0 ? 1 : 0)
             }
             alwaysReady.remove(other)
+            return nil
         } catch {
-            // Leaving the set, it may be closed already, and has left by that.
             if isWanted && error.code == EPERM {
                 alwaysReady.insert(other)
-            } else {
-                alwaysReady.remove(other)
+                return nil
             }
+            alwaysReady.remove(other)
+            // Leaving the set, it may be closed already, and has left by that.
+            return isWanted ? error : nil
         }
     }
 }

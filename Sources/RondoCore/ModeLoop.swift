@@ -7,76 +7,292 @@ internal import CEv
 ///
 /// `@exclusivity(unchecked)`, here and wherever else passes go by: one thread touches these, and no access lasts
 /// while something else is called. The check would take a sixth of an empty pass.
+///
+/// What the kernel refuses a mode (an epoll set, a place for the loop's own descriptors in it) ends no loop: such a mode
+/// looks without it (`ModeLoop+Bare`), and asks for it again at each look.
 final class ModeLoop {
-    private let loop: OpaquePointer
-    private let wakeUp: WakeUp
+    /// Owns this object.
+    unowned let runLoop: RunLoop
+    /// Nil: the kernel has had no epoll set for it so far.
+    @exclusivity(unchecked) private(set) var loop: OpaquePointer?
+    @exclusivity(unchecked) private(set) var wakeUp: WakeUp?
     @exclusivity(unchecked) private var table: WatcherTable
     // The loop's own descriptors, which take the table's first places: what ends a sleep, what ends it at a moment, and
     // what the main dispatch queue has.
     private static let ownWatchers = 3
-    private let wakeUpWatcher: WatcherPointer
-    private let timerWatcher: WatcherPointer
-    private let mainQueueWatcher: WatcherPointer
+    let wakeUpWatcher: WatcherPointer
+    let timerWatcher: WatcherPointer
+    let mainQueueWatcher: WatcherPointer
     /// Of the sources that stand in the table.
-    @exclusivity(unchecked) private var watchers: [ObjectIdentifier: WatcherPointer] = [:]
+    @exclusivity(unchecked) private(set) var watchers: [ObjectIdentifier: WatcherPointer] = [:]
     /// Watchers of sources that are started, by descriptor, and all of them.
     @exclusivity(unchecked) private var startedCounts: [UInt16] = []
     @exclusivity(unchecked) private var startedCount = 0
     @exclusivity(unchecked) private var paused: Set<ObjectIdentifier> = []
     /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
     @exclusivity(unchecked) private var mirror: DescriptorMirror?
+    /// The number of libev's epoll set, as `OwnDescriptors` knows it.
+    @exclusivity(unchecked) private(set) var setDescriptor: Int32 = -1
+    /// What libev has stopped in this look, since the kernel has refused it.
+    @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
+    /// The kernel has everything that the mode needs of it.
+    @exclusivity(unchecked) private(set) var isWhole = false
+    /// Called before libev makes its epoll set anew, and in that look only started, so that it does not sleep.
+    let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
+    let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
+    @exclusivity(unchecked) private var wasRemade = false
+    /// The last look has failed: the next one that sleeps rests for a moment first.
+    @exclusivity(unchecked) private var mustRest = false
+    @exclusivity(unchecked) private(set) var watchesMainQueue = false
 
     /// What the kernel found ready and nobody has served yet.
     @exclusivity(unchecked) var ready = ReadySet()
     /// Whose turn it is among the kinds of step (j).
     @exclusivity(unchecked) var turn = EventKind.timers
     /// The main dispatch queue has work; only ever true in the main loop's common modes.
-    @exclusivity(unchecked) private(set) var mainQueueIsReady = false
+    @exclusivity(unchecked) var mainQueueIsReady = false
     /// How often libev has been asked.
     @exclusivity(unchecked) private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
     @exclusivity(unchecked) var era: UInt32 = 0
 
-    /// - Throws: The errno of whatever ran out: descriptors, as a rule.
-    init(wakeUp: WakeUp) throws(SystemError) {
-        errno = 0
-        guard let loop = rondo_ev_loop_new() else {
-            throw SystemError("ev_loop_new", code: errno == 0 ? EMFILE : errno)
-        }
+    init(of runLoop: RunLoop) {
+        self.runLoop = runLoop
         var table = WatcherTable()
         (wakeUpWatcher, timerWatcher, mainQueueWatcher) = (table.take(), table.take(), table.take())
         self.table = table
-        self.loop = loop
-        self.wakeUp = wakeUp
-        // Unretained: this object owns the loop and destroys it in `deinit`.
-        ev_set_userdata(loop, Unmanaged.passUnretained(self).toOpaque())
-        wakeUpWatcher.set(wakeUp.eventDescriptor, events: Int32(EV_READ))
-        timerWatcher.set(wakeUp.timerDescriptor, events: Int32(EV_READ))
-        wakeUpWatcher.start(in: loop)
-        timerWatcher.start(in: loop)
+        rondo_ev_fork_init(remaking) { loop, _, _ in
+            guard let userdata = ev_userdata(loop) else { return }
+            // As in `ioReadiness`.
+            Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef { $0.willBeRemade() }
+        }
+        rondo_ev_idle_init(sleepless)
     }
 
     deinit {
         table.forEach { $0.stop(in: loop) }
-        ev_loop_destroy(loop)
+        giveUpLoop(closing: true)
+        remaking.deallocate()
+        sleepless.deallocate()
         for watcher in watchers.values { watcher.pointee.source?.release() }
+    }
+
+    // MARK: What the kernel gives
+
+    /// Asks the kernel for what the mode lacks.
+    ///
+    /// - Throws: The errno of what is not to be had: descriptors have run out, or places in epoll sets.
+    func becomeWhole(_ wakeUp: WakeUp) throws(SystemError) {
+        guard !isWhole else { return }
+        if self.wakeUp !== wakeUp {
+            wakeUpWatcher.stop(in: loop)
+            timerWatcher.stop(in: loop)
+            self.wakeUp = wakeUp
+        }
+        if loop == nil { try makeLoop() }
+        guard let loop else { return }
+        wakeUpWatcher.startAnew(wakeUp.eventDescriptor, events: Int32(EV_READ), in: loop)
+        timerWatcher.startAnew(wakeUp.timerDescriptor, events: Int32(EV_READ), in: loop)
+        // libev hands them to the kernel in this look.
+        if let code = look(sleeps: false) { throw SystemError("epoll_ctl", code: code) }
+        isWhole = hasOwnWatchers
+    }
+
+    private var hasOwnWatchers: Bool { wakeUpWatcher.pointee.isStarted && timerWatcher.pointee.isStarted }
+
+    private func makeLoop() throws(SystemError) {
+        SystemFailure.install()
+        var code: Int32 = 0
+        var made: OpaquePointer?
+        OwnDescriptors.add {
+            errno = 0
+            made = rondo_ev_loop_new()
+            code = errno
+            guard let made else { return nil }
+            setDescriptor = rondo_ev_epoll_descriptor(made)
+            return setDescriptor
+        }
+        guard let made else { throw SystemError("epoll_create1", code: code == 0 ? EMFILE : code) }
+        loop = made
+        // Unretained: this object owns the loop and destroys it in `deinit`.
+        ev_set_userdata(made, Unmanaged.passUnretained(self).toOpaque())
+        ev_fork_start(made, remaking)
+        for watcher in watchers.values where watcher.pointee.isStarted {
+            if let code = refusal(of: watcher.pointee.io.fd) {
+                stopRefused(watcher, code: code)
+            } else {
+                watcher.tell(made)
+            }
+        }
+        if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.tell(made) }
+    }
+
+    /// - Parameter closing: Not where the number of its epoll set may stand for a file of the program by now: then some
+    ///   memory is lost instead.
+    private func giveUpLoop(closing: Bool) {
+        isWhole = false
+        guard let loop else { return }
+        ev_fork_stop(loop, remaking)
+        ev_idle_stop(loop, sleepless)
+        self.loop = nil
+        OwnDescriptors.remove(setDescriptor)
+        setDescriptor = -1
+        if closing { ev_loop_destroy(loop) }
+    }
+
+    /// The errno with which the kernel would refuse `descriptor`, in ways that libev, as Debian builds it, aborts the
+    /// process for; nil: there is none. A number that belongs to a run loop itself was closed, or it could not have got it.
+    func refusal(of descriptor: Int32) -> Int32? {
+        let kind = rondo_descriptor_kind(descriptor)
+        if kind == 0 { return nil }
+        if kind < 0 { return errno }
+        if OwnDescriptors.contains(descriptor) { return EBADF }
+        // An epoll set may be nested too deeply.
+        guard setDescriptor >= 0 else { return nil }
+        let code = rondo_epoll_refusal(setDescriptor, descriptor)
+        return [EBADF, EINVAL, ELOOP].contains(code) ? code : nil
+    }
+
+    // MARK: In libev's callbacks
+
+    /// From libev's callback: it has stopped the watcher.
+    func isRefused(_ watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
+
+    /// libev has met a number that stands for another file than it thought, and will hand all its descriptors to a new
+    /// epoll set. It aborts the process if one of them is closed.
+    private func willBeRemade() {
+        guard let loop else { return }
+        wasRemade = true
+        ev_idle_start(loop, sleepless)
+        for watcher in watchers.values where watcher.pointee.isStarted {
+            if let code = refusal(of: watcher.pointee.io.fd) { stopRefused(watcher, code: code) }
+        }
+        for watcher in [wakeUpWatcher, timerWatcher, mainQueueWatcher]
+        where watcher.pointee.isStarted && rondo_descriptor_kind(watcher.pointee.io.fd) < 0 {
+            watcher.stop(in: loop)
+            isWhole = false
+        }
+    }
+
+    /// Takes out of libev what it must not hand to the kernel, and has its source told.
+    func stopRefused(_ watcher: WatcherPointer, code: Int32) {
+        watcher.stop(in: loop)
+        noteStopped(watcher)
+        listError(watcher, code)
+    }
+
+    /// One look of libev's.
+    ///
+    /// - Returns: Why the kernel has refused one of the loop's own descriptors; nil: it has not.
+    private func look(sleeps: Bool) -> Int32? {
+        guard let loop else { return nil }
+        rondo_ev_poll(loop, sleeps ? 1 : 0)
+        if refused.isEmpty, !wasRemade, !SystemFailure.hasOccurred { return nil }
+        return afterFailures(loop)
+    }
+
+    /// What was refused is asked for once more, by itself: then the errno is its own, and one that has passed does no
+    /// harm.
+    private func afterFailures(_ loop: OpaquePointer) -> Int32? {
+        if wasRemade {
+            wasRemade = false
+            ev_idle_stop(loop, sleepless)
+            let number = rondo_ev_epoll_descriptor(loop)
+            if number != setDescriptor {
+                OwnDescriptors.remove(setDescriptor)
+                setDescriptor = number
+                OwnDescriptors.add { number }
+            }
+        }
+        var own: Int32?
+        while let (watcher, code) = refused.popLast() {
+            guard watcher.pointee.isStarted else { continue }
+            watcher.stop(in: loop)
+            if watcher.pointee.source != nil { noteStopped(watcher) }
+            if let again = codeOfStarting(watcher, in: loop) {
+                if watcher.pointee.source == nil {
+                    own = again == 0 ? code : again
+                } else {
+                    listError(watcher, again == 0 ? code : again)
+                }
+            } else if watcher.pointee.source != nil {
+                noteStarted(watcher)
+            }
+        }
+        if own != nil { isWhole = false }
+        if let code = SystemFailure.take() { lookHasFailed(code) }
+        return own
+    }
+
+    /// - Returns: The errno with which the kernel refuses it alone; nil: it does not.
+    private func codeOfStarting(_ watcher: WatcherPointer, in loop: OpaquePointer) -> Int32? {
+        if let code = refusal(of: watcher.pointee.io.fd), watcher.pointee.source != nil { return code }
+        let others = refused
+        refused = []
+        watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop)
+        errno = 0
+        rondo_ev_poll(loop, 0)
+        defer { refused = others + refused.filter { $0.watcher != watcher } }
+        guard let code = refused.first(where: { $0.watcher == watcher })?.code else { return nil }
+        watcher.stop(in: loop)
+        return code
+    }
+
+    /// `epoll_wait` has failed, which takes that the program has closed libev's epoll set by its number.
+    private func lookHasFailed(_ code: Int32) {
+        guard let wakeUp, setDescriptor >= 0,
+            rondo_epoll_watches(setDescriptor, wakeUp.eventDescriptor) == 0
+        else {
+            // It is there: not at full speed, should that go on.
+            mustRest = true
+            return
+        }
+        guard let loop else { return }
+        table.forEach { if $0.pointee.isStarted { $0.forget(loop) } }
+        for watcher in [wakeUpWatcher, timerWatcher] { watcher.stop(in: nil) }
+        giveUpLoop(closing: false)
     }
 
     // MARK: The look at the kernel
 
     /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not mean
     /// anything real: a signal, a stale registration and libev's own minute end the sleep too.
-    func poll(mayBlock: Bool) {
+    ///
+    /// - Parameters:
+    ///   - end: When a sleep ends that nothing ends before.
+    ///   - hasTimer: Whether the loop's timer is set to it.
+    func poll(mayBlock: Bool, until end: LoopInstant = .never, hasTimer: Bool = true) {
         looks += 1
         mainQueueIsReady = false
-        rondo_ev_poll(loop, mayBlock && !ready.hasReport ? 1 : 0)
+        let sleeps = mayBlock && !ready.hasReport
+        if mustRest, sleeps {
+            mustRest = false
+            Self.rest()
+        }
+        if isWhole, hasTimer || !sleeps {
+            _ = look(sleeps: sleeps)
+        } else {
+            pollBare(until: sleeps ? end : nil)
+        }
         ready.collect()
     }
+
+    /// Has the kernel know what has changed about watchers. Under the loop's lock too: nothing is asked for that is
+    /// lacking.
+    func applyChanges() {
+        looks += 1
+        mainQueueIsReady = false
+        _ = look(sleeps: false)
+        ready.collect()
+    }
+
+    /// Of `pollBare`.
+    func lookAtOnce() { _ = look(sleeps: false) }
 
     /// Asks the kernel without a sleep, if that may find something. In a mode without descriptors it cannot: of timers the
     /// clock tells, and of what other threads want `LoopState`.
     func pollWhatIsWatched() {
-        if startedCount > 0 || ready.hasReport {
+        if startedCount > 0 || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {
             mainQueueIsReady = mainQueueWatcher.pointee.isStarted && MainQueue.hasWork
@@ -87,7 +303,7 @@ final class ModeLoop {
     func report(_ watcher: WatcherPointer, events: Int32) {
         guard watcher.pointee.source != nil else {
             // Of the timer there is nothing to note: whoever looked will compare the deadlines with the clock.
-            if watcher == wakeUpWatcher { wakeUp.drain() }
+            if watcher == wakeUpWatcher { wakeUp?.drain() }
             if watcher == mainQueueWatcher { mainQueueIsReady = true }
             return
         }
@@ -95,6 +311,11 @@ final class ModeLoop {
         guard !watcher.pointee.isListed else { return }
         watcher.pointee.isListed = true
         list(watcher, events: events)
+    }
+
+    /// Has the source told that its descriptor is not watched, and why. Also if it waits to be served already.
+    private func listError(_ watcher: WatcherPointer, _ code: Int32) {
+        list(watcher, events: rondo_ev_error | code)
     }
 
     private func list(_ watcher: WatcherPointer, events: Int32) {
@@ -207,14 +428,41 @@ final class ModeLoop {
         !paused.isEmpty && paused.contains(ObjectIdentifier(source))
     }
 
+    /// The kernel will not have the descriptor of `source`, or must not be asked: it is told so in its turn.
+    func refuse(_ source: RunLoop.Source, code: Int32) {
+        let key = ObjectIdentifier(source)
+        let watcher = watchers[key] ?? table.take()
+        if watcher.pointee.source == nil {
+            // Until `unwatch`, or the end of this object.
+            watcher.pointee.source = .passRetained(source)
+            watchers[key] = watcher
+        }
+        stop(watcher)
+        paused.remove(key)
+        listError(watcher, code)
+    }
+
     private func start(_ watcher: WatcherPointer) {
         guard !watcher.pointee.isStarted else { return }
+        watcher.start(in: loop)
+        noteStarted(watcher)
+    }
+
+    private func noteStarted(_ watcher: WatcherPointer) {
         let descriptor = Int(watcher.pointee.io.fd)
         while startedCounts.count <= descriptor { startedCounts.append(0) }
         startedCounts[descriptor] += 1
         startedCount += 1
-        watcher.start(in: loop)
-        mirror?.add(watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
+        let refusal = mirror?.add(
+            watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
+        if let refusal { listError(watcher, refusal.code) }
+    }
+
+    private func noteStopped(_ watcher: WatcherPointer) {
+        let descriptor = watcher.pointee.io.fd
+        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.pointee.events))
+        startedCounts[Int(descriptor)] -= 1
+        startedCount -= 1
     }
 
     /// Stops `watcher`. libev will tell the kernel what others want of its descriptor, and aborts the process
@@ -223,16 +471,10 @@ final class ModeLoop {
         guard watcher.pointee.isStarted else { return }
         let descriptor = watcher.pointee.io.fd
         watcher.stop(in: loop)
-        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.pointee.events))
-        startedCounts[Int(descriptor)] -= 1
-        startedCount -= 1
-        guard startedCounts[Int(descriptor)] > 0, fcntl(descriptor, F_GETFD) == -1 else { return }
-        startedCounts[Int(descriptor)] = 0
+        noteStopped(watcher)
+        guard startedCounts[Int(descriptor)] > 0, let code = refusal(of: descriptor) else { return }
         for other in watchers.values where other.pointee.isStarted && other.pointee.io.fd == descriptor {
-            other.stop(in: loop)
-            startedCount -= 1
-            mirror?.remove(descriptor, RunLoop.Source.Interest(events: other.pointee.events))
-            list(other, events: rondo_ev_error)
+            stopRefused(other, code: code)
         }
     }
 
@@ -241,7 +483,8 @@ final class ModeLoop {
         self.mirror = mirror
         guard let mirror else { return }
         for watcher in watchers.values where watcher.pointee.isStarted {
-            mirror.add(watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
+            let interest = RunLoop.Source.Interest(events: watcher.pointee.events)
+            if let refusal = mirror.add(watcher.pointee.io.fd, interest) { listError(watcher, refusal.code) }
         }
     }
 
@@ -251,9 +494,14 @@ final class ModeLoop {
 
     /// Whether the main dispatch queue's descriptor is watched in this mode.
     func setWatchesMainQueue(_ watches: Bool) {
+        watchesMainQueue = watches
         if watches, !mainQueueWatcher.pointee.isStarted {
-            mainQueueWatcher.set(MainQueue.descriptor, events: Int32(EV_READ))
+            // Where there is none, no block of the queue waits for this loop yet; it is asked for again at the next look.
+            guard let descriptor = MainQueue.descriptor else { return }
+            mainQueueWatcher.set(descriptor, events: Int32(EV_READ))
             mainQueueWatcher.start(in: loop)
+            // A refusal shows in a look that does not sleep.
+            if isWhole { applyChanges() }
         } else if !watches, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)
             mainQueueIsReady = false

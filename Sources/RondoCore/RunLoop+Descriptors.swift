@@ -24,9 +24,8 @@ extension RunLoop {
     func updateWatchers(_ changes: ModeState.Changes, in modeLoop: ModeLoop, _ mode: Int) {
         // The locks of sources come before that of the loop.
         let interests = changes.watch.map(\.interest)
-        let closed = state.withLock { state -> [Source] in
+        state.withLock { state in
             for source in changes.stop { modeLoop.unwatch(source) }
-            var closed: [Source] = []
             var isChanged = !changes.stop.isEmpty
             for (source, interest) in zip(changes.watch, interests) {
                 guard case .descriptor(let descriptor) = source.kind,
@@ -39,21 +38,16 @@ extension RunLoop {
                     continue
                 }
                 isChanged = true
-                guard fcntl(descriptor, F_GETFD) != -1 else {
-                    modeLoop.unwatch(source)
-                    closed.append(source)
+                if let code = modeLoop.refusal(of: descriptor) {
+                    modeLoop.refuse(source, code: code)
                     continue
                 }
                 modeLoop.watch(source, descriptor: descriptor, events: interest.events)
                 // A nested run must not find what it cannot serve (rule SRC-26): it would spin.
                 if owner.serving.contains(source) { modeLoop.pause(source) }
             }
-            if isChanged { modeLoop.poll(mayBlock: false) }
-            return closed
+            if isChanged { modeLoop.applyChanges() }
         }
-        for source in closed { source.invalidate(because: SystemError("fcntl", code: EBADF)) }
-        // The mode may be empty now: nothing else might end the sleep.
-        if !closed.isEmpty { wakeUp() }
     }
 
     /// Takes out what has left `mode` and is not back.
@@ -96,8 +90,8 @@ extension RunLoop {
         owner.serving.append(source)
         defer { owner.serving.removeLast() }
         if events & rondo_ev_error != 0 {
-            source.invalidate(because: SystemError("epoll_ctl", code: EBADF))
-            return false
+            let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
+            return source.isRefused(error, in: mode, of: self)
         }
         let era = owner.era
         let served = source.perform(
@@ -116,9 +110,13 @@ extension RunLoop {
     ///
     /// An earlier moment that it is set to, for a timer that has gone, is left: the loop then looks once and goes on
     /// sleeping, while setting it is a system call, which a request with a timeout would cost in each sleep.
-    func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) {
-        guard instant < owner.armed || owner.armed <= now else { return }
-        owner.wakeUp?.arm(instant)
+    ///
+    /// - Returns: False: there is no timer that would end the sleep.
+    @discardableResult
+    func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) -> Bool {
+        guard instant < owner.armed || owner.armed <= now else { return true }
+        guard let wakeUp = owner.wakeUp, wakeUp.arm(instant) else { return false }
         owner.armed = instant
+        return true
     }
 }

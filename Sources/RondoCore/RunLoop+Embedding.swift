@@ -40,20 +40,26 @@ extension RunLoop {
 
         fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
-            guard let modeLoop = loop.modeLoop(index), let wakeUp = loop.owner.wakeUp else {
-                throw NSError(domain: NSPOSIXErrorDomain, code: Int(EMFILE))
+            let modeLoop = loop.modeLoop(index)
+            if !modeLoop.isWhole { loop.equip(modeLoop) }
+            guard modeLoop.isWhole, let wakeUp = loop.owner.wakeUp else {
+                throw Self.error(loop.owner.refusal?.code ?? EMFILE)
             }
+            let mirror: DescriptorMirror
             do {
                 mirror = try DescriptorMirror()
             } catch {
-                throw NSError(domain: NSPOSIXErrorDomain, code: Int(error.code))
+                throw Self.error(error.code)
             }
+            let refusal =
+                mirror.add(wakeUp.eventDescriptor, .read) ?? mirror.add(wakeUp.timerDescriptor, .read)
+            if let refusal { throw Self.error(refusal.code) }
+            self.mirror = mirror
             self.loop = loop
             self.mode = mode
             self.modeLoop = modeLoop
             self.wakeUp = wakeUp
-            mirror.add(wakeUp.eventDescriptor, .read)
-            mirror.add(wakeUp.timerDescriptor, .read)
+            refuseStaleSources()
             mirrorMainQueue()
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
@@ -95,8 +101,8 @@ extension RunLoop {
                     || !state.modes[index].signalled.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
-            loop.armTimer(noLaterThan: nearest ?? .never, now: now)
-            if hasMore || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
+            let hasTimer = loop.armTimer(noLaterThan: nearest ?? .never, now: now)
+            if hasMore || !hasTimer || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
         }
 
@@ -106,7 +112,30 @@ extension RunLoop {
             mirrorsMainQueue = loop.state.withLock { state in
                 loop.drainsMainQueue(in: state.modes[state.index(of: mode)])
             }
-            if mirrorsMainQueue { mirror.add(MainQueue.descriptor, .read) }
+            guard mirrorsMainQueue else { return }
+            // Where the kernel refuses it, the next turn asks again.
+            guard let descriptor = MainQueue.descriptor, mirror.add(descriptor, .read) == nil else {
+                mirrorsMainQueue = false
+                return
+            }
+        }
+
+        private static func error(_ code: Int32) -> NSError {
+            NSError(domain: NSPOSIXErrorDomain, code: Int(code))
+        }
+
+        /// What watches the number of the mirror since before there was one: its descriptor has been closed (rule SRC-27).
+        private func refuseStaleSources() {
+            let number = mirror.descriptor
+            let stale = loop.state.withLock { state in
+                state.modes.flatMap { mode in
+                    mode.sources.filter { if case .descriptor(number) = $0.kind { true } else { false } }
+                }
+            }
+            let index = loop.state.withLock { $0.index(of: mode) }
+            for source in stale {
+                _ = source.isRefused(SystemError("epoll_ctl", code: EBADF), in: index, of: loop)
+            }
         }
 
         private func updateWatchers() {

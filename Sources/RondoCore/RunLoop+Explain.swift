@@ -196,13 +196,11 @@ extension RunLoop {
         guard attention.isUnserved else { return }
         let runs = state.withLock { attention.beginWatching() ? $0.runs : nil }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
-        let ticket = UnservedWarning.watch(self)
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + delay) {
-            UnservedWarning.takeLoop(of: ticket)?.warnIfUnserved(sinceRun: runs, delay: delay)
-        }
+        // Without a thread for it the warning is left out; what is added next asks for one again.
+        if !UnservedWarning.watch(self, sinceRun: runs, delay: delay) { attention.endWatching() }
     }
 
-    private func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
+    fileprivate func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
         let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
             var waiting: [ModeState.Waiting] = []
             if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
@@ -230,33 +228,85 @@ extension RunLoop {
     }
 }
 
-/// The loops that somebody will look at, until then or until their thread ends.
+/// The loops that are looked at after a while, until then or until their thread ends, and the thread that does so: it is
+/// there as long as there is one to look at.
+///
+/// A thread of its own and not Dispatch's, which ends the program where descriptors have run out for its timers, and a
+/// full machine is where a loop that nobody runs has to be told of.
 ///
 /// A list and no weak references: an object that has ever been referred to weakly counts its references in a
 /// slower way for the rest of its life, and a loop is retained in everything that it does.
 enum UnservedWarning {
-    fileprivate static let delay = Mutex<TimeInterval?>(5)
-    private static let watched = Mutex<(last: UInt64, loops: [UInt64: RunLoop])>((0, [:]))
+    private struct Look {
+        let loop: RunLoop
+        let runs: UInt64
+        let delay: TimeInterval
+        let due: LoopInstant
+    }
 
-    fileprivate static func watch(_ loop: RunLoop) -> UInt64 {
-        watched.withLock { watched in
-            watched.last += 1
-            watched.loops[watched.last] = loop
-            return watched.last
+    private struct State {
+        var looks: [Look] = []
+        var hasThread = false
+    }
+
+    fileprivate static let delay = Mutex<TimeInterval?>(5)
+    private static let state = Mutex(State())
+    /// Signalled where the thread is to look at `state` again.
+    private static let change = DispatchSemaphore(value: 0)
+
+    /// - Returns: False where there is no thread for it.
+    fileprivate static func watch(_ loop: RunLoop, sinceRun runs: UInt64, delay: TimeInterval) -> Bool {
+        let look = Look(
+            loop: loop, runs: runs, delay: delay, due: LoopClock.machineNow.advanced(bySeconds: delay))
+        let isFirst = state.withLock { state in
+            state.looks.append(look)
+            defer { state.hasThread = true }
+            return !state.hasThread
+        }
+        guard isFirst else {
+            change.signal()
+            return true
+        }
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.unserved") { lookAtAll() }
+            return true
+        } catch {
+            // Others may have counted on the thread since.
+            let abandoned = state.withLock { state in
+                defer { state = State() }
+                return state.looks
+            }
+            for look in abandoned where look.loop !== loop { look.loop.attention.endWatching() }
+            return false
         }
     }
 
-    fileprivate static func takeLoop(of ticket: UInt64) -> RunLoop? {
-        watched.withLock { $0.loops.removeValue(forKey: ticket) }
+    private static func lookAtAll() {
+        while true {
+            let now = LoopClock.machineNow
+            let (due, seconds) = state.withLock { state -> ([Look], Double?) in
+                let due = state.looks.filter { $0.due <= now }
+                state.looks.removeAll { $0.due <= now }
+                let next = state.looks.map(\.due).min()
+                if due.isEmpty, next == nil { state.hasThread = false }
+                return (due, next.map { $0.seconds(since: now) })
+            }
+            for look in due { look.loop.warnIfUnserved(sinceRun: look.runs, delay: look.delay) }
+            if !due.isEmpty { continue }
+            guard let seconds else { return }
+            _ = change.wait(timeout: .now() + seconds)
+        }
     }
 
     /// The thread of `loop` has ended.
     static func forget(_ loop: RunLoop) {
-        let forgotten = watched.withLock { watched in
-            let tickets = watched.loops.filter { $0.value === loop }.map(\.key)
-            return tickets.map { watched.loops.removeValue(forKey: $0) }
+        let forgotten = state.withLock { state in
+            let forgotten = state.looks.filter { $0.loop === loop }
+            state.looks.removeAll { $0.loop === loop }
+            return forgotten
         }
-        withExtendedLifetime(forgotten) {}
+        guard !forgotten.isEmpty else { return }
+        change.signal()
     }
 }
 

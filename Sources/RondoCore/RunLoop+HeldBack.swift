@@ -43,7 +43,7 @@ extension RunLoop {
                 since: nil)
         }
         found += readyDescriptors(among: waiting.descriptors)
-        if waiting.mainQueueWaits, hasInput(MainQueue.descriptor) {
+        if waiting.mainQueueWaits, let descriptor = MainQueue.descriptor, hasInput(descriptor) {
             found.append(
                 HeldBack(
                     subject: ObjectIdentifier(self), kind: .mainQueue, label: nil, mode: .default, since: nil)

@@ -1,4 +1,5 @@
 internal import CEv
+internal import Synchronization
 
 // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
 // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
@@ -16,7 +17,9 @@ extension RunLoop {
     func drainMainQueue(in mode: Int, _ modeLoop: ModeLoop) {
         var count: eventfd_t = 0
         // libdispatch leaves it to the loop to take the wake-up; that nobody has is no error.
-        _ = try? systemCall("eventfd_read") { eventfd_read(MainQueue.descriptor, &count) }
+        if let descriptor = MainQueue.descriptor {
+            _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) }
+        }
         owner.isDrainingMainQueue = true
         Trace.callOut(self, mode, .mainQueue) { _dispatch_main_queue_callback_4CF(nil) }
         owner.isDrainingMainQueue = false
@@ -26,12 +29,28 @@ extension RunLoop {
 
 /// The main dispatch queue, as the main loop sees it.
 enum MainQueue {
-    /// Where libdispatch says that there is work; it stays the same.
-    static var descriptor: Int32 { _dispatch_get_main_queue_handle_4CF() }
+    private static let known = Atomic<Int32>(-1)
+
+    /// Where libdispatch says that there is work; it stays the same. Nil: it has none so far, and descriptors have run
+    /// out.
+    ///
+    /// libdispatch makes an eventfd when it is first asked, and traps where it cannot: so it is asked only where one
+    /// could be made just now.
+    static var descriptor: Int32? {
+        let found = known.load(ordering: .relaxed)
+        if found >= 0 { return found }
+        guard let probe = try? systemCall("eventfd", { rondo_eventfd() }) else { return nil }
+        close(probe)
+        let made = _dispatch_get_main_queue_handle_4CF()
+        known.store(made, ordering: .relaxed)
+        return made
+    }
 
     /// An epoll set with that descriptor alone, as long as the process lives; nil: descriptors had run out.
     private static let epollSet: Int32? = {
-        guard let set = try? systemCall("epoll_create1", { rondo_epoll() }) else { return nil }
+        guard let descriptor, let set = try? systemCall("epoll_create1", { rondo_epoll() }) else {
+            return nil
+        }
         if (try? systemCall("epoll_ctl") { rondo_epoll_set(set, descriptor, 1, 0) }) != nil { return set }
         close(set)
         return nil
@@ -40,7 +59,11 @@ enum MainQueue {
     /// Asked in nearly every pass of the main loop: of a set that stands the kernel knows the answer, and is done in half
     /// the time that `poll` takes.
     static var hasWork: Bool {
-        if let epollSet { return rondo_epoll_has_events(epollSet) > 0 }
+        if let epollSet {
+            let found = rondo_epoll_has_events(epollSet)
+            if found >= 0 { return found > 0 }
+        }
+        guard let descriptor else { return false }
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }

@@ -301,8 +301,8 @@ struct Pass {
 
     func sleep(until instant: LoopInstant, now: LoopInstant) {
         guard let source = loop.owner.timeSource else {
-            loop.armTimer(noLaterThan: instant, now: now)
-            return modeLoop.poll(mayBlock: true)
+            let hasTimer = loop.armTimer(noLaterThan: instant, now: now)
+            return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)
         }
         // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the
         // clock is asked, and only if that stands still as well the loop sleeps.

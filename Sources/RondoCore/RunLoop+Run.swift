@@ -1,6 +1,3 @@
-internal import CEv
-internal import Logging
-
 extension RunLoop {
     /// How an activation ended; raw values are those of `CFRunLoopRunResult`.
     public enum RunResult: Int32, Sendable {
@@ -70,6 +67,8 @@ extension RunLoop {
         }
     }
 
+    // A machine without a descriptor, or without room in epoll sets, keeps no loop from running: see `ModeLoop+Bare`.
+
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
     ///
     /// Timers fire without ending it (rule RL-38). A limit in the past makes one pass without sleeping.
@@ -123,8 +122,12 @@ extension RunLoop {
     ) -> RunResult? {
         // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
         if !isRepeated { doWhatWasPutOff() }
-        guard !owner.isEnding, let index = index(ofModeToRun: mode), let modeLoop = modeLoop(index),
-            let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
+        guard !owner.isEnding, let index = index(ofModeToRun: mode) else {
+            owner.knownNow = nil
+            return nil
+        }
+        let modeLoop = modeLoop(index)
+        guard let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
             // The limit has read it, and nobody knows when the next run comes.
             owner.knownNow = nil
@@ -201,31 +204,5 @@ extension RunLoop {
         }
         // It may have been run for the last time.
         if mustLookAgain { warnUnlessRun() }
-    }
-
-    /// The mode's `ev_loop`, made when the mode first runs.
-    func modeLoop(_ index: Int) -> ModeLoop? {
-        while owner.modeLoops.count <= index { owner.modeLoops.append(nil) }
-        if let modeLoop = owner.modeLoops[index] { return modeLoop }
-        do throws(SystemError) {
-            let wakeUp: WakeUp
-            if let existing = owner.wakeUp {
-                wakeUp = existing
-            } else {
-                wakeUp = try WakeUp()
-                owner.wakeUp = wakeUp
-                state.withLock { $0.wakeUp = wakeUp }
-            }
-            let modeLoop = try ModeLoop(wakeUp: wakeUp)
-            owner.modeLoops[index] = modeLoop
-            return modeLoop
-        } catch {
-            LoopOwner.log.error(
-                """
-                A run loop could not start: \(error). Each thread that runs a loop needs two file \
-                descriptors, and one more for each mode; raise the limit (ulimit -n) or close some.
-                """)
-            return nil
-        }
     }
 }

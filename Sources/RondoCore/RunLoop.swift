@@ -7,6 +7,10 @@ internal import Synchronization
 /// Each thread has exactly one, made when it is first asked for. A run loop runs in one *mode* at a time,
 /// and serves only what was scheduled in that mode: everything else keeps its event until its own mode runs.
 ///
+/// A run loop needs two file descriptors, and one more for each mode. Where the kernel has none, or no room in epoll sets,
+/// it runs all the same, by `poll(2)`: timers and what is ready come in time, what other threads ask for up to 10 ms late.
+/// It says so in the log, once a minute at most, and goes back by itself when there is what it needs.
+///
 /// `add`, `remove`, `perform`, `stop` and `wakeUp` may be called from any thread; the functions that run the
 /// loop act on the calling thread's own. The counterpart of Apple's `NSRunLoop` and `CFRunLoop`.
 public final class RunLoop: NSObject, Sendable {
@@ -37,6 +41,15 @@ public final class RunLoop: NSObject, Sendable {
         self.isMain = isMain
         attention = Attention()
         intake = BlockIntake(attention)
+    }
+
+    /// A loop as it is when its thread has ended: nothing can be added to it.
+    static func withoutThread() -> RunLoop {
+        let loop = RunLoop(isMain: false)
+        loop.state.withLock { $0.isAlive = false }
+        loop.attention.end()
+        loop.intake.close()
+        return loop
     }
 
     // MARK: - Obtaining a loop
@@ -199,6 +212,11 @@ final class LoopOwner {
 
     @exclusivity(unchecked) var modeLoops: [ModeLoop?] = []
     @exclusivity(unchecked) var wakeUp: WakeUp?
+    /// What the kernel has refused the loop last, and when that was last logged.
+    @exclusivity(unchecked) var refusal: SystemError?
+    @exclusivity(unchecked) var lastComplaint: LoopInstant?
+    /// The errno of a look at the kernel, until it has been dealt with; 0: it has not failed.
+    @exclusivity(unchecked) var lookFailure: Int32 = 0
     @exclusivity(unchecked) var isEmbedded = false
     /// Inside a turn that a foreign loop makes.
     @exclusivity(unchecked) var isTurning = false

@@ -1,11 +1,11 @@
-internal import CEv
 internal import Synchronization
 
 /// A thread whose run loop runs until it is told to stop.
 ///
 /// What a program needs for loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop
 /// is kept alive while nothing is scheduled on it; blocks performed before the stop are run. A started thread
-/// lives until it is stopped, whoever still refers to this object.
+/// lives until it is stopped, whoever still refers to this object. Where the system has no thread left, `start()` does not
+/// wait for one: see there.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -21,14 +21,13 @@ public final class RunLoopThread: Sendable {
         var stopWasAsked = false
         /// The stop has had its turn among the blocks: the thread ends.
         var isStopping = false
+        var startError: SystemError?
     }
 
     /// The name that debuggers and messages show.
     public let name: String
     /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
     public let qualityOfService: QualityOfService
-    /// Seconds after which a thread tries again whose loop could not start.
-    static let pauseWithoutDescriptors: TimeInterval = 0.1
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
     private let changed = PhaseCondition()
@@ -51,18 +50,52 @@ public final class RunLoopThread: Sendable {
 
     /// Starts the thread, and returns once its loop exists. To be called once.
     ///
-    /// - Returns: The loop, which runs from now on.
+    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says so, and this
+    ///   is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
     @discardableResult
     public func start() -> RunLoop {
+        do throws(SystemError) {
+            return try makeThread()
+        } catch {
+            LoopOwner.log.error("The thread “\(name)” could not be started: \(error).")
+            let loop = RunLoop.withoutThread()
+            state.withLock { state in
+                state.phase = .ended
+                state.loop = loop
+                state.startError = error
+            }
+            changed.notify()
+            return loop
+        }
+    }
+
+    /// As `start()`, for a program that goes on without the thread, or tries again later.
+    ///
+    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing has changed
+    ///   then, and the thread may be started again.
+    @discardableResult
+    public func startIfPossible() throws -> RunLoop {
+        do throws(SystemError) {
+            return try makeThread()
+        } catch {
+            state.withLock { $0.phase = .new }
+            throw NSError(
+                domain: NSPOSIXErrorDomain, code: Int(error.code),
+                userInfo: [NSLocalizedDescriptionKey: error.description])
+        }
+    }
+
+    /// Why `start()` has started no thread, an error of `NSPOSIXErrorDomain`; nil: it has, or was not called.
+    public var startError: (any Error)? { state.withLock { $0.startError } }
+
+    fileprivate func makeThread() throws(SystemError) -> RunLoop {
         let isFirst = state.withLock { state -> Bool in
             guard case .new = state.phase else { return false }
             state.phase = .starting
             return true
         }
         if !isFirst { fatalError("A RunLoopThread is started once; make a new one for a new run.") }
-        let thread = Thread { [self] in main() }
-        thread.qualityOfService = qualityOfService
-        thread.start()
+        try SystemThread.start(name: name) { [self] in main() }
         return changed.wait { state.withLock { $0.loop } }
     }
 
@@ -106,7 +139,7 @@ public final class RunLoopThread: Sendable {
     }
 
     private func main() {
-        rondo_name_thread(name)
+        Thread.current.qualityOfService = qualityOfService
         let loop = RunLoop.currentLoop()
         loop.state.withLock { $0.threadName = name }
         let keepAlive = Port()
@@ -119,9 +152,7 @@ public final class RunLoopThread: Sendable {
         }
         changed.notify()
         while !state.withLock({ $0.isStopping }) {
-            let ended = loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
-            // It cannot start only where descriptors have run out, which is logged: not at full speed.
-            if ended == nil { Thread.sleep(forTimeInterval: Self.pauseWithoutDescriptors) }
+            loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
         }
         keepAlive.invalidate()
         // Before anybody's join() returns: cancel callbacks, and descriptors.
@@ -155,7 +186,27 @@ extension RunLoop {
     /// The one shared background loop: it drives only what has no loop of its own (connections with a
     /// delegate queue and no schedule, and asynchronous requests). Its thread is made on first use and never
     /// ends.
-    package static let loader = RunLoopThread(name: "rondo.loader").start()
+    ///
+    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again; what has
+    /// to tell an owner asks `startedLoader()`.
+    package static var loader: RunLoop {
+        // The error is told to who asks for it.
+        (try? startedLoader()) ?? withoutThread()
+    }
+
+    /// `loader`.
+    ///
+    /// - Throws: The kernel's reason for giving no thread.
+    package static func startedLoader() throws(SystemError) -> RunLoop {
+        try sharedLoader.withLock { shared throws(SystemError) in
+            if let shared { return shared }
+            let loop = try RunLoopThread(name: "rondo.loader").makeThread()
+            shared = loop
+            return loop
+        }
+    }
+
+    private static let sharedLoader = Mutex<RunLoop?>(nil)
 
     /// Ends the nested activations that would keep a block for `mode` from its turn. Any thread.
     fileprivate func stopNested(outside mode: Mode) {

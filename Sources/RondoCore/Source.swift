@@ -134,7 +134,10 @@ extension RunLoop {
                 cancel: cancel, perform: perform)
         }
 
-        /// - Parameter keepsFile: The caller invalidates the source before the descriptor is closed, always.
+        /// - Parameters:
+        ///   - keepsFile: The caller invalidates the source before the descriptor is closed, always.
+        ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the descriptor: the
+        ///     source has become invalid then, for the reason in `error`.
         package init(
             fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
             cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
@@ -176,8 +179,15 @@ extension RunLoop {
         /// Whether the source waits to be served for a signal.
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 
-        /// Why a descriptor source became invalid by itself: its descriptor was found closed, as a rule.
+        /// Why a descriptor source became invalid by itself: its descriptor was found closed (`EBADF`), or the kernel
+        /// refuses to watch it (`ENOSPC`, where `fs.epoll.max_user_watches` is used up, or `ENOMEM`).
+        ///
+        /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. The cancel callbacks are made
+        /// when it is there.
         public var error: (any Error)? { state.withLock { $0.rare?.error } }
+
+        /// The errno of `error`; nil: there is none.
+        package var refusalCode: Int32? { state.withLock { $0.rare?.error?.code } }
 
         /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
         /// empty, but is not watched. Any thread may set it.
@@ -279,7 +289,9 @@ extension RunLoop {
             invalidate(because: nil)
         }
 
-        func invalidate(because error: SystemError?) {
+        /// - Returns: What is not performed any more; nil: it was invalid.
+        @discardableResult
+        func invalidate(because error: SystemError?) -> Callback? {
             // What is released must not be released under the lock.
             let (memberships, perform, rare) = state.withLock { state -> (Memberships, Callback?, Rare?) in
                 guard state.isValid else { return (Memberships(), nil, nil) }
@@ -296,7 +308,26 @@ extension RunLoop {
                 return old
             }
             if let cancel = rare?.cancel { memberships.forEach { cancel($0.loop, $0.mode) } }
-            withExtendedLifetime(perform) {}
+            return perform
+        }
+
+        /// The kernel will not watch the descriptor, and the source is invalid from now on. On the thread of `loop`.
+        ///
+        /// - Returns: Whether its owner was called.
+        func isRefused(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
+            guard let perform = invalidate(because: error) else { return false }
+            guard keepsFile else {
+                LoopOwner.log.warning(
+                    """
+                    A source\(label.map { " “\($0)”" } ?? "") is not watched any more, and has become invalid: the kernel \
+                    refuses its descriptor (\(error)).
+                    """)
+                return false
+            }
+            Trace.callOut(loop, mode, .descriptorSource([]), label: label, of: self) {
+                perform.call(self, [])
+            }
+            return true
         }
 
         private func withdraw(from membership: Membership) {

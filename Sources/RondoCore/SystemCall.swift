@@ -17,6 +17,13 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
     }
 }
 
+// As `Source.error` a program sees it as an `NSError`.
+extension SystemError: CustomNSError, LocalizedError {
+    package static var errorDomain: String { NSPOSIXErrorDomain }
+    package var errorCode: Int { Int(code) }
+    package var errorDescription: String? { description }
+}
+
 /// Runs a system call that answers -1 and sets `errno` on failure; a call interrupted by a signal is
 /// made again, here and nowhere else.
 @inline(__always)

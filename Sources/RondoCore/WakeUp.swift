@@ -7,18 +7,41 @@ final class WakeUp: Sendable {
     let timerDescriptor: Int32
 
     init() throws(SystemError) {
-        eventDescriptor = try systemCall("eventfd") { rondo_eventfd() }
-        do {
-            timerDescriptor = try systemCall("timerfd_create") { rondo_timerfd() }
+        eventDescriptor = try Self.make("eventfd") { rondo_eventfd() }
+        do throws(SystemError) {
+            timerDescriptor = try Self.make("timerfd_create") { rondo_timerfd() }
         } catch {
+            OwnDescriptors.remove(eventDescriptor)
             close(eventDescriptor)
             throw error
         }
     }
 
     deinit {
-        close(eventDescriptor)
-        close(timerDescriptor)
+        for descriptor in [eventDescriptor, timerDescriptor] {
+            OwnDescriptors.remove(descriptor)
+            close(descriptor)
+        }
+    }
+
+    private static func make(_ name: StaticString, _ body: () -> Int32) throws(SystemError) -> Int32 {
+        var made = Result<Int32, SystemError>.failure(SystemError("\(name)", code: 0))
+        OwnDescriptors.add {
+            do throws(SystemError) {
+                let descriptor = try systemCall(name, body)
+                made = .success(descriptor)
+                return descriptor
+            } catch {
+                made = .failure(error)
+                return nil
+            }
+        }
+        return try made.get()
+    }
+
+    /// Whether the descriptors are there: a program may have closed what was not its own.
+    var isIntact: Bool {
+        rondo_descriptor_kind(eventDescriptor) == 1 && rondo_descriptor_kind(timerDescriptor) == 1
     }
 
     /// Ends the loop's sleep. Any thread; whoever calls holds a reference, so the descriptor is still ours.
@@ -36,9 +59,15 @@ final class WakeUp: Sendable {
 
     /// Ends the sleep at `instant`; `.never` disarms. Setting the timer anew clears an expiry that has not
     /// been read, so it is never read. Loop's thread only.
-    func arm(_ instant: LoopInstant) {
+    ///
+    /// - Returns: False: it is not set, and an expiry has been read instead, or it would end every sleep.
+    @discardableResult
+    func arm(_ instant: LoopInstant) -> Bool {
         let nanoseconds = instant == .never ? 0 : UInt64(max(1, instant.nanoseconds))
-        // With a valid descriptor and a normalised time this call has no way to fail.
-        _ = rondo_timerfd_arm(timerDescriptor, nanoseconds)
+        if rondo_timerfd_arm(timerDescriptor, nanoseconds) == 0 { return true }
+        // With a valid descriptor and a normalised time that call has no way to fail.
+        var expiries: UInt64 = 0
+        _ = read(timerDescriptor, &expiries, MemoryLayout<UInt64>.size)
+        return false
     }
 }

@@ -23,18 +23,32 @@ struct Watcher {
 typealias WatcherPointer = UnsafeMutablePointer<Watcher>
 
 extension WatcherPointer {
-    /// - Parameter loop: The `ev_loop`, always the same one.
-    func start(in loop: OpaquePointer) {
+    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far: it is told by `tell(_:)` then.
+    func start(in loop: OpaquePointer?) {
         guard !pointee.isStarted else { return }
         pointee.isStarted = true
-        ev_io_start(loop, io)
+        if let loop { tell(loop) }
     }
 
-    func stop(in loop: OpaquePointer) {
+    func stop(in loop: OpaquePointer?) {
         guard pointee.isStarted else { return }
         pointee.isStarted = false
-        ev_io_stop(loop, io)
+        if let loop { ev_io_stop(loop, io) }
     }
+
+    /// Starts what is not started, and what libev has stopped itself: having been set, it is handed to the kernel again,
+    /// though libev thinks that it is there.
+    func startAnew(_ descriptor: Int32, events: Int32, in loop: OpaquePointer) {
+        guard !pointee.isStarted else { return }
+        set(descriptor, events: events)
+        start(in: loop)
+    }
+
+    /// Makes a loop know a watcher that is started.
+    func tell(_ loop: OpaquePointer) { ev_io_start(loop, io) }
+
+    /// A loop that the watcher is known to is given up.
+    func forget(_ loop: OpaquePointer) { ev_io_stop(loop, io) }
 
     /// It must be stopped.
     func set(_ descriptor: Int32, events: Int32) { rondo_ev_io_init(io, ioReadiness, descriptor, events) }
@@ -53,9 +67,15 @@ extension WatcherPointer {
 ///
 /// `ev_userdata` is the `ModeLoop`, unretained: it owns the `ev_loop` and outlives it.
 private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
+    // The kernel has refused a descriptor; what libev has done since has left the reason.
+    let code = events & rondo_ev_error == 0 ? 0 : errno
     guard let userdata = ev_userdata(loop) else { return }
     Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
-        $0.report(WatcherPointer(io), events: events)
+        if events & rondo_ev_error == 0 {
+            $0.report(WatcherPointer(io), events: events)
+        } else {
+            $0.isRefused(WatcherPointer(io), code: code)
+        }
     }
 }
 

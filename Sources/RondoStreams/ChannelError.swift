@@ -20,6 +20,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     package var underlyingError: NSError? {
         if case .resolve(let error) = self, error.kind == .tooManyLookups { return nil }
         return switch self {
+        case .resolve(let error) where error.systemCode != 0:
+            NSError.posix(error.systemCode, error.sentence)
         case .resolve(let error):
             NSError(
                 domain: "kCFErrorDomainCFNetwork.getaddrinfo", code: Int(error.code),

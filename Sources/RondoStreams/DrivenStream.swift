@@ -47,6 +47,12 @@ extension DrivenStream {
         let (places, hadQueue) = (core.places, core.queue != nil)
         guard core.setQueue(queue) else { return }
         if queue != nil {
+            do throws(SystemError) {
+                _ = try RunLoop.startedLoader()
+            } catch {
+                // There is no thread that could do it.
+                core.update { $0.failed(.posix(error.code, error.description)) }
+            }
             backend?.schedule(in: .loader)
             for place in places { backend?.remove(from: place) }
         } else if hadQueue {

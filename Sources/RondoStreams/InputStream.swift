@@ -11,8 +11,8 @@ public import RondoCore
 /// - Note: Not Sendable. A scheduled stream is used on the thread of its loop only (rule ST-20).
 open class InputStream: Foundation.InputStream, StreamDelegate {
     private enum Origin {
-        /// Foundation's own.
-        case file
+        /// Foundation's own, of that path. (A `String` would make every stream a size class larger.)
+        case file(NSString)
         case memory(MemoryBytes)
         // One case each, not one for the protocol: the object is a size class smaller by that.
         case socket(SocketPair)
@@ -30,13 +30,14 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         core.attach(self)
     }
 
-    /// A stream that reads a file. Whether it exists is found out by `open()` (rule ST-4).
+    /// A stream that reads a file. Whether it exists is found out by `open()` (rule ST-4). A FIFO is an error there, since
+    /// to open and to read it waits for another program: use `InputStream` over a descriptor that was opened for it.
     ///
     /// - Returns: nil if `url` does not name a file.
     public override init?(url: URL) {
         guard url.isFileURL else { return nil }
         core = StreamCore(.input)
-        origin = .file
+        origin = .file(url.path as NSString)
         super.init(url: url)
         core.attach(self)
     }
@@ -121,6 +122,9 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.input) }
+        if case .file(let path) = origin, let error = NSError.ofFIFO(path as String) {
+            return core.update { $0.failed(error) }
+        }
         super.open()
         if super.streamStatus == .error { return follow(.error, super.streamError) }
         let isEmpty =

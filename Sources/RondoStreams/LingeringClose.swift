@@ -53,27 +53,29 @@ package final class LingeringClose: @unchecked Sendable {
             socket.shutdownWriting()
             guard case .more = socket.discardArrived(upTo: byteLimit, &received) else { return false }
         }
+        // Without a thread for it, the connection is closed at once.
+        guard let loader = try? RunLoop.startedLoader() else { return false }
         let isFull = connections.withLock { count in
             guard count < connectionLimit else { return true }
             count += 1
             return false
         }
         guard !isFull else { return false }
-        LingeringClose(socket, hasSaidAll ? nil : engine, received: received).start()
+        LingeringClose(socket, hasSaidAll ? nil : engine, received: received).start(on: loader)
         return true
     }
 
-    private func start() {
+    private func start(on loader: RunLoop) {
         let source = RunLoop.Source(
-            fileDescriptor: socket.descriptor, interest: engine == nil ? .read : .write
-        ) { [self] _, _ in turn() }
+            fileDescriptor: socket.descriptor, keepsFile: true, interest: engine == nil ? .read : .write
+        ) { [self] source, _ in if source.isValid { turn() } else { end() } }
         source.label = "closing"
         // By the machine's clock, as the loader's are: that of the calling thread's loop may be a test's.
         let limit = LoopClock.machineDate(inSeconds: Self.seconds)
         let timer = Timer(fire: limit, interval: 0, repeats: false) { [self] _ in end() }
         (self.source, self.timer) = (source, timer)
-        RunLoop.loader.add(source, forMode: .default)
-        RunLoop.loader.add(timer, forMode: .default)
+        loader.add(source, forMode: .default)
+        loader.add(timer, forMode: .default)
     }
 
     private func turn() {

@@ -11,6 +11,8 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     private enum Destination {
         /// Foundation's own file or memory, which takes all (rule ST-46).
         case foundation
+        /// The same, of that path; see `InputStream`.
+        case file(NSString)
         case buffer(FixedBuffer)
         // One case each, not one for the protocol: the object is a size class smaller by that.
         case socket(SocketPair)
@@ -46,13 +48,14 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core.attach(self)
     }
 
-    /// A stream that writes a file, which `open()` creates, or empties unless `append` is true.
+    /// A stream that writes a file, which `open()` creates, or empties unless `append` is true. A FIFO is an error there,
+    /// since to open and to write it waits for another program.
     ///
     /// - Returns: nil if `url` does not name a file.
     public override init?(url: URL, append shouldAppend: Bool) {
         guard url.isFileURL else { return nil }
         core = StreamCore(.output)
-        destination = .foundation
+        destination = .file(url.path as NSString)
         super.init(url: url, append: shouldAppend)
         core.attach(self)
     }
@@ -141,6 +144,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     open override func open() {
         guard core.update({ $0.open() }) else { return }
         if let backend { return backend.open(.output) }
+        if case .file(let path) = destination, let error = NSError.ofFIFO(path as String) {
+            return core.update { $0.failed(error) }
+        }
         super.open()
         if super.streamStatus == .error { return follow(.error, super.streamError) }
         core.opened(isReady: true)
@@ -173,7 +179,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.write(bytes)
         case .buffer(let buffer): return fill(buffer, with: bytes)
-        case .foundation: return writeAll(buffer, len)
+        case .foundation, .file: return writeAll(buffer, len)
         }
     }
 
@@ -230,7 +236,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         case .socket(let pair): return pair.hasSpaceAvailable
         case .bound(let pair): return pair.hasSpaceAvailable
         case .buffer(let buffer): return buffer.rest.count > 0
-        case .foundation: return super.hasSpaceAvailable
+        case .foundation, .file: return super.hasSpaceAvailable
         }
     }
 
@@ -257,7 +263,7 @@ extension OutputStream: DrivenStream {
         switch destination {
         case .socket(let pair): pair
         case .bound(let pair): pair
-        case .foundation, .buffer: nil
+        case .foundation, .file, .buffer: nil
         }
     }
 }

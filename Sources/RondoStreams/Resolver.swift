@@ -5,8 +5,8 @@
 // something to look up, at most `threadLimit` of them, and end when nothing came for `idleSeconds`. They are
 // not Dispatch's, whose pool is as small as the machine and belongs to the program.
 //
-// Threads: any may ask and cancel. A completion is called on one of the resolver's threads, never inside the
-// call that asked, and does no more than hand the answer on. All that is shared is in two Mutexes: the
+// Threads: any may ask and cancel. A completion is called on one of the resolver's threads, or inside the call that asked
+// where nothing is looked up, and does no more than hand the answer on. All that is shared is in two Mutexes: the
 // resolver's (who waits, how many threads there are) and each request's (its completion, taken once). A
 // completion is always called with neither held.
 
@@ -49,8 +49,10 @@ package final class Resolver: Sendable {
         self.lookup = lookup
     }
 
-    /// Looks `host` up, and calls `completion` on a thread of the resolver's, later than this call returns or
-    /// at the same time, never before it has begun to return.
+    /// Looks `host` up, and calls `completion` on a thread of the resolver's, before or after this call returns.
+    ///
+    /// Where it is not looked up at all, since the system has no thread for it or too many wait, `completion` is called
+    /// before this returns, and on the calling thread: there is no other. Dispatch would make the caller wait for one.
     ///
     /// Ask `numeric(host:port:)` first: an address needs no thread.
     @discardableResult
@@ -76,7 +78,7 @@ package final class Resolver: Sendable {
         case .wake: work.signal()
         case .none: break
         case .refuse:
-            DispatchQueue.global().async { request.finish(.failure(.tooManyLookups(host: host))) }
+            request.finish(.failure(.tooManyLookups(host: host)))
         }
         return request
     }
@@ -127,21 +129,11 @@ extension Resolver {
 
 extension Resolver {
     private func startThread() {
-        var thread = pthread_t()
-        // The thread takes the resolver over: released when it ends.
-        let resolver = Unmanaged.passRetained(self)
-        let code = pthread_create(
-            &thread, nil,
-            { pointer in
-                Unmanaged<Resolver>.fromOpaque(pointer!).takeRetainedValue().serve()
-                return nil
-            }, resolver.toOpaque())
-        guard code != 0 else {
-            pthread_detach(thread)
-            return
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.resolver") { [self] in serve() }
+        } catch {
+            failForLackOfThreads(error.code)
         }
-        resolver.release()
-        failForLackOfThreads(code)
     }
 
     /// The system has no thread for us. If others are at work they will come to what waits; if there is none
@@ -153,12 +145,8 @@ extension Resolver {
             defer { state.waiting = [] }
             return state.waiting
         }
-        guard !abandoned.isEmpty else { return }
-        DispatchQueue.global().async {
-            for request in abandoned {
-                request.finish(
-                    .failure(ResolveError(host: request.host, code: EAI_SYSTEM, systemCode: code)))
-            }
+        for request in abandoned {
+            request.finish(.failure(ResolveError(host: request.host, code: EAI_SYSTEM, systemCode: code)))
         }
     }
 

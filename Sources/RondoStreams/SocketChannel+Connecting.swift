@@ -73,6 +73,7 @@ extension SocketChannel {
     }
 
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
+        if ready.isEmpty, endRefused() { return }
         // The winner of the attempts keeps its source.
         guard case .connecting(var connecting) = phase else { return descriptorIsReady(ready) }
         let found = connecting.attempts.first { $0.value.source === source }
@@ -88,6 +89,28 @@ extension SocketChannel {
         }
         phase = .connecting(connecting)
         perform(actions)
+    }
+
+    /// Ends what the kernel will not watch: an attempt, or the channel itself.
+    ///
+    /// - Returns: Whether there was such a thing.
+    func endRefused() -> Bool {
+        if case .connecting(var connecting) = phase {
+            for (id, attempt) in connecting.attempts {
+                guard let code = attempt.source.refusalCode else { continue }
+                connecting.attempts[id] = nil
+                dispose(attempt)
+                let error = SocketError(code: code, operation: .connect, address: attempt.address)
+                let actions = connecting.connector.attemptFailed(id, error, now: now)
+                phase = .connecting(connecting)
+                perform(actions)
+                return true
+            }
+        }
+        guard let connected, let code = connected.source.refusalCode else { return false }
+        let error = SocketError(code: code, operation: .watch, address: remoteAddress)
+        fail(.broken(host: configuration.host, port: configuration.port, error))
+        return true
     }
 
     private func isConnected(_ attempt: Attempt) {

@@ -71,6 +71,8 @@ extension SocketChannel {
     func turn() {
         // Its timer may have fired while somebody else was inside the gate.
         if limits.contains(where: { !$0.isValid }) { limitIsReached(mayWait: true) }
+        // It may have been refused then too.
+        if endRefused() { return }
         switch phase {
         case .starting(let origin):
             start(origin)

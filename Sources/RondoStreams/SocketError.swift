@@ -9,6 +9,7 @@ package struct SocketError: Error, Hashable, Sendable {
         case read
         case write
         case inspect = "look at a socket"
+        case watch = "watch a connection"
         case listen
         case accept = "accept a connection"
     }
@@ -40,7 +41,7 @@ extension SocketError: CustomStringConvertible {
                 switch operation {
                 case .connect: " to \(address)"
                 case .listen, .accept: " on \(address)"
-                case .open, .read, .write, .inspect: " (\(address))"
+                case .open, .read, .write, .inspect, .watch: " (\(address))"
                 }
             } ?? ""
         return "could not \(operation.rawValue)\(target): \(Self.sentence(of: code))"
@@ -81,6 +82,7 @@ extension SocketError: CustomStringConvertible {
         case ENOBUFS: "ENOBUFS"
         case ENOENT: "ENOENT"
         case ENOMEM: "ENOMEM"
+        case ENOSPC: "ENOSPC"
         case ENOTCONN: "ENOTCONN"
         case ENOTSOCK: "ENOTSOCK"
         case EPERM: "EPERM"

@@ -7,6 +7,8 @@ extension ChannelError {
     /// TLS.
     var streamError: NSError {
         switch self {
+        case .resolve(let error) where error.systemCode != 0:
+            .posix(error.systemCode, description)
         case .resolve(let error):
             // Apple's domain and code for a host that is not found (kCFHostErrorUnknown), and netdb's answer.
             NSError(

@@ -153,17 +153,23 @@ public final class StreamListener {
         }
         guard let found else { throw Self.error(EINVAL, "there is no address to listen on") }
         socket = found
-        makeSource()
+        makeSource(interest: .read)
     }
 
     private static func error(_ code: Int32, _ description: String) -> any Error {
         NSError.posix(code, description)
     }
 
-    private func makeSource() {
+    private func makeSource(interest: RunLoop.Source.Interest) {
         let way = Way(listener: self)
-        let source = RunLoop.Source(fileDescriptor: socket.descriptor, interest: .read) { _, _ in
-            way.listener?.accept()
+        let source = RunLoop.Source(
+            fileDescriptor: socket.descriptor, keepsFile: true, interest: interest
+        ) { source, _ in
+            if let code = source.refusalCode {
+                way.listener?.isRefused(code)
+            } else {
+                way.listener?.accept()
+            }
         }
         source.label = "listener on \(socket.address)"
         self.source = source
@@ -262,6 +268,14 @@ public final class StreamListener {
                 output: OutputStream(pair),
                 remoteHost: address.map { $0.port == nil ? "" : $0.host } ?? "",
                 remotePort: Int(address?.port ?? 0)))
+    }
+
+    /// The kernel will not watch the socket, as when memory has run out: it is asked again after the same pause.
+    private func isRefused(_ code: Int32) {
+        makeSource(interest: [])
+        guard let source else { return }
+        for mode in modes { loop?.add(source, forMode: mode) }
+        startPause(code)
     }
 
     private func startPause(_ code: Int32) {

@@ -63,6 +63,14 @@ extension NSError {
     /// Foundation's stream is in the state of error without an error.
     static var unexplained: NSError { NSError(domain: NSPOSIXErrorDomain, code: Int(EIO)) }
 
+    /// Why a file stream does not open `path`, where that is a FIFO; nil: it is none.
+    static func ofFIFO(_ path: String) -> NSError? {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return nil }
+        return .posix(
+            EINVAL, "\(path) is a FIFO: a file stream would keep its loop waiting for the other end")
+    }
+
     static func posix(_ code: Int32, _ description: String? = nil) -> NSError {
         NSError(
             domain: NSPOSIXErrorDomain, code: Int(code),

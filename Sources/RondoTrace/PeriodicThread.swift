@@ -15,19 +15,22 @@ final class PeriodicThread: Sendable {
         self.interval = interval
     }
 
-    /// Does nothing where it runs already.
+    /// Does nothing where it runs already, or the system has no thread for it.
     func start(_ body: @escaping @Sendable () -> Void) {
         let isFirst = isRunning.withLock { isRunning in
             defer { isRunning = true }
             return !isRunning
         }
         guard isFirst else { return }
-        let thread = Thread { [self] in
-            while wakeUp.wait(timeout: .now() + interval) == .timedOut { body() }
-            ended.signal()
+        do throws(SystemError) {
+            try SystemThread.start(name: name) { [self] in
+                while wakeUp.wait(timeout: .now() + interval) == .timedOut { body() }
+                ended.signal()
+            }
+        } catch {
+            // There is no such thread to be stopped; the next start tries again.
+            isRunning.withLock { $0 = false }
         }
-        thread.name = name
-        thread.start()
     }
 
     /// Waits for the turn that is under way. Not from the thread itself.

@@ -406,37 +406,54 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         #expect(weak.value?.isEmpty == true)
     }
 
-    /// Opening a pipe that nobody reads takes until somebody does.
-    @Test func `UC-70 a download that is cancelled while its file is made says no more`() throws {
+    @Test func `UC-70 a download that another thread cancels before its file is made says no more`() throws {
         try Self.inFolder { folder in
             let server = try Self.server()
-            let path = folder + "/pipe"
-            #expect(mkfifo(path, 0o600) == 0)
-            let task = Box<String?>(nil)
+            let path = folder + "/file"
             let download = Box<URLDownload?>(nil)
             let recorder = DownloadRecorder { call, _ in
                 guard call == "response" else { return }
-                task.value = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+                let isCancelled = DispatchSemaphore(value: 0)
+                let made = download.value
+                Thread.detachNewThread {
+                    made?.cancel()
+                    isCancelled.signal()
+                }
+                isCancelled.wait()
             }
             let target = server.url("/x")
-            let thread = LoopThread { loop in
+            let ended = try onLoopThread { loop in
                 let made = URLDownload(request: URLRequest(url: target), delegate: recorder)
                 made.setDestination(path, allowOverwrite: true)
                 download.value = made
                 return loop.runOut()
             }
-            let name = try waitFor("the response") { task.value }
-            // Asleep: where it waits is the pipe.
-            try waitFor("the loop's thread to wait") {
-                let state = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8)
-                return state?.split(separator: ")").last?.hasPrefix(" S") ?? false ? () : nil
-            }
-            download.value?.cancel()
-            let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-            #expect(reader >= 0)
-            #expect(try thread.value() == .finished)
-            close(reader)
+            #expect(ended == .finished)
             #expect(recorder.log == ["begin", "response"])
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
+    @Test func `UC-70 a download onto a FIFO is an error, and keeps no loop`() throws {
+        for hasReader in [false, true] {
+            try Self.inFolder { folder in
+                let server = try Self.server()
+                let path = folder + "/pipe"
+                #expect(mkfifo(path, 0o600) == 0)
+                let reader = hasReader ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1
+                defer { if hasReader { close(reader) } }
+                let recorder = DownloadRecorder { _, _ in }
+                let target = server.url("/x")
+                let ended = try onLoopThread { loop in
+                    let made = URLDownload(request: URLRequest(url: target), delegate: recorder)
+                    made.setDestination(path, allowOverwrite: true)
+                    return withExtendedLifetime(made) { loop.runOut() }
+                }
+                #expect(ended == .finished)
+                #expect(recorder.log.last?.hasPrefix("fail") ?? false, "\(recorder.log)")
+                var status = stat()
+                #expect(stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+            }
         }
     }
 

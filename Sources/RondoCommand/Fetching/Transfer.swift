@@ -30,12 +30,17 @@ final class Transfer: Sendable {
         Signals.ignoreBrokenPipes()
         Signals.onInterruption { signal in self.interrupt(by: signal) }
         let end = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-            Thread.current.name = "fetch"
-            self.load()
-            end.signal()
+        // The loop of the main thread would stand in the way of the signals' thread.
+        do throws(SystemError) {
+            try SystemThread.start(name: "fetch") {
+                self.load()
+                end.signal()
+            }
+            end.wait()
+        } catch {
+            // There is no thread for it: this one does it.
+            load()
         }
-        end.wait()
         return state.withLock { $0.status }
     }
 

@@ -56,10 +56,15 @@ final class FileServer: Sendable {
                 refuseForNow(client)
                 continue
             }
-            Thread.detachNewThread {
-                self.serve(client)
-                close(client)
-                self.state.withLock { $0.connections -= 1 }
+            do throws(SystemError) {
+                try SystemThread.start(name: "connection") {
+                    self.serve(client)
+                    close(client)
+                    self.state.withLock { $0.connections -= 1 }
+                }
+            } catch {
+                state.withLock { $0.connections -= 1 }
+                refuseForNow(client)
             }
         }
     }

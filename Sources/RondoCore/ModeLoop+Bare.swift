@@ -1,0 +1,129 @@
+internal import CEv
+
+// A mode that the kernel has refused something: an epoll set of its own, or a place in it for what ends a sleep. Its
+// descriptors, and those of its loop, are looked at by `poll(2)`, which needs nothing of the kernel, so that timers,
+// blocks and timeouts come in time on a full machine too.
+extension ModeLoop {
+    /// Milliseconds that a loop sleeps at most which other threads cannot wake, since descriptors had run out for that.
+    static let longestSleepUnwakeable: Int64 = 10
+    /// Milliseconds that it sleeps at most otherwise, before it asks for what it lacks again.
+    static let longestSleepBare: Int64 = 1_000
+    private static let restNanoseconds = 1_000_000
+
+    /// - Parameter end: When the sleep ends; nil: there is none.
+    func pollBare(until end: LoopInstant?) {
+        if !isWhole {
+            runLoop.equip(self)
+            // That was a look.
+            if isWhole { return }
+        }
+        var requests: [pollfd] = []
+        var polled: [WatcherPointer] = []
+        func add(_ descriptor: Int32, _ watcher: WatcherPointer, events: Int32) {
+            var wanted: Int32 = 0
+            if events & Int32(EV_READ) != 0 { wanted |= POLLIN }
+            if events & Int32(EV_WRITE) != 0 { wanted |= POLLOUT }
+            requests.append(pollfd(fd: descriptor, events: Int16(wanted), revents: 0))
+            polled.append(watcher)
+        }
+        if let wakeUp {
+            add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
+            add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
+        }
+        if watchesMainQueue, let descriptor = MainQueue.descriptor {
+            add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
+        }
+        if loop != nil {
+            requests.append(pollfd(fd: setDescriptor, events: Int16(POLLIN), revents: 0))
+        } else {
+            for watcher in watchers.values where watcher.pointee.isStarted {
+                add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
+            }
+        }
+        guard CEv.poll(&requests, nfds_t(requests.count), milliseconds(until: end)) != -1 else {
+            // Memory has run out, or there are more than the limit allows. (Or a signal has come.)
+            if end != nil { Self.rest() }
+            return
+        }
+        for (request, watcher) in zip(requests, polled) where request.revents != 0 {
+            if watcher.pointee.source != nil, Int32(request.revents) & POLLNVAL != 0 {
+                stopRefused(watcher, code: EBADF)
+            } else {
+                report(watcher, events: events(of: request))
+            }
+        }
+        if loop != nil { lookAtOnce() }
+    }
+
+    private func events(of request: pollfd) -> Int32 {
+        let found = Int32(request.revents)
+        let isBroken = found & (POLLERR | POLLHUP) != 0
+        var events: Int32 = 0
+        if isBroken || found & POLLIN != 0 { events |= Int32(EV_READ) }
+        if isBroken || found & POLLOUT != 0 { events |= Int32(EV_WRITE) }
+        return events
+    }
+
+    private func milliseconds(until end: LoopInstant?) -> Int32 {
+        guard let end else { return 0 }
+        let longest = wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare
+        guard end != .never else { return Int32(longest) }
+        // Rounded up, or the last part of a millisecond would be waited for at full speed.
+        let nanoseconds = max(
+            0, end.nanoseconds.subtractingReportingOverflow(LoopClock.machineNow.nanoseconds).partialValue)
+        return Int32(min(longest, nanoseconds / 1_000_000 + 1))
+    }
+
+    /// Keeps what fails at once from being tried at full speed.
+    static func rest() {
+        var time = timespec(tv_sec: 0, tv_nsec: restNanoseconds)
+        nanosleep(&time, nil)
+    }
+}
+
+extension RunLoop {
+    /// The mode as libev knows it, made when the mode first runs.
+    func modeLoop(_ index: Int) -> ModeLoop {
+        while owner.modeLoops.count <= index { owner.modeLoops.append(nil) }
+        if let modeLoop = owner.modeLoops[index] { return modeLoop }
+        let modeLoop = ModeLoop(of: self)
+        owner.modeLoops[index] = modeLoop
+        equip(modeLoop)
+        return modeLoop
+    }
+
+    /// Asks the kernel for what a mode lacks. Not under the loop's lock.
+    func equip(_ modeLoop: ModeLoop) {
+        do throws(SystemError) {
+            try modeLoop.becomeWhole(intactWakeUp())
+        } catch {
+            owner.refusal = error
+            complain(of: error)
+        }
+    }
+
+    private func intactWakeUp() throws(SystemError) -> WakeUp {
+        if let wakeUp = owner.wakeUp, wakeUp.isIntact { return wakeUp }
+        let wakeUp = try WakeUp()
+        owner.wakeUp = wakeUp
+        owner.armed = .never
+        state.withLock { $0.wakeUp = wakeUp }
+        return wakeUp
+    }
+
+    /// Seconds between two complaints of one loop that the kernel refuses it something.
+    static let complaintInterval: Double = 60
+
+    private func complain(of error: SystemError) {
+        let now = LoopClock.machineNow
+        if let last = owner.lastComplaint, now.seconds(since: last) < Self.complaintInterval { return }
+        owner.lastComplaint = now
+        LoopOwner.log.error(
+            """
+            A run loop goes on without what the kernel refuses it (\(error)): it looks at its descriptors by poll(2), \
+            and up to \(ModeLoop.longestSleepUnwakeable) ms late at what other threads ask for. Each thread that runs a \
+            loop needs two file descriptors, and one more for each mode; raise the limits (ulimit -n, \
+            fs.epoll.max_user_watches), or close some. It asks for them again by itself.
+            """)
+    }
+}

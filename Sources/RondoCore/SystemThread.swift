@@ -1,0 +1,45 @@
+internal import CEv
+
+/// A thread of the package's own, or the kernel's reason why there is none.
+///
+/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says nothing, the
+/// other stops the thread that asked, and tries again for ever.
+package enum SystemThread {
+    /// What the thread does, on its way there through C.
+    private final class Body: Sendable {
+        let name: String
+        let run: @Sendable () -> Void
+
+        init(_ name: String, _ run: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.run = run
+        }
+    }
+
+    /// Runs `body` on a new thread, which ends with it; nobody can wait for its end.
+    ///
+    /// - Parameter name: Shown by debuggers, which see the first 15 bytes.
+    /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.
+    package static func start(
+        name: String, _ body: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        var thread = pthread_t()
+        // The thread takes it over.
+        let handedOver = Unmanaged.passRetained(Body(name, body))
+        let code = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                // The one reference that was handed over.
+                let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
+                rondo_name_thread(body.name)
+                body.run()
+                return nil
+            }, handedOver.toOpaque())
+        guard code == 0 else {
+            handedOver.release()
+            throw SystemError("pthread_create", code: code)
+        }
+        pthread_detach(thread)
+    }
+}

@@ -1,0 +1,94 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// What becomes of loops, loads and streams while system calls fail, played by `RondoFaultProbe` under the library of
+/// Tests/RondoFaults.
+@Suite(.timeLimit(.minutes(5)), .serialized) struct FaultTests {
+    /// The library, compiled once.
+    private static let library = Result<String, any Error> {
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("RondoFaults/faults.c").path
+        let folder = NSTemporaryDirectory() + "rondo-faults-library-\(getpid())"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let library = folder + "/faults.so"
+        try TestServerProcess.run(
+            ["env", "cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
+        return library
+    }
+
+    /// Plays a scenario; one that finds something broken exits with 1, which is an error here.
+    ///
+    /// - Returns: What it has said, its log as well.
+    @discardableResult
+    private static func play(
+        _ scenario: String, _ url: URL, faults: String?, seed: Int = 1, callers: String = ""
+    ) throws -> String {
+        // Beside the program that runs the tests.
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoFaultProbe"
+        var environment: [String] = []
+        if let faults {
+            environment = [
+                "LD_PRELOAD=\(try library.get())", "RONDO_FAULTS=\(faults)", "RONDO_FAULT_SEED=\(seed)",
+                "RONDO_FAULT_CALLERS=\(callers)", "RONDO_FAULT_ARMED=0", "RONDO_FAULT_LOG=1",
+            ]
+        }
+        let output = try TestServerProcess.run(
+            ["sh", "-c", "exec \"$@\" 2>&1", "sh", "env"] + environment
+                + [probe, scenario, url.absoluteString])
+        #expect(output.contains("\(scenario) holds"))
+        return output
+    }
+
+    private static func server() throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/held" {
+                    // Until the client has gone.
+                    _ = try peer.readRequest()
+                }
+                try peer.respond(
+                    body: request.target == "/large" ? String(repeating: "x", count: 300_000) : "body")
+            }
+        }
+    }
+
+    @Test func `where epoll sets take nothing more every owner is told so, and timers go on`() throws {
+        try Self.play(
+            "watches", Self.server().url(), faults: "epoll_ctl=ENOSPC@1", callers: "RondoFaultProbe,libev.so")
+    }
+
+    @Test func `where memory for epoll sets has run out every owner is told so`() throws {
+        try Self.play("watches", Self.server().url(), faults: "epoll_ctl=ENOSPC@1")
+    }
+
+    @Test func `where no thread can be made nothing waits for one, and every owner is told so`() throws {
+        let url = try #require(
+            URL(string: Self.server().url().absoluteString.replacing("127.0.0.1", with: "localhost")))
+        try Self.play("threads", url, faults: "pthread_create=EAGAIN@1")
+    }
+
+    @Test func `where no descriptor is left a loop runs, says so once, and is whole again when there is one`()
+        throws
+    {
+        let output = try Self.play("descriptors", Self.server().url(), faults: nil)
+        // One loop of the main thread, and one of another.
+        #expect(output.components(separatedBy: "A run loop goes on without").count - 1 <= 2)
+    }
+
+    @Test(arguments: 1...3)
+    func `while every call fails now and then each object ends or works, and nothing traps or spins`(
+        seed: Int
+    ) throws {
+        try Self.play(
+            "all", Self.server().url(), faults: "all@0.03", seed: seed, callers: "RondoFaultProbe,libev.so")
+    }
+
+    @Test func `a program that is started while loops run inherits no descriptor and no blocked signal`()
+        throws
+    {
+        try Self.play("exec", Self.server().url(), faults: nil)
+    }
+}
