@@ -79,7 +79,14 @@ extension URLConnection {
 
         let values: Configuration
         /// The way that the last request went, if directly: the next one often goes to the same server.
-        private let lastRoute = Mutex<(isSecure: Bool, atOrigin: Bool, route: Route)?>(nil)
+        private let lastRoute = Mutex<DirectRoute?>(nil)
+
+        private struct DirectRoute {
+            let isSecure: Bool
+            let atOrigin: Bool
+            let route: Route
+        }
+
         /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
         private let tlsElsewhere: TLSSettings?
 
@@ -90,6 +97,7 @@ extension URLConnection {
         init(_ values: Configuration) {
             self.values = values
             tlsElsewhere = values.tls.elsewhere
+            isForOneOrigin = tlsElsewhere != nil
             cookieStore =
                 values.usesCookies
                 ? values.ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
@@ -108,10 +116,11 @@ extension URLConnection {
         var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
 
         /// Whether the way depends on the origin that a load began at.
-        var isForOneOrigin: Bool { tlsElsewhere != nil }
+        let isForOneOrigin: Bool
 
         /// What a secured connection to a server speaks.
         func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
+
         /// What the loads' cookies come from.
         let cookieStore: CookieStore?
 
@@ -124,7 +133,7 @@ extension URLConnection {
                     return last.route
                 }
                 let route = Route(to: address, tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
-                last = (address.isSecure, atOrigin, route)
+                last = DirectRoute(isSecure: address.isSecure, atOrigin: atOrigin, route: route)
                 return route
             }
         }

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
@@ -51,8 +50,6 @@ struct CacheWrite: @unchecked Sendable {
 final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
-    private let queue = DispatchQueue(label: "rondo.cache")
-    /// Handed on here, and not by the queue: that keeps 64 bytes for every closure that ever waited in it.
     private let state = Mutex(State())
 
     private struct State {
@@ -76,7 +73,13 @@ final class CacheWriter: Sendable {
             state.count += 1
             return !state.isBusy
         }
-        if begins { queue.async { [self] in work() } }
+        guard begins else { return }
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.cache") { [self] in work() }
+        } catch {
+            // Without a thread the run loop waits: loads wait for this before they end.
+            work()
+        }
     }
 
     private func work() {

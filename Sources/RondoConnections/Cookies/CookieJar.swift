@@ -13,8 +13,8 @@ struct CookieJar {
     ///
     /// A program's own Cookie field stays, in front; of its names none is sent twice.
     func fieldValue(for request: URLRequest) -> String? {
-        guard request.httpShouldHandleCookies, let origin = Self.origin(of: request.url) else { return nil }
-        var cookies = store.cookies(for: origin)
+        guard request.httpShouldHandleCookies else { return nil }
+        var cookies = store.cookies(for: Self.origin(of: request.url))
         if cookies.isEmpty { return nil }
         let own = request.value(forHTTPHeaderField: "Cookie")
         if let own {
@@ -61,7 +61,13 @@ struct CookieJar {
     }
 
     private static func origin(of url: URL?) -> CookieOrigin? {
-        guard let url, let host = url.host, !host.isEmpty else { return nil }
+        guard let url else { return nil }
+        if let address = WebAddress(url), address.isPlain {
+            return CookieOrigin(
+                host: address.host, path: String(address.target.prefix { $0 != "?" }),
+                isSecure: address.isSecure)
+        }
+        guard let host = url.host, !host.isEmpty else { return nil }
         let path = URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? "/"
         return CookieOrigin(host: host, path: path, isSecure: url.scheme?.lowercased() == "https")
     }

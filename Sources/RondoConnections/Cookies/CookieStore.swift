@@ -96,11 +96,17 @@ final class CookieStore: Sendable {
     }
 
     /// The cookies that go to `origin`, in their order.
-    func cookies(for origin: CookieOrigin) -> [Cookie] {
+    ///
+    /// - Parameter origin: Asked for only where there are cookies.
+    func cookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
         let now = Date()
         let (cookies, mustWork) = state.withLock { state in
             lookIfPossible(&state, now)
-            return (state.ledger.table.cookies(for: origin, now: now), state.hasWork && beginsWork(&state))
+            var cookies: [Cookie] = []
+            if state.ledger.table.count > 0, let origin = origin() {
+                cookies = state.ledger.table.cookies(for: origin, now: now)
+            }
+            return (cookies, state.hasWork && beginsWork(&state))
         }
         if mustWork { startWork() }
         return cookies
@@ -164,13 +170,18 @@ final class CookieStore: Sendable {
     // MARK: The thread
 
     private func startWork() {
-        // Without a thread it is done here, and this loop waits: better than that the loads wait for ever.
-        if !OneOffThread.start({ [self] in work() }) { work() }
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.cookies") { [self] in work() }
+        } catch {
+            // Without a thread this run loop waits: better than that the loads wait for ever.
+            work()
+        }
     }
 
     /// Somebody else is changing Foundation's storage at this moment, under its lock.
     private func programHasChanged() {
-        _ = OneOffThread.start { [self] in
+        // Without a thread the next load finds it.
+        try? SystemThread.start(name: "rondo.cookies") { [self] in
             bell.stop()
             if state.withLock({ beginsWork(&$0) }) { work() }
         }

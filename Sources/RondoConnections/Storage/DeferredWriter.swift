@@ -1,24 +1,37 @@
-internal import Dispatch
 internal import RondoCore
 internal import Synchronization
 
 /// Calls `write` some time after it was asked to, on a thread of its own, once for all that asked meanwhile, and
 /// a last time before the process ends in an orderly way.
 ///
-/// What is to be written waits with the owner, which bounds it. Where the machine has no thread left, it waits longer.
+/// What is to be written waits with the owner, which bounds it. Where the machine has no thread left, it waits for the next
+/// request; Dispatch would stop the run loop that asks until there is one.
 final class DeferredWriter: Sendable {
     /// Requests of this many seconds are served by one call.
     let delay: Double
-    private let queue: DispatchQueue
+    private let name: String
     private let write: @Sendable () -> Void
-    private let isAsked = Atomic(false)
+    private let state = Atomic(idle)
+    /// A thread is there that looks at `state` before it ends.
+    private let hasThread = Atomic(false)
+    /// Held while it is written.
+    private let turn = Mutex(())
 
-    /// - Parameter write: Called by one thread at a time. It takes what has to be written from the owner, and must be quick
-    ///   where there is nothing.
-    init(_ label: String, delay: Double, _ write: @escaping @Sendable () -> Void) {
+    private static let idle: UInt8 = 0
+    /// There is something to write, and a thread for it.
+    private static let begun: UInt8 = 1
+    /// There is something to write, and there was no thread for it.
+    private static let stuck: UInt8 = 2
+
+    /// - Parameters:
+    ///   - name: That of the thread.
+    ///   - delay: In seconds.
+    ///   - write: Called by one thread at a time. It takes what has to be written from the owner, and must be quick where there
+    ///     is nothing. It may ask again, and must not flush.
+    init(_ name: String, delay: Double, _ write: @escaping @Sendable () -> Void) {
+        self.name = name
         self.delay = delay
         self.write = write
-        queue = DispatchQueue(label: label, qos: .utility)
         AtExit.add(self)
     }
 
@@ -26,28 +39,53 @@ final class DeferredWriter: Sendable {
     /// anyway.
     ///
     /// - Parameter owner: It lives until then.
-    func ask(keeping owner: AnyObject? = nil) {
-        if isAsked.load(ordering: .acquiring) || isAsked.exchange(true, ordering: .acquiringAndReleasing) {
-            return
+    func ask(keeping owner: (any AnyObject & Sendable)? = nil) {
+        if state.load(ordering: .sequentiallyConsistent) == Self.begun { return }
+        if state.exchange(Self.begun, ordering: .sequentiallyConsistent) == Self.begun { return }
+        if hasThread.exchange(true, ordering: .sequentiallyConsistent) { return }
+        do throws(SystemError) {
+            try SystemThread.start(name: name) { [self] in
+                withExtendedLifetime(owner) { work() }
+            }
+        } catch {
+            hasThread.store(false, ordering: .sequentiallyConsistent)
+            state.store(Self.stuck, ordering: .sequentiallyConsistent)
         }
-        // `AnyObject` is not Sendable; nothing is done to it but to release it.
-        nonisolated(unsafe) let owner = owner
-        queue.asyncAfter(deadline: .now() + delay) { [weak self] in
-            withExtendedLifetime(owner) { self?.serve() }
+    }
+
+    /// On the thread: until nothing is asked for any more.
+    private func work() {
+        while true {
+            wait()
+            turn.withLock { _ in
+                // Unless it was flushed meanwhile.
+                if state.load(ordering: .sequentiallyConsistent) != Self.idle { serve() }
+            }
+            if state.load(ordering: .sequentiallyConsistent) != Self.idle { continue }
+            hasThread.store(false, ordering: .sequentiallyConsistent)
+            // What was asked between the two belongs to this thread, or to another one that is there by now.
+            if state.load(ordering: .sequentiallyConsistent) == Self.idle { return }
+            if hasThread.exchange(true, ordering: .sequentiallyConsistent) { return }
         }
     }
 
     /// Has what waits written now, and returns when it is.
     func flush() {
-        // A writer that does not write everything at once asks again.
-        queue.sync {
-            repeat { serve() } while isAsked.load(ordering: .sequentiallyConsistent)
+        turn.withLock { _ in
+            // A writer that does not write everything at once asks again.
+            repeat { serve() } while state.load(ordering: .sequentiallyConsistent) != Self.idle
         }
+    }
+
+    private func wait() {
+        var time = timespec(tv_sec: Int(delay), tv_nsec: Int(delay.truncatingRemainder(dividingBy: 1) * 1e9))
+        // A signal may end it early, which does no harm.
+        nanosleep(&time, nil)
     }
 
     private func serve() {
         // Before: what comes while it is written asks again.
-        isAsked.store(false, ordering: .sequentiallyConsistent)
+        state.store(Self.idle, ordering: .sequentiallyConsistent)
         write()
     }
 
@@ -70,7 +108,9 @@ final class DeferredWriter: Sendable {
 
         private static func flush() {
             for reference in writers.withLock({ $0 }) {
-                guard let writer = reference.writer, writer.isAsked.load(ordering: .acquiring) else {
+                guard let writer = reference.writer,
+                    writer.state.load(ordering: .sequentiallyConsistent) != idle
+                else {
                     continue
                 }
                 writer.flush()
