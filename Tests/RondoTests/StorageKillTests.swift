@@ -5,10 +5,13 @@ import Testing
 /// What is stored is there after the program was killed, by `RondoStorageProbe`, a program that stores until then.
 @Suite(.timeLimit(.minutes(5))) struct StorageKillTests {
     private static func start(_ arguments: String...) throws -> TestServerProcess {
-        // Beside the program that runs the tests.
+        try TestServerProcess([probe()] + arguments)
+    }
+
+    /// Beside the program that runs the tests.
+    private static func probe() throws -> String {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoStorageProbe"
-        return try TestServerProcess([probe] + arguments)
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoStorageProbe"
     }
 
     private static func numbers(_ pairs: some Sequence<Substring>) -> [String: Int] {
@@ -50,6 +53,37 @@ import Testing
         for name in names where name.hasPrefix("cookies.sqlite") {
             #expect(try Self.mode(folder.path + "/" + own + "/" + name) == 0o600, "\(name)")
         }
+    }
+
+    @Test func `UC-54 killed at any moment, no response that was there is lost or broken`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rondo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var known: Set<Int> = []
+        var next = 0
+        for _ in 0..<20 {
+            let probe = try Self.start("responses", folder.path, "\(next)")
+            let found = Set(try probe.line(after: "found ").split(separator: " ").compactMap { Int($0) })
+            #expect(try probe.line(after: "broken ").isEmpty)
+            #expect(found.isSuperset(of: known))
+            known = found
+            for _ in 0..<Int.random(in: 1...60) {
+                next = try #require(Int(try probe.line(after: "stored "))) + 1
+            }
+            probe.terminate()
+        }
+        // One that ends in an orderly way writes what it has.
+        let found = try Self.found(in: folder, from: next, storing: 5)
+        #expect(found.isSuperset(of: known))
+        let all = try Self.found(in: folder, from: next + 5, storing: 0)
+        #expect(all.isSuperset(of: found.union(next..<next + 5)))
+    }
+
+    /// Runs the program to its end.
+    private static func found(in folder: URL, from first: Int, storing count: Int) throws -> Set<Int> {
+        let output = try TestServerProcess.run([probe(), "responses", folder.path, "\(first)", "\(count)"])
+        let line = try #require(output.split(separator: "\n").first { $0.hasPrefix("found ") })
+        return Set(line.split(separator: " ").compactMap { Int($0) })
     }
 
     private static func mode(_ path: String) throws -> Int {
