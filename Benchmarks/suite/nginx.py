@@ -36,11 +36,8 @@ http {{
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
         ssl_session_cache shared:SSL:10m;
         root {site}/www;
-        # Pages that differ by their addresses alone, as static files come: with an entity tag and a date, and a session.
-        location /page/ {{
-            add_header Set-Cookie "session=0123456789abcdef; Path=/; HttpOnly";
-            rewrite ^ /1k.txt break;
-        }}
+        # For W14: pages that differ by their addresses alone, as static files come, with an entity tag and a date.
+        location /page/ {{ rewrite ^ /1k.txt break; }}
         # For W15: a connection each, and nothing that a cache could keep.
         location = /once.txt {{ keepalive_timeout 0; add_header Cache-Control no-store; }}
     }}
