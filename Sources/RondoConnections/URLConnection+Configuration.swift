@@ -45,8 +45,8 @@ extension URLConnection {
         fileprivate var ownCookieStorage: HTTPCookieStorage?
         fileprivate var usesCookies = true
 
-        /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set; nil: none are kept or
-        /// used.
+        /// Where responses are kept (rules UC-53 to UC-56), `URLCache.shared` unless set, which is a `Cache` from the
+        /// start; nil: none are kept or used.
         public var cache: URLCache? {
             get { usesCache ? ownCache ?? .shared : nil }
             set {
