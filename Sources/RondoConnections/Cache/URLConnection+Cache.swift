@@ -172,11 +172,12 @@ extension URLConnection {
             return found + responses
         }
 
-        private func store(_ response: KeptResponse) {
+        /// - Parameter isOnDisk: The disk has it, as good as it is now.
+        private func store(_ response: KeptResponse, isOnDisk: Bool = false) {
             guard response.mayBeKept else { return }
             let gone = state.withLock { $0.table.insert(response) }
             withExtendedLifetime(gone) {}
-            guard let disk else { return }
+            guard !isOnDisk, let disk else { return }
             if response.mayGoToDisk, response.cost <= diskCapacity {
                 disk.insert(response)
             } else {
@@ -242,10 +243,12 @@ extension URLConnection.Cache: ResponseStore {
     ) -> CacheDecision {
         guard let name = key(request) else { return .nothing }
         let length = Int64(found.content.count)
-        store(
+        let kept =
             found.isOfEntry
-                ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
-                : KeptResponse(name, confirmed, cached))
+            ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
+            : KeptResponse(name, confirmed, cached)
+        // What is not fresh now either has the server asked again, with the same words.
+        store(kept, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
         return .nothing
     }
 

@@ -1,0 +1,1 @@
+../../Sources/RondoCore/ThreadSanitizerMutex.swift
