@@ -1,12 +1,12 @@
 internal import RondoCore
 
-/// A file that holds what is remembered beyond the process, written anew as a whole with each change, and readable
-/// for its user alone.
+/// A file that holds what is remembered beyond the process, written anew as a whole, and readable for its user alone.
+/// See `KeptValue` for when it is written.
 struct KeptFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
     /// What is remembered is not in the file: it could not be written the last time.
-    private(set) var isBehind = false
+    var isBehind = false
 
     init(_ url: URL, onFailure: (@Sendable (any Error) -> Void)?) {
         self.url = url
@@ -68,12 +68,14 @@ struct KeptFile: Sendable {
     }
 
     private func put(_ data: Data) throws(SystemError) {
-        let path = url.path + ".\(UUID().uuidString)"
+        let path = url.path + "." + UUID().uuidString
         // Never readable for others.
         let descriptor = try systemCall("open") { open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
         do throws(SystemError) {
             do throws(SystemError) {
                 try Self.write(data, to: descriptor)
+                // Or else the name may be on the disk before what it names, should the machine stop.
+                _ = try systemCall("fsync") { fsync(descriptor) }
             } catch {
                 close(descriptor)
                 throw error
@@ -94,6 +96,28 @@ struct KeptFile: Sendable {
                 rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
             }
             rest = rest.dropFirst(count)
+        }
+    }
+
+    // MARK: Remains
+
+    /// Seconds after which a file that was to take the place of another is taken for the remains of a process that was
+    /// killed while it wrote it.
+    static let remainsAge: Double = 60
+
+    /// Removes what processes that were killed have left beside the file at `url`: each would leave another one.
+    static func removeRemains(of url: URL, now: Date = Date()) {
+        let folder = url.deletingLastPathComponent()
+        let prefix = url.lastPathComponent + "."
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else { return }
+        for name in names
+        where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
+            let path = folder.appendingPathComponent(name).path
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
+                Double(status.st_mtim.tv_sec) + remainsAge < now.timeIntervalSince1970
+            else { continue }
+            unlink(path)
         }
     }
 }

@@ -16,8 +16,13 @@ enum StoredCredentials {
     /// Stores what its persistence allows to be stored (rule UC-51), as the default of `space`.
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard credential.persistence != .none else { return }
-        URLCredentialStorage.shared.setDefaultCredential(credential, for: storedSpace(like: space) ?? space)
+        put(credential, for: space)
         PermanentCredentials.store(credential, for: space)
+    }
+
+    /// Makes a credential the default of `space`, for as long as the process lives.
+    static func put(_ credential: URLCredential, for space: URLProtectionSpace) {
+        URLCredentialStorage.shared.setDefaultCredential(credential, for: storedSpace(like: space) ?? space)
     }
 
     static func remove(_ credential: URLCredential, for space: URLProtectionSpace) {

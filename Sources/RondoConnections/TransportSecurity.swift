@@ -9,17 +9,15 @@ internal import Synchronization
 /// by https before anything is sent, which the delegate is shown as a canonical request (rule UC-29). Any
 /// thread may call everything here.
 public enum TransportSecurity {
-    private struct State {
-        var store = StrictTransportSecurity()
-        var file: KeptFile?
-    }
-
-    private static let state = Mutex(State())
+    private static let kept = KeptValue(StrictTransportSecurity(), label: "rondo.hsts")
     /// Whether there is anything to look up: what costs nothing where no host has asked.
     private static let isInUse = Atomic(false)
 
     /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program
     /// ends, as at first.
+    ///
+    /// What servers say is written within half a second, by a thread of Rondo's own, and when the program ends in an
+    /// orderly way. Of 10,000 hosts those that expire first are forgotten for further ones.
     ///
     /// - Parameter onFailure: Told when `file` could not be written, as for
     ///   `PermanentCredentials.keep(in:onFailure:)`; what was to be written is remembered until the program ends.
@@ -27,33 +25,31 @@ public enum TransportSecurity {
     public static func keep(
         in file: URL?, onFailure: (@Sendable (any Error) -> Void)? = nil
     ) throws {
-        var stored: StrictTransportSecurity?
-        if let file, FileManager.default.fileExists(atPath: file.path) {
-            stored = try JSONDecoder().decode(StrictTransportSecurity.self, from: Data(contentsOf: file))
-        }
-        state.withLock { state in
-            state.file = file.map { KeptFile($0, onFailure: onFailure) }
-            if let stored { state.store = stored }
-            isInUse.store(!state.store.isEmpty, ordering: .relaxed)
-        }
+        try kept.keep(in: file, otherwise: nil, onFailure: onFailure)
+        noteUse()
     }
 
-    /// Forgets all hosts, also in the file.
+    /// Forgets all hosts, also in the file, which is written when this returns.
     public static func forgetAll() {
-        change { $0 = StrictTransportSecurity() }
+        let (_, failure) = kept.replace(with: StrictTransportSecurity())
+        noteUse()
+        failure?.tell()
     }
+
+    /// Writes what waits to be written, and returns when it is.
+    static func flush() { kept.flush() }
 
     /// Whether `host` may be spoken to by TLS only.
     public static func covers(_ host: String) -> Bool {
         guard isInUse.load(ordering: .relaxed) else { return false }
-        return state.withLock { $0.store.covers(host, now: Date()) }
+        return kept.read { $0.covers(host, now: Date()) }
     }
 
     // MARK: For the connections
 
     static func upgraded(_ url: URL) -> URL? {
         guard isInUse.load(ordering: .relaxed) else { return nil }
-        return state.withLock { $0.store.upgraded(url, now: Date()) }
+        return kept.read { $0.upgraded(url, now: Date()) }
     }
 
     /// A response from `url`, by TLS whose certificate was verified.
@@ -61,18 +57,21 @@ public enum TransportSecurity {
         guard let host = url.host, let value = fields.values(for: "Strict-Transport-Security").first else {
             return
         }
-        change { $0.received(value, from: host, now: Date()) }
+        kept.change { hosts in
+            let isWorthWriting = hosts.received(value, from: host, now: Date())
+            isInUse.store(!hosts.isEmpty, ordering: .relaxed)
+            return isWorthWriting
+        }
     }
 
-    private static func change(_ body: (inout StrictTransportSecurity) -> Void) {
-        let failure = state.withLock { state -> KeptFile.Failure? in
-            let before = state.store
-            body(&state.store)
-            isInUse.store(!state.store.isEmpty, ordering: .relaxed)
-            guard let file = state.file, file.isBehind || state.store != before else { return nil }
-            // What cannot be written is kept in memory all the same: a load does not fail by it.
-            return state.file?.write(state.store)
-        }
-        failure?.tell()
+    private static func noteUse() {
+        // Under the lock, so that it agrees with what is there.
+        kept.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
     }
+}
+
+extension StrictTransportSecurity: Keepable {
+    static var emptyForm: Listing { Listing() }
+
+    func add(to form: inout Listing, from position: Int) -> Int? { list(from: position, into: &form) }
 }

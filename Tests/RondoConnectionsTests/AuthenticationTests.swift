@@ -4,6 +4,8 @@ import RondoTesting
 import Synchronization
 import Testing
 
+@testable import RondoConnections
+
 /// Gets challenges by the method of today.
 private final class Answering: NSObject, URLConnectionDataDelegate, Sendable {
     let recorder = Recorder()
@@ -438,6 +440,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: persistence), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
+            PermanentCredentials.flush()
             let isKept = FileManager.default.fileExists(atPath: file.path)
             #expect(isKept == (persistence == .permanent))
             if !isKept { Self.forgetStored(realm: "permanent") }
@@ -476,6 +479,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: .permanent), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
+            PermanentCredentials.flush()
             Self.forgetStored(realm: "unwritten")
         }
         for _ in 0..<2 { try logIn() }

@@ -2,6 +2,8 @@ import Rondo
 import RondoTestSupport
 import Testing
 
+@testable import RondoConnections
+
 /// Hosts that ask to be spoken to by TLS only. (What is remembered is the process's, and of one host: so one test
 /// after the other.)
 @Suite(.timeLimit(.minutes(5)), .serialized) struct TransportSecurityTests {
@@ -84,6 +86,7 @@ import Testing
         }
         for _ in 0..<2 {
             let loaded = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
+            TransportSecurity.flush()
             #expect(loaded.response?.statusCode == 200)
             #expect(TransportSecurity.covers("localhost"))
         }

@@ -112,6 +112,7 @@ import Testing
             for user in ["a", "b"] {
                 PermanentCredentials.store(
                     URLCredential(user: user, password: "p", persistence: .permanent), for: space)
+                PermanentCredentials.flush()
             }
             let entries = Catcher.log.entries
             precondition(entries.count == 1, "\(entries)")
