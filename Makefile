@@ -54,7 +54,7 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
-fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace or tls
+fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls or stored
 	@Scripts/prepare
 	$(BUILD) --package-path Fuzz -c release
 	@mkdir -p Fuzz/.build/corpus-$(or $(SUBJECT),response)

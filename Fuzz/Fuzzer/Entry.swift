@@ -5,7 +5,7 @@ import Foundation
 ///
 /// An input must not trap, hang or grow; and whoever reads bytes says the same however they are cut.
 enum Subject: String, CaseIterable {
-    case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls
+    case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored
 
     static let chosen: Subject = {
         let name = ProcessInfo.processInfo.environment["RONDO_FUZZ"] ?? "response"
@@ -32,6 +32,7 @@ enum Subject: String, CaseIterable {
         case .proxies: compare(bytes) { readProxyAnswer($0, in: $1, kind: $2) }
         case .trace: readTrace(bytes)
         case .tls: readTLS(bytes)
+        case .stored: readStored(bytes)
         }
     }
 

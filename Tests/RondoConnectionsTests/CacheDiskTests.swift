@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoTestSupport
 import Testing
 
@@ -202,6 +203,66 @@ import Testing
             other.flush()
             #expect(text(other.cachedResponse(for: request("new"))) == "new", "\(round)")
         }
+    }
+
+    /// One bit of a disk is enough for any of them.
+    @Test(arguments: [
+        "status = 404", "requested = requested + 1", "received = received + 1", "length = length + 1",
+        "length = NULL", "date = date + 1", "fields = 'A:c' || char(10)", "selecting = 'x'",
+        "content = x'6100'", "given = x''",
+    ])
+    func `a row of which anything has changed is none`(change: String) throws {
+        try withRow { name, database in
+            #expect(try read(name, database) != nil)
+            try database.execute("UPDATE response SET \(change)")
+            #expect(try read(name, database) == nil)
+        }
+    }
+
+    @Test(arguments: [Double.infinity, -Double.infinity, 1e300, -1e300, 253_402_300_800])
+    func `a row with a date that no clock has is none, be its sum right`(seconds: Double) throws {
+        for column in ["requested", "received", "date"] {
+            try withRow { name, database in
+                let change = try database.prepare("UPDATE response SET \(column) = ?1")
+                change.bind(seconds, at: 1)
+                try change.run()
+                let query = try database.prepare(ResponseRow.query)
+                query.bind(KeptResponse.key(name), at: 1)
+                #expect(try query.step())
+                let sum = ResponseRow.sum(
+                    [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), nil, query.data(10))
+                query.reset()
+                try database.execute("UPDATE response SET sum = \(sum)")
+                #expect(try read(name, database) == nil)
+            }
+        }
+    }
+
+    private func withRow(_ body: (_ name: String, Database) throws -> Void) throws {
+        let folder = Folder()
+        let database = try Database.open(
+            folder.file, version: ResponseRow.version, schema: ResponseRow.schema)
+        let (name, now) = ("http://host.example/a", Date(timeIntervalSince1970: 1_700_000_000))
+        let entry = CacheEntry(
+            status: 200, fields: HeaderFields([("A", "b")]), requestedAt: now, receivedAt: now)
+        let response = KeptResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
+        try ResponseRow.write(response, by: try database.prepare(ResponseRow.insertion))
+        try body(name, database)
+    }
+
+    private func read(_ name: String, _ database: Database) throws -> KeptResponse? {
+        let query = try database.prepare(ResponseRow.query)
+        query.bind(KeptResponse.key(name), at: 1)
+        return try query.step() ? ResponseRow.read(name, query) : nil
+    }
+
+    @Test(
+        arguments: [
+            ["a": "1", "b": nil], ["a:b": nil], ["a": "\u{301}x"], ["a": "", "b": ":"],
+            ["a": "x\r", "b": "y"], [:],
+        ] as [[String: String?]])
+    func `what Vary selects comes back as it was, whatever bytes it has`(selecting: [String: String?]) {
+        #expect(ResponseRow.selecting(ResponseRow.text(selecting)) == selecting)
     }
 
     @Test func `a folder that cannot be made is a cache of memory alone`() throws {

@@ -281,6 +281,10 @@ import Testing
             change(&changed)
             #expect(CookieRow(changed, digest: columns.digest, now: now) == nil, "\(changed)")
         }
+        let replacesZero = CookieRow(key: secure.key, cookie: secure, replaced: 0).columns
+        var replacesNothing = replacesZero
+        replacesNothing.replaced = nil
+        #expect(CookieRow(replacesNothing, digest: replacesZero.digest, now: now) == nil)
         for change: (inout CookieRow.Columns) -> Void in [
             { $0.value = "a\r\nb: c" }, { $0.name = "a;b" }, { $0.name = "" }, { $0.path = "x" },
             { $0.expires = .infinity }, { $0.created = .nan }, { $0.domain = "" },

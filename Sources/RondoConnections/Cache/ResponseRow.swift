@@ -7,9 +7,8 @@ internal import RondoHTTP
 /// What cannot be read back exactly as it was written is no response: a row has a sum over all that is in it.
 enum ResponseRow {
     /// Changes with every change of the table or of what its columns mean; a file of another version is removed.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
-    ///
     /// Rows stand in the order in which they were written, so that what comes together is written to the same pages, and the
     /// oldest ones go together.
     static let schema = """
@@ -50,23 +49,22 @@ enum ResponseRow {
             // It cannot be archived, and stays in memory alone.
             if given == nil { return }
         }
-        var sum = Checksum()
-        sum.add(response.name)
-        sum.add(fields ?? "")
-        sum.add(selecting ?? "")
-        if let given { sum.add(given) }
-        sum.add(response.content)
+        let numbers = Numbers(
+            status: (entry?.status).map(Int64.init), requested: entry?.requestedAt.timeIntervalSince1970,
+            received: entry?.receivedAt.timeIntervalSince1970, length: length,
+            date: response.date.timeIntervalSince1970)
 
         insertion.bind(id(response), at: 1)
-        insertion.bind(response.date.timeIntervalSince1970, at: 2)
+        insertion.bind(numbers.date, at: 2)
         insertion.bind(response.name, at: 3)
-        insertion.bind((entry?.status).map(Int64.init), at: 4)
+        insertion.bind(numbers.status, at: 4)
         insertion.bind(fields, at: 5)
-        insertion.bind(entry?.requestedAt.timeIntervalSince1970, at: 6)
-        insertion.bind(entry?.receivedAt.timeIntervalSince1970, at: 7)
+        insertion.bind(numbers.requested, at: 6)
+        insertion.bind(numbers.received, at: 7)
         insertion.bind(selecting, at: 8)
-        insertion.bind(length, at: 9)
-        insertion.bind(Int64(sum.value), at: 11)
+        insertion.bind(numbers.length, at: 9)
+        insertion.bind(
+            sum([response.name, fields ?? "", selecting ?? ""], numbers, given, response.content), at: 11)
         try insertion.bind(borrowing: response.content, at: 12) { () throws(DatabaseError) in
             if let given {
                 try insertion.bind(borrowing: given, at: 10) { () throws(DatabaseError) in try insertion.run()
@@ -91,30 +89,57 @@ enum ResponseRow {
         let (fieldsText, selectingText) = (row.text(2), row.text(5))
         let content = row.data(10)
         let given = row.isNull(7) ? nil : row.data(7)
-        var sum = Checksum()
-        sum.add(name)
-        sum.add(fieldsText)
-        sum.add(selectingText)
-        if let given { sum.add(given) }
-        sum.add(content)
-        guard Int64(sum.value) == row.integer(8) else { return nil }
+        let numbers = Numbers(row)
+        guard sum([name, fieldsText, selectingText], numbers, given, content) == row.integer(8),
+            let date = date(numbers.date)
+        else { return nil }
         var entry: CacheEntry?
-        if !row.isNull(1) {
-            guard let status = Int(exactly: row.integer(1)), 100...999 ~= status else { return nil }
+        if let status = numbers.status {
+            guard 100...999 ~= status, let requested = numbers.requested.flatMap(Self.date),
+                let received = numbers.received.flatMap(Self.date)
+            else { return nil }
             entry = CacheEntry(
-                status: status, fields: fields(fieldsText),
-                requestedAt: Date(timeIntervalSince1970: row.double(3)),
-                receivedAt: Date(timeIntervalSince1970: row.double(4)), selecting: selecting(selectingText))
+                status: Int(status), fields: fields(fieldsText), requestedAt: requested, receivedAt: received,
+                selecting: selecting(selectingText))
         }
         if let given {
             guard let cached = unarchive(given, content) else { return nil }
             return KeptResponse(name, entry, cached)
         }
         return entry.map {
-            KeptResponse(
-                name, $0, content: content, bodyLength: row.isNull(6) ? nil : row.integer(6),
-                date: Date(timeIntervalSince1970: row.double(9)))
+            KeptResponse(name, $0, content: content, bodyLength: numbers.length, date: date)
         }
+    }
+
+    /// The rules reckon with dates from Foundation's distant past to its distant future; no clock says another one.
+    private static func date(_ seconds: Double) -> Date? {
+        let date = Date(timeIntervalSince1970: seconds)
+        return Date.distantPast...Date.distantFuture ~= date ? date : nil
+    }
+
+    // MARK: The sum
+
+    /// The columns that hold numbers; dates in seconds since 1970.
+    struct Numbers {
+        var status: Int64?
+        var requested: Double?
+        var received: Double?
+        var length: Int64?
+        var date: Double
+    }
+
+    /// Of all columns but the number.
+    static func sum(_ texts: [String], _ numbers: Numbers, _ given: Data?, _ content: Data) -> Int64 {
+        var sum = Checksum()
+        for text in texts { sum.add(text) }
+        sum.add(numbers.status)
+        sum.add(numbers.requested)
+        sum.add(numbers.received)
+        sum.add(numbers.length)
+        sum.add(numbers.date)
+        if let given { sum.add(given) }
+        sum.add(content)
+        return Int64(sum.value)
     }
 
     // MARK: Texts
@@ -137,17 +162,20 @@ enum ResponseRow {
         return fields
     }
 
-    /// A line for each name, without a colon where the request had no such field.
+    /// Two lines for each name: it, which may hold any byte that a field may, and the value behind a colon; an empty line
+    /// where the request had no such field.
     static func text(_ selecting: [String: String?]) -> String {
         selecting.sorted { $0.key < $1.key }
-            .map { name, value in value.map { "\(name):\($0)\n" } ?? "\(name)\n" }.joined()
+            .map { name, value in "\(name)\n\(value.map { ":\($0)" } ?? "")\n" }.joined()
     }
 
     static func selecting(_ text: String) -> [String: String?] {
         var selecting: [String: String?] = [:]
-        for line in text.split(separator: "\n") {
-            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            selecting.updateValue(parts.count == 2 ? String(parts[1]) : nil, forKey: String(parts[0]))
+        // Bytes: of characters a line's end or a colon may be a part.
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for index in stride(from: 0, to: lines.count - 1, by: 2) {
+            let value = lines[index + 1].isEmpty ? nil : String(Substring(lines[index + 1].dropFirst()))
+            selecting.updateValue(value, forKey: String(Substring(lines[index])))
         }
         return selecting
     }
@@ -179,5 +207,16 @@ enum ResponseRow {
         return CachedURLResponse(
             response: response, data: content, userInfo: values["userInfo"] as? [AnyHashable: Any],
             storagePolicy: .allowed)
+    }
+}
+
+extension ResponseRow.Numbers {
+    /// Those of the current row of `ResponseRow.query`.
+    init(_ row: Database.Statement) {
+        status = row.isNull(1) ? nil : row.integer(1)
+        requested = row.isNull(3) ? nil : row.double(3)
+        received = row.isNull(4) ? nil : row.double(4)
+        length = row.isNull(6) ? nil : row.integer(6)
+        date = row.double(9)
     }
 }

@@ -91,6 +91,7 @@ extension CookieRow.Columns {
         digest.add(isHostOnly)
         digest.add(flags)
         for number in [expires, created, updated] { digest.add(Int64(bitPattern: number.bitPattern)) }
+        digest.add(replaced == nil ? 0 : 1)
         digest.add(replaced ?? 0)
         return digest.value
     }

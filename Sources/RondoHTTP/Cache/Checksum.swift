@@ -21,6 +21,14 @@ package struct Checksum {
         text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
     }
 
+    /// None is told apart from 0.
+    package mutating func add(_ number: Int64?) {
+        withUnsafeBytes(of: number == nil ? UInt8(0) : 1) { append($0) }
+        withUnsafeBytes(of: number ?? 0) { append($0) }
+    }
+
+    package mutating func add(_ number: Double?) { add(number.map { Int64(bitPattern: $0.bitPattern) }) }
+
     private mutating func add(_ bytes: UnsafeRawBufferPointer) {
         withUnsafeBytes(of: UInt64(bytes.count)) { append($0) }
         append(bytes)

@@ -1,0 +1,28 @@
+import Foundation
+import Testing
+
+@testable import RondoConnections
+
+/// What is kept of a body from a stream, in case it has to be sent again.
+@Suite(.timeLimit(.minutes(5))) struct BodySpoolTests {
+    /// In a process of its own: it changes the environment.
+    @Test func `UC-40 a body of which a part could not be kept is not sent again from the middle`() async {
+        await #expect(processExitsWith: .success) {
+            // What is more than memory takes goes to a file, which cannot be made there.
+            setenv("TMPDIR", "/dev/null/nowhere", 1)
+            let stream = Foundation.InputStream(data: Data(count: 2 * BodySpool.maximumInMemory))
+            let body = BodyStream(stream, of: stream, keeps: true) {}
+            body.open(in: [])
+            var piece = [UInt8](repeating: 0, count: BodySpool.maximumInMemory)
+            func read() -> Int {
+                let reading = piece.withUnsafeMutableBytes { body.read(into: $0) }
+                if case .bytes(let count) = reading { return count } else { return 0 }
+            }
+            precondition(body.rewind(), "nothing of it is read yet")
+            precondition(read() == piece.count, "the first part is not read")
+            precondition(body.rewind(), "the first part is in memory")
+            precondition(read() == piece.count && read() == piece.count, "the second part is not read")
+            precondition(!body.rewind(), "the second part was not kept")
+        }
+    }
+}
