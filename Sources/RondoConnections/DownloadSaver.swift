@@ -245,7 +245,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     private func end(_ code: URLError.Code, _ sentence: String, _ cause: SystemError) {
         guard let connection = work.withLock({ $0.connection }) else { return }
         connection.cancel()
-        fail(URLErrors.error(code, "\(sentence): \(cause).", url: connection.currentRequest.url))
+        fail(URLErrors.error(.file(code, sentence: sentence, cause), url: connection.currentRequest.url))
     }
 
     private func fail(_ error: any Error) {

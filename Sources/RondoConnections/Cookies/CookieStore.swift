@@ -43,9 +43,9 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
-    /// One response may set `CookieRules.maximumPerDomain`.
-    static let maximumAwaited = 400
+    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many:
+    /// Foundation takes 3 to 20 ms for each.
+    static let maximumAwaited = 32
 
     /// Foundation's file is written with each cookie that is set, with all cookies in it, 30 to 50 µs each: where more
     /// than so many wait, or it holds more than `maximumWrittenEachTime`, only when the last of them is set. Until then
