@@ -5,7 +5,8 @@ import Foundation
 ///
 /// An input must not trap, hang or grow; and whoever reads bytes says the same however they are cut.
 enum Subject: String, CaseIterable {
-    case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored
+    case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls,
+        stored
 
     static let chosen: Subject = {
         let name = ProcessInfo.processInfo.environment["RONDO_FUZZ"] ?? "response"
