@@ -25,7 +25,7 @@ extension URLConnection {
         ///
         /// What the program has set or deleted in the storage counts for the next request. What a response sets counts
         /// for the next request too, and is in the storage when the load has finished: a thread brings it there, since
-        /// Foundation writes its file with each cookie, and the end of the load waits for that, unless more than 32
+        /// Foundation writes its file with each cookie, and the end of the load waits for that, unless more than 400
         /// cookies wait. Of a cookie that comes again only with an expiry that is less than a minute later the storage
         /// shows the one before. A domain keeps 180 cookies, a storage 3,300; beyond, the expired go and then the oldest.
         ///
@@ -72,8 +72,7 @@ extension URLConnection {
         public init() {}
     }
 
-    /// A configuration behind a reference: most connections share one, and who wants to know one value of it
-    /// does not copy all.
+    /// A configuration behind a reference: most connections share one, and to read one value of it copies no other.
     final class Settings: Sendable {
         static let standard = Settings(Configuration())
 

@@ -14,7 +14,7 @@ extension ModeLoop {
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
             runLoop.equip(self)
-            // That was a look.
+            // It has looked at its descriptors on the way.
             if isWhole { return }
         }
         var requests: [pollfd] = []

@@ -24,8 +24,8 @@ enum OwnDescriptors {
 
 /// What libev says of system calls that must not fail: it would abort the process, unless it finds this callback.
 ///
-/// The callback is the process's, as libev has only one. Where the calling thread has no run loop, another user of libev
-/// in the program is meant, and it is done what libev would have done.
+/// The callback is the process's, as libev has only one. Where the calling thread has no run loop, the call is another
+/// user's of libev, and the process aborts as libev would have it.
 enum SystemFailure {
     private static let pending = Atomic(0)
 

@@ -32,7 +32,7 @@ import Testing
         var objects: [HTTPCookie] = []
         var rows: [Cookie.Key: CookieRow] = [:]
         let now: Date
-        private let bell = CookieBell {}
+        private let observer = StorageChangeObserver {}
 
         init(now: Date) { self.now = now }
 
@@ -55,7 +55,7 @@ import Testing
             for _ in 0..<count {
                 switch ledger.nextStep(now: now) {
                 case .set(let cookie):
-                    let object = try #require(StoredCookie(cookie, bell: bell))
+                    let object = try #require(StoredCookie(cookie, observer: observer))
                     ledger.willShow(object)
                     set(object)
                 case .delete(let object):
@@ -126,7 +126,7 @@ import Testing
         scene.objects.removeAll { $0.name == "a" }
         scene.set(
             try #require(
-                StoredCookie(cookie("b", "p", after: 4), bell: CookieBell {})))
+                StoredCookie(cookie("b", "p", after: 4), observer: StorageChangeObserver {})))
         try scene.settle()
         #expect(scene.sent == "b=p")
         #expect(scene.seen == ["b=p"])
@@ -150,7 +150,7 @@ import Testing
         // Not worth showing.
         scene.receive(cookie("a", expires: 105, after: 1))
         #expect(scene.ledger.waitingCount == 0)
-        let object = try #require(StoredCookie(cookie("a", expires: -1), bell: CookieBell {}))
+        let object = try #require(StoredCookie(cookie("a", expires: -1), observer: StorageChangeObserver {}))
         scene.ledger.willShow(object)
         scene.set(object)
         scene.look()

@@ -7,6 +7,8 @@ import Testing
 private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
     private let calls = Mutex<[String]>([])
     private let onCall: @Sendable (String, URLDownload) -> Void
+    /// The kernel's code below the error.
+    let causeCode = Box<Int?>(nil)
 
     init(onCall: @escaping @Sendable (String, URLDownload) -> Void = { _, _ in }) {
         self.onCall = onCall
@@ -46,6 +48,8 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
     func downloadDidFinish(_ download: URLDownload) { note("finish", download) }
 
     func download(_ download: URLDownload, didFailWithError error: any Error) {
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        causeCode.value = cause?.domain == NSPOSIXErrorDomain ? cause?.code : nil
         note("fail \((error as? URLError)?.errorCode ?? 0)", download)
     }
 }
@@ -451,6 +455,7 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
                 }
                 #expect(ended == .finished)
                 #expect(recorder.log.last?.hasPrefix("fail") ?? false, "\(recorder.log)")
+                #expect(recorder.causeCode.value != nil)
                 var status = stat()
                 #expect(stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
             }

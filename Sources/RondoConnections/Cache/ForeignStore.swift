@@ -292,7 +292,8 @@ struct ForeignStore: ResponseStore {
         }
     }
 
-    /// To be called when it is written, or will be before whatever comes now: who finds it noted counts on that.
+    /// Call it once the response is written, or is certain to be written before anything that comes later: other loads do not
+    /// write what is noted.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)

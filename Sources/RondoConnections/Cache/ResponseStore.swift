@@ -8,7 +8,7 @@ protocol ResponseStore: Sendable {
     /// rules look at that.
     ///
     /// - Parameters:
-    ///   - mayOverlook: A store whose look-ups take long may take a miss of a moment ago for one now.
+    ///   - mayOverlook: A store whose look-ups take long need not look again for what it missed less than a second ago.
     ///   - fields: Those that the request would be sent with; called only where a response varies.
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse?
 

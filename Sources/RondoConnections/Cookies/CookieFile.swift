@@ -32,7 +32,7 @@ final class CookieFile {
         do throws(DatabaseError) {
             return try prepared(database)
         } catch {
-            // It says that it is ours, and is not.
+            // The version number is right, and the tables are not.
             guard error.saysThatFileIsBroken else { throw error }
             Database.remove(url)
             return try prepared(try Database.open(url, version: version, schema: schema))

@@ -37,7 +37,7 @@ enum CookieFolder {
         }
     }
 
-    /// Foundation's files, what it has not come to rename, and the database with its journals.
+    /// Foundation's files, its temporary files that were never renamed, and the database with its journals.
     private static let ownNames = [".cookies.", ".dat.nosync", "cookies.sqlite"]
 
     /// Foundation has written its file of the shared storage.

@@ -26,7 +26,7 @@ final class CookieStore: Sendable {
         var isRefused = false
         /// The file is open, or has still to be opened.
         var hasFile: Bool
-        /// What was to be written could not be: it waits for more.
+        /// The last write failed: the next one is tried when another cookie comes.
         var isBehind = false
         /// How often the storage was looked at: who comes with an older look throws it away.
         var looks = 0
@@ -43,9 +43,10 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many:
-    /// Foundation takes 3 to 20 ms for each.
-    static let maximumAwaited = 32
+    /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
+    /// One response may set `CookieRules.maximumPerDomain`, which the program expects there at the end of the load, as on
+    /// Apple's systems; Foundation takes 3 to 20 ms for each, during which no loop is held.
+    static let maximumAwaited = 400
 
     /// Foundation's file is written with each cookie that is set, with all cookies in it, 30 to 50 µs each: where more
     /// than so many wait, or it holds more than `maximumWrittenEachTime`, only when the last of them is set. Until then
@@ -58,7 +59,7 @@ final class CookieStore: Sendable {
     let file: URL?
     /// Nil: it is not open, or cannot be used.
     let disk = Mutex<CookieFile?>(nil)
-    let bell: CookieBell
+    let observer: StorageChangeObserver
     private let isShared: Bool
 
     /// - Parameters:
@@ -70,7 +71,7 @@ final class CookieStore: Sendable {
         self.isShared = isShared
         state = Mutex(State(isOpen: file == nil, hasFile: file != nil))
         let owner = Owner()
-        bell = CookieBell { [owner] in owner.store?.programHasChanged() }
+        observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
         owner.store = self
     }
 
@@ -182,7 +183,7 @@ final class CookieStore: Sendable {
     private func programHasChanged() {
         // Without a thread the next load finds it.
         try? SystemThread.start(name: "rondo.cookies") { [self] in
-            bell.stop()
+            observer.rearm()
             if state.withLock({ beginsWork(&$0) }) { work() }
         }
     }
@@ -201,7 +202,7 @@ final class CookieStore: Sendable {
     }
 
     private func look() {
-        bell.stop()
+        observer.rearm()
         let looks = state.withLock { $0.looks }
         // Without the lock: the program may be changing it, which takes its time.
         let seen = visible.cookies
@@ -235,7 +236,7 @@ final class CookieStore: Sendable {
             while !isRefused, step == nil, let next = state.ledger.nextStep(now: Date()) {
                 switch next {
                 case .set(let cookie):
-                    guard let object = StoredCookie(cookie, bell: bell) else { continue }
+                    guard let object = StoredCookie(cookie, observer: observer) else { continue }
                     state.ledger.willShow(object)
                     step = .set(object, leavesOut: leavesOut(&state))
                 case .delete(let object):
@@ -270,11 +271,11 @@ final class CookieStore: Sendable {
     private func perform(_ step: Step) {
         switch step {
         case .set(let cookie, let leavesOut):
-            bell.muffle(leavesOut: leavesOut) { visible.set(cookie) }
+            observer.withoutNotice(leavesOut: leavesOut) { visible.set(cookie) }
         case .delete(let object, let leavesOut):
-            bell.muffle(leavesOut: leavesOut) { visible.delete(object) }
+            observer.withoutNotice(leavesOut: leavesOut) { visible.delete(object) }
         case .write:
-            bell.muffle(leavesOut: false) { visible.write() }
+            observer.withoutNotice(leavesOut: false) { visible.write() }
         }
         if isShared { CookieFolder.hideFile() }
     }

@@ -13,11 +13,11 @@ internal import Synchronization
 final class StoredCookie: HTTPCookie, @unchecked Sendable {
     let cookie: Cookie
     /// Tells the store that Foundation's storage is at work.
-    private let bell: CookieBell
+    private let observer: StorageChangeObserver
 
-    init?(_ cookie: Cookie, bell: CookieBell) {
+    init?(_ cookie: Cookie, observer: StorageChangeObserver) {
         self.cookie = cookie
-        self.bell = bell
+        self.observer = observer
         var properties: [HTTPCookiePropertyKey: Any] = [
             .name: cookie.name, .value: cookie.value, .path: cookie.path, .version: "0",
             .domain: (cookie.isHostOnly ? "" : ".") + cookie.domain,
@@ -34,22 +34,22 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
 
     /// `removeCookies(since:)` goes by the time at which it came, which may have been before this object was made.
     override var properties: [HTTPCookiePropertyKey: Any]? {
-        bell.ring()
+        observer.storageAsks()
         var properties = super.properties
         properties?[.created] = cookie.updatedAt.timeIntervalSinceReferenceDate
         return properties
     }
 
     override var domain: String {
-        bell.ring()
+        observer.storageAsks()
         return super.domain
     }
 
     /// To Foundation, while a store of very many cookies shows it one after the other: it would write all of them each
     /// time.
     override var isSessionOnly: Bool {
-        bell.ring()
-        return super.isSessionOnly || bell.leavesOut
+        observer.storageAsks()
+        return super.isSessionOnly || observer.leavesOut
     }
 }
 
@@ -58,9 +58,10 @@ extension HTTPCookiePropertyKey {
     static let created = HTTPCookiePropertyKey(rawValue: "Created")
 }
 
-/// Rung by a store's cookies when Foundation's storage changes or writes them.
-final class CookieBell: Sendable {
-    private let isRung = Atomic(false)
+/// Tells a store that the program has changed Foundation's storage. The storage asks the store's cookies for their
+/// properties whenever it changes or writes anything; nothing else tells of a change.
+final class StorageChangeObserver: Sendable {
+    private let isNoticed = Atomic(false)
     /// The store itself is changing the storage.
     private let isStore = Atomic(false)
     private let isLeavingOut = Atomic(false)
@@ -74,19 +75,22 @@ final class CookieBell: Sendable {
         strcmp(dispatch_queue_get_label(nil), "org.swift.HTTPCookieStorage.syncQ") == 0
     }
 
-    fileprivate func ring() {
-        guard !isStore.load(ordering: .acquiring), !isRung.load(ordering: .acquiring), Self.isFoundationAsking
+    fileprivate func storageAsks() {
+        guard !isStore.load(ordering: .acquiring), !isNoticed.load(ordering: .acquiring),
+            Self.isFoundationAsking
         else { return }
-        if !isRung.exchange(true, ordering: .acquiringAndReleasing) { answer() }
+        if !isNoticed.exchange(true, ordering: .acquiringAndReleasing) { answer() }
     }
 
-    /// What the program did is being looked at.
-    func stop() { isRung.store(false, ordering: .sequentiallyConsistent) }
+    /// The store looks at the storage now: the next change is told of again.
+    func rearm() { isNoticed.store(false, ordering: .sequentiallyConsistent) }
 
     fileprivate var leavesOut: Bool { isLeavingOut.load(ordering: .acquiring) && Self.isFoundationAsking }
 
-    /// Calls `body`, which changes the storage, and is not to be told of that.
-    func muffle(leavesOut: Bool, _ body: () -> Void) {
+    /// Calls `body`, by which the store itself changes the storage: that is not told of.
+    ///
+    /// - Parameter leavesOut: Foundation writes its file without the store's cookies.
+    func withoutNotice(leavesOut: Bool, _ body: () -> Void) {
         isStore.store(true, ordering: .sequentiallyConsistent)
         isLeavingOut.store(leavesOut, ordering: .sequentiallyConsistent)
         defer {
