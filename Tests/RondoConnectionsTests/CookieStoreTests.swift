@@ -166,8 +166,8 @@ import Testing
                 store.disk.withLock { $0 = nil }
             }
             let whole = try Data(contentsOf: file)
-            var generator = SystemRandomNumberGenerator()
-            for _ in 0..<40 {
+            for seed in 0..<40 {
+                var generator = SplitMix(state: UInt64(seed))
                 var broken = whole
                 for _ in 0..<Int.random(in: 1...20, using: &generator) {
                     broken[Int.random(in: 0..<broken.count, using: &generator)] = .random(
@@ -178,13 +178,16 @@ import Testing
                 }
                 Database.remove(file)
                 try broken.write(to: file)
-                let store = try opened(Window(), file)
-                for cookie in store.cookies(for: Self.origin) {
-                    #expect(cookie.value == cookie.name + "-value")
+                // What is broken may be found as late as when the file is read again, and it is made anew then.
+                for _ in 0..<2 {
+                    let store = try opened(Window(), file)
+                    for cookie in store.cookies(for: Self.origin) where cookie.name != "new" {
+                        #expect(cookie.value == cookie.name + "-value")
+                    }
+                    try receive(["new=1; max-age=1000"], store)
+                    store.disk.withLock { $0 = nil }
                 }
-                try receive(["new=1; max-age=1000"], store)
-                store.disk.withLock { $0 = nil }
-                #expect(sent(try opened(Window(), file)).contains("new=1"))
+                #expect(sent(try opened(Window(), file)).contains("new=1"), "\(seed)")
             }
         }
     }

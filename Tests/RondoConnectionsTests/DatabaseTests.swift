@@ -101,6 +101,20 @@ import Testing
         }
     }
 
+    @Test func `a file whose head forbids SQLite to write is made anew`() throws {
+        try withFolder { folder in
+            let url = folder.appendingPathComponent("notes.sqlite")
+            try insert(1, "one", Data(), into: try Database.open(url, version: 1, schema: Self.schema))
+            var bytes = try Data(contentsOf: url)
+            // The version of the format that a writer has to know.
+            bytes[18] = 0xFF
+            try bytes.write(to: url)
+            let database = try Database.open(url, version: 1, schema: Self.schema)
+            try insert(2, "two", Data(), into: database)
+            #expect(try database.number("SELECT count(*) FROM note") == 1)
+        }
+    }
+
     @Test func `a file of another version is made anew`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")

@@ -71,6 +71,10 @@ final class Database {
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
         try database.execute("PRAGMA journal_size_limit = \(maximumJournalSize);")
         let found = try database.number("PRAGMA user_version")
+        // A file that the user may write to and SQLite may not has a broken head: it names a later format.
+        if sqlite3_db_readonly(database.connection, "main") == 1, access(url.path, W_OK) == 0 {
+            throw .otherVersion
+        }
         if found == version { return database }
         guard found == 0 else { throw .otherVersion }
         do throws(DatabaseError) {
