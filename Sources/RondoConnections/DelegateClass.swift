@@ -34,7 +34,7 @@ final class DelegateClass: Sendable {
         defaults.load(ordering: .relaxed) & method.rawValue != 0
     }
 
-    /// Nobody is there whom questions of TLS would come to: without either method they are answered by the settings
+    /// The class has no method that is asked about TLS: the settings answer such questions
     /// (rules UC-44 and UC-45).
     var leavesTLSToSettings: Bool {
         hasDefault(of: .willSendRequestForChallenge) && hasDefault(of: .canAuthenticate)

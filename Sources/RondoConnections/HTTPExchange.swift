@@ -65,7 +65,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private(set) var times = ExchangeTimes()
     /// Of the final response, once it is there.
     @exclusivity(unchecked) private(set) var status: Int?
-    @exclusivity(unchecked) private var hasInformational = false
+    private var hasInformational = false
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     @exclusivity(unchecked) private(set) var isPaused = false

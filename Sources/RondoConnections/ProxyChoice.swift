@@ -132,7 +132,7 @@ struct NoProxyList: Sendable, Equatable {
         if let colon = text.lastIndex(of: ":"),
             text[text.index(after: colon)...].utf8.allSatisfy(Grammar.isDigit)
         {
-            // A port that does not exist is nobody's; without it the name would stand for every port.
+            // A port that does not exist matches no server; without it the name would stand for every port.
             guard case .number(let number) = URIPort(authority: text) else { return nil }
             name = String(text[..<colon])
             port = Int(number)

@@ -21,7 +21,7 @@ enum SuggestedFilename {
         return shortened((url?.host.flatMap(harmless) ?? "unknown") + suffix)
     }
 
-    /// What is left of a name that a server has given; nil if that is nothing.
+    /// A server's name for a file without its harmful characters; nil if no others are in it.
     ///
     /// Folders, control characters and what changes the direction of writing (`gpj.exe` that is shown as `exe.jpg`) are
     /// left out, and so is what makes a name special at its beginning: a dot hides the file, and has `.profile` or

@@ -41,7 +41,7 @@ extension URLConnection {
                 usesCookies = newValue != nil
             }
         }
-        /// The shared one is not made before somebody wants it.
+        /// Nil for the shared one, which is made when a load first needs it.
         fileprivate var ownCookieStorage: HTTPCookieStorage?
         fileprivate var usesCookies = true
 

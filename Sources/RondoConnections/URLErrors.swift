@@ -10,7 +10,7 @@ enum LoadFailure: Error, Equatable {
     case http(HTTP1Error)
     case timedOut(seconds: Double)
     case tooManyRedirects(Int)
-    /// Or with one that nobody can follow, or several.
+    /// Or with one that cannot be followed, or with several that differ.
     case redirectWithoutLocation(status: Int)
     case unsupportedRedirect(URL)
     case canonicalRequestRefused

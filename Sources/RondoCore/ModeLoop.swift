@@ -32,18 +32,18 @@ final class ModeLoop {
     /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
     @exclusivity(unchecked) private var mirror: DescriptorMirror?
     /// The number of libev's epoll set, as `OwnDescriptors` knows it.
-    @exclusivity(unchecked) private(set) var setDescriptor: Int32 = -1
+    private(set) var setDescriptor: Int32 = -1
     /// What libev has stopped in this look, since the kernel has refused it.
-    @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
+    private var refused: [(watcher: WatcherPointer, code: Int32)] = []
     /// The kernel has everything that the mode needs of it.
     @exclusivity(unchecked) private(set) var isWhole = false
     /// Called before libev makes its epoll set anew, and in that look only started, so that it does not sleep.
     let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
     let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
-    @exclusivity(unchecked) private var wasRemade = false
+    private var wasRemade = false
     /// The last look has failed: the next one that sleeps rests for a moment first.
-    @exclusivity(unchecked) private var mustRest = false
-    @exclusivity(unchecked) private(set) var watchesMainQueue = false
+    private var mustRest = false
+    private(set) var watchesMainQueue = false
 
     /// What the kernel found ready and nobody has served yet.
     @exclusivity(unchecked) var ready = ReadySet()

@@ -190,7 +190,7 @@ extension RunLoop {
     /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again; what has
     /// to tell an owner asks `startedLoader()`.
     package static var loader: RunLoop {
-        // The error is told to who asks for it.
+        // Callers that can tell the error ask `startedLoader()`.
         (try? startedLoader()) ?? withoutThread()
     }
 

@@ -16,7 +16,7 @@ package enum SystemThread {
         }
     }
 
-    /// Runs `body` on a new thread, which ends with it; nobody can wait for its end.
+    /// Runs `body` on a new thread, which ends with it and cannot be joined.
     ///
     /// - Parameter name: Shown by debuggers, which see the first 15 bytes.
     /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.

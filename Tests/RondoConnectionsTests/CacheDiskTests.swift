@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Rondo's own cache on the disk: what is there again, for whom, and what is broken.
+/// Rondo's own cache on the disk: what a later process finds, which rights the files have, and what becomes of broken ones.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CacheDiskTests {
     /// A folder of its own, and caches in it.
     private final class Folder {
@@ -305,6 +305,8 @@ import Testing
         ("X-Nothing: 1", false), ("Cache-Control: max-age=0", false), ("Cache-Control: no-cache", false),
         ("ETag: \"1\"", true), ("Last-Modified: Mon, 23 Nov 2026 10:00:00 GMT", true),
         ("Cache-Control: max-age=10", true), ("Expires: Fri, 23 Nov 2096 10:00:00 GMT", true),
+        ("Expires: Thu, 01 Jan 1970 00:00:00 GMT", false),
+        ("Expires: -1", false),
     ])
     func `a response that could never be used again is not stored`(field: String, isStored: Bool) throws {
         let server = try TestServer { peer in

@@ -214,7 +214,7 @@ import Testing
         #expect(second.response?.statusCode == 408)
         #expect(second.text == "late")
         #expect(server.requests.map(\.target) == ["/one", "/two"])
-        // The connection serves nobody any more.
+        // No load uses the connection any more.
         #expect(try load(server.url("/three")).text == "answer 1")
     }
 

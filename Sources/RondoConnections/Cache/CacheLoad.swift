@@ -24,7 +24,7 @@ final class CacheLoad {
     @exclusivity(unchecked) private var head: ResponseHead?
     private var receivedAt = Date.distantPast
     @exclusivity(unchecked) private var content = Data()
-    @exclusivity(unchecked) private var bodyLength: Int64?
+    private var bodyLength: Int64?
     @exclusivity(unchecked) private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
     private(set) var isOfProtocol = false
@@ -66,7 +66,7 @@ final class CacheLoad {
 
     /// Notes whether a response with this head could.
     func isOfUse(_ head: ResponseHead) -> Bool {
-        isOfUse = CacheRules.isOfUse(head, policy)
+        isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
     }
 

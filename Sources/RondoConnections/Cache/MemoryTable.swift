@@ -99,7 +99,7 @@ struct MemoryTable {
         return gone
     }
 
-    /// Makes room until what is left has its capacity.
+    /// Removes the least recently used responses until the others fit into the capacity.
     mutating func trim() -> [KeptResponse] {
         var gone: [KeptResponse] = []
         trim(&gone)

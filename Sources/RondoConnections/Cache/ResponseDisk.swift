@@ -270,8 +270,8 @@ final class ResponseDisk: Sendable {
         writing.database = database
     }
 
-    /// The disk is full, or nobody may write there, or the file is broken: the cache is one of memory then, until it can be
-    /// written again.
+    /// The disk is full or may not be written to, or the file is broken: the cache is one of memory until a write succeeds
+    /// again.
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
         (writing.database, writing.insertion) = (nil, nil)
         if error.saysThatFileIsBroken {
@@ -292,8 +292,8 @@ final class ResponseDisk: Sendable {
         return Int(try pages * database.number("PRAGMA page_size"))
     }
 
-    /// Removes the responses that were written first until what is left takes seven eighths of the capacity, where it takes more
-    /// than all of it.
+    /// Where the database is larger than its capacity, removes the responses that were written first until it takes seven
+    /// eighths of it.
     private func makeRoom(in database: Database, _ capacity: Int) throws(DatabaseError) {
         guard try usage(of: database) > capacity else { return }
         let deletion = try database.prepare(

@@ -28,7 +28,7 @@ final class CookieStore: Sendable {
         var hasFile: Bool
         /// The last write failed: the next one is tried when another cookie comes.
         var isBehind = false
-        /// How often the storage was looked at: who comes with an older look throws it away.
+        /// How often the storage was looked at. A thread that has looked before another one did throws away what it saw.
         var looks = 0
         /// Loads that wait until they may read.
         var readers: [@Sendable () -> Void] = []
@@ -179,7 +179,7 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// Somebody else is changing Foundation's storage at this moment, under its lock.
+    /// The program is changing Foundation's storage at this moment, under the storage's lock.
     private func programHasChanged() {
         // Without a thread the next load finds it.
         try? SystemThread.start(name: "rondo.cookies") { [self] in

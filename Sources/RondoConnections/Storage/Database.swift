@@ -125,9 +125,6 @@ final class Database {
         }
     }
 
-    /// How many rows the last statement changed.
-    var changes: Int { Int(sqlite3_changes(connection)) }
-
     /// A prepared statement. It keeps its database open.
     final class Statement {
         private let database: Database

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Files and folders that their user alone may read and write: cookies and responses are nobody else's affair.
+/// Files and folders that their user alone may read and write: cookies and responses are private.
 enum PrivateFile {
     static let fileMode: mode_t = 0o600
     static let folderMode: mode_t = 0o700

@@ -1,4 +1,3 @@
-internal import CEv
 internal import Synchronization
 
 /// Warns of the methods of a delegate that look like its protocol's and are never called, once a class.
@@ -141,28 +140,16 @@ private final class CheckQueue: Sendable {
 
     private func startThread() {
         Self.isBusy.store(true, ordering: .releasing)
-        var thread = pthread_t()
-        // The thread takes the reference over.
-        let queue = Unmanaged.passRetained(self)
-        let code = pthread_create(
-            &thread, nil,
-            { pointer in
-                // The one reference that was handed over below.
-                Unmanaged<CheckQueue>.fromOpaque(pointer!).takeRetainedValue().serve()
-                return nil
-            }, queue.toOpaque())
-        guard code != 0 else {
-            pthread_detach(thread)
-            return
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.check") { [self] in serve() }
+        } catch {
+            // Without a thread there is no warning: it is a hint for the programmer, and holds nothing up.
+            state.withLock { ($0.jobs, $0.isWorking) = ([], false) }
+            Self.isBusy.store(false, ordering: .releasing)
         }
-        // Without a thread nothing is said: it is a hint for whoever writes the program, and holds nothing up.
-        queue.release()
-        state.withLock { ($0.jobs, $0.isWorking) = ([], false) }
-        Self.isBusy.store(false, ordering: .releasing)
     }
 
     private func serve() {
-        rondo_name_thread("rondo.check")
         var declared = DeclaredMethods()
         while let job = next() { job.check.examine(job.type, &declared) }
     }

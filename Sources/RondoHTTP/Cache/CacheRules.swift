@@ -126,7 +126,7 @@ package enum CacheRules {
     /// Whether a response that may be stored could ever answer a request without being loaded anew: it is fresh for a
     /// while, or the server can be asked about it, or the program takes what is kept whatever its age, as the policy of its
     /// request says.
-    package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy) -> Bool {
+    package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy, now: Date) -> Bool {
         let fields = response.fields
         if fields.has("ETag") || fields.has("Last-Modified") { return true }
         if policy == .cacheElseLoad { return true }
@@ -134,7 +134,10 @@ package enum CacheRules {
         if said.staleIfError != nil || said.staleWhileRevalidate != nil { return true }
         if said.noCache { return false }
         if let maxAge = said.maxAge { return maxAge > 0 }
-        return fields.has("Expires")
+        guard fields.has("Expires") else { return false }
+        return CacheEntry(
+            status: response.status, fields: fields, requestedAt: now, receivedAt: now
+        ).lifetime > 0
     }
 
     /// Of the status codes that are stored at all, those that mean something to a cache (§5.2.2.3).

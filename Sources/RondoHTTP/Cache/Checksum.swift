@@ -2,8 +2,8 @@ internal import CZlib
 
 package import struct Foundation.Data
 
-/// A sum by which bytes that were changed on a disk are found out: zlib's CRC-32. It is no protection from anybody who
-/// changes them on purpose.
+/// A sum by which a reader finds bytes that a disk has changed: zlib's CRC-32. It is no protection from changes that are
+/// made on purpose.
 package struct Checksum {
     private var sum = crc32(0, nil, 0)
 
