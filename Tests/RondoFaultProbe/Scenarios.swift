@@ -78,6 +78,11 @@ private func withoutThreads(_ arguments: [String]) {
     expect(load.ends == 1 && load.code == EAGAIN, "a look-up has the code: \(String(describing: load.error))")
     expect(fired.value >= 3, "timers fire: \(fired.value)")
 
+    // What it sets and what it stores is written by threads, as a rule.
+    let kept = Load.start(address + "kept", policy: .useProtocolCachePolicy)
+    run(upTo: 20) { kept.hasEnded }
+    expect(kept.ends == 1 && kept.error == nil, "a response is stored: \(String(describing: kept.error))")
+
     let thread = RunLoopThread(name: "none")
     thread.start()
     expect((thread.startError as NSError?)?.code == Int(EAGAIN), "the thread says why it was not started")

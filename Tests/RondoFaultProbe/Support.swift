@@ -62,15 +62,21 @@ final class Load: NSObject, URLConnectionDataDelegate {
     /// The errno at the bottom of the error.
     var code: Int32? { (error?.userInfo[NSUnderlyingErrorKey] as? NSError).map { Int32($0.code) } }
 
-    static func request(_ url: String, seconds: Double = 5) -> URLRequest {
+    static func request(
+        _ url: String, seconds: Double = 5,
+        policy: NSURLRequest.CachePolicy = .reloadIgnoringLocalCacheData
+    ) -> URLRequest {
         guard let url = URL(string: url) else { fatalError("no URL: \(url)") }
-        return URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: seconds)
+        return URLRequest(url: url, cachePolicy: policy, timeoutInterval: seconds)
     }
 
     /// In the default mode of the calling thread's loop.
-    static func start(_ url: String, seconds: Double = 5) -> Load {
+    static func start(
+        _ url: String, seconds: Double = 5,
+        policy: NSURLRequest.CachePolicy = .reloadIgnoringLocalCacheData
+    ) -> Load {
         let load = Load()
-        _ = URLConnection(request: request(url, seconds: seconds), delegate: load)
+        _ = URLConnection(request: request(url, seconds: seconds, policy: policy), delegate: load)
         return load
     }
 

@@ -49,7 +49,12 @@ import Testing
                     // Until the client has gone.
                     _ = try peer.readRequest()
                 }
+                // What a cache stores.
+                let fields =
+                    request.target == "/kept"
+                    ? ["Cache-Control: max-age=1000", "Set-Cookie: a=1; Max-Age=1000"] : []
                 try peer.respond(
+                    "200 OK", fields,
                     body: request.target == "/large" ? String(repeating: "x", count: 300_000) : "body")
             }
         }
