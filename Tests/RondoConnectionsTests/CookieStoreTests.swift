@@ -166,7 +166,8 @@ import Testing
                 store.disk.withLock { $0 = nil }
             }
             let whole = try Data(contentsOf: file)
-            for seed in 0..<40 {
+            // The last two break the order of the rows, which no statement that reads them notices.
+            for seed in Array(0..<40) + [253, 466] {
                 var generator = SplitMix(state: UInt64(seed))
                 var broken = whole
                 for _ in 0..<Int.random(in: 1...20, using: &generator) {

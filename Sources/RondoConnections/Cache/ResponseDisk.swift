@@ -57,7 +57,6 @@ final class ResponseDisk: Sendable {
     fileprivate struct Looking {
         // Not Sendable; behind the lock. They never leave it.
         var query: Database.Statement?
-        var hasTried = false
     }
 
     private struct Writing {
