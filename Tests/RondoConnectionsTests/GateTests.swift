@@ -117,7 +117,7 @@ import Testing
             else { return }
             let loader = Loader(
                 connection, request: request,
-                places: [loop, second].map { Loader.Place(loop: $0, mode: .default) },
+                places: [loop, second].map { LoopMode(loop: $0, mode: .default) },
                 delegate: DelegateObject(recorder), settings: .standard)
             load.value = loader
             loader.start()

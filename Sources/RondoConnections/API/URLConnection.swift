@@ -22,7 +22,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     private struct State: ~Copyable {
         var phase = Phase.created
-        var places: [Loader.Place] = []
+        var places: [LoopMode] = []
         var queue: OperationQueue?
         /// Nil once it is let go.
         var delegate: DelegateObject?
@@ -94,7 +94,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     ///
     /// After the start it has no effect, and is warned about in the log once (rule UC-7).
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = Loader.Place(loop: runLoop, mode: mode)
+        let place = LoopMode(loop: runLoop, mode: mode)
         let complaint = state.withLock { state -> String? in
             guard state.phase == .created, !isCancelled else {
                 return state.complain(
@@ -112,7 +112,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// Takes one loop and mode back, before the start.
     open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-        let place = Loader.Place(loop: runLoop, mode: mode)
+        let place = LoopMode(loop: runLoop, mode: mode)
         let complaint = state.withLock { state -> String? in
             guard state.phase == .created else {
                 // After the end it is not needed, and harmless (rule UC-6).
@@ -190,7 +190,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         let loader = state.withLock { state -> Loader? in
             guard state.phase == .created, !isCancelled else { return nil }
             if state.places.isEmpty {
-                state.places = [Loader.Place(loop: current, mode: .default)]
+                state.places = [LoopMode(loop: current, mode: .default)]
             }
             state.phase = .started
             let loader = Loader(
@@ -244,7 +244,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     enum Standing {
         case notStarted
-        case running([Loader.Place])
+        case running([LoopMode])
         case over
     }
 

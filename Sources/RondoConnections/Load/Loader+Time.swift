@@ -24,7 +24,7 @@ extension Loader {
         // A mode may be among the places twice, by its own name and by the common one.
         let modes = Set(
             places.flatMap { place in
-                place.loop.modes(named: place.mode).map { Place(loop: place.loop, mode: $0) }
+                place.loop.modes(named: place.mode).map { LoopMode(loop: place.loop, mode: $0) }
             })
         return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }
     }

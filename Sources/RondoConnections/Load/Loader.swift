@@ -18,15 +18,6 @@ internal import Synchronization
 /// and `isHeldBack` is atomic; the rest is touched inside the gate only. (`calls` stands in `shared` once more, for other
 /// threads.)
 final class Loader: SeatedCourierClient, @unchecked Sendable {
-    struct Place: Hashable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-
-        static func == (left: Place, right: Place) -> Bool {
-            left.loop === right.loop && left.mode == right.mode
-        }
-    }
-
     /// What a timer has to say to the next turn.
     struct Alarms: OptionSet {
         let rawValue: Int
@@ -67,7 +58,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         let clock: LoopInstant
     }
 
-    let places: [Place]
+    let places: [LoopMode]
     /// As nearly all are; the common name may stand for several.
     let isInOneMode: Bool
     let settings: URLConnection.Settings
@@ -137,7 +128,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private let live = LiveObject(.load)
 
     init(
-        _ connection: URLConnection, request: URLRequest, places: [Place], delegate: DelegateObject?,
+        _ connection: URLConnection, request: URLRequest, places: [LoopMode], delegate: DelegateObject?,
         settings: URLConnection.Settings
     ) {
         self.connection = connection

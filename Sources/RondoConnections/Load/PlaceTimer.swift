@@ -8,7 +8,7 @@ struct PlaceTimer {
 
     /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
     init(
-        _ places: [Loader.Place], after seconds: TimeInterval, repeats: Bool,
+        _ places: [LoopMode], after seconds: TimeInterval, repeats: Bool,
         fire: @escaping @Sendable (Timer) -> Void
     ) {
         let timer = { (loop: RunLoop) in

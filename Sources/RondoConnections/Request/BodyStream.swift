@@ -62,7 +62,7 @@ final class BodyStream: NSObject, StreamDelegate {
     // MARK: - Reading
 
     /// Opens the stream, under the connection's own schedule (rule UC-37).
-    func open(in places: [Loader.Place]) {
+    func open(in places: [LoopMode]) {
         guard !isOpened else { return }
         isOpened = true
         if let ours = stream as? RondoStreams.InputStream {
