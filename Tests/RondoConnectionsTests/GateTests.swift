@@ -118,7 +118,7 @@ import Testing
             let loader = Loader(
                 connection, request: request,
                 places: [loop, second].map { LoopMode(loop: $0, mode: .default) },
-                delegate: DelegateObject(recorder), settings: .standard)
+                delegate: DelegateObject(recorder), settings: URLConnection.Settings.standard.load)
             load.value = loader
             loader.start()
             // Whichever of the two loops serves it.

@@ -65,7 +65,7 @@ enum DelegateCall {
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
-    case metrics(URLConnection.Metrics)
+    case metrics(LoadMetrics)
     case finish
     case finishDownload(DownloadFile)
     case fail(any Error)
@@ -180,7 +180,8 @@ enum DelegateCall {
         case .resumed(let total, let expected):
             delegate.download?.connectionDidResumeDownloading(
                 connection, totalBytesWritten: total, expectedTotalBytes: expected)
-        case .metrics(let metrics): delegate.base?.connection(connection, didCollect: metrics)
+        case .metrics(let metrics):
+            delegate.base?.connection(connection, didCollect: URLConnection.Metrics(metrics))
         case .finish: delegate.data?.connectionDidFinishLoading(connection)
         case .finishDownload(let file):
             delegate.download?.connectionDidFinishDownloading(connection, destinationURL: file.url)

@@ -1,5 +1,4 @@
 public import FoundationNetworking
-internal import Logging
 public import RondoCore
 internal import RondoHTTP
 internal import Synchronization
@@ -49,8 +48,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
             return hasWarned ? nil : sentence
         }
     }
-
-    static let log = Logger(label: "rondo.connections")
 
     /// The request as it was when the connection was made.
     public let originalRequest: URLRequest
@@ -144,15 +141,18 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// Settings beyond the request. Set after the start they have no effect.
     open var configuration: Configuration {
-        get { settings.values }
+        get { state.withLock { $0.settings }.configuration }
         set {
             let settings = Settings(newValue)
             state.withLock { $0.settings = settings }
         }
     }
 
-    /// The configuration, to look at one of its values.
-    var settings: Settings { state.withLock { $0.settings } }
+    /// Uses the settings of another load.
+    func useSettings(_ load: LoadSettings) {
+        let settings = Settings(load)
+        state.withLock { $0.settings = settings }
+    }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Set before the start, it names what the
     /// connection puts into its run loops as well. Any thread.
@@ -195,7 +195,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
             state.phase = .started
             let loader = Loader(
                 self, request: originalRequest, places: state.places, delegate: state.delegate,
-                settings: state.settings)
+                settings: state.settings.load)
             state.loader = loader
             return loader
         }
@@ -328,6 +328,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     private func warn(_ complaint: String?) {
         guard let complaint else { return }
-        Self.log.warning("\(originalRequest.url?.absoluteString ?? "a connection"): \(complaint)")
+        Log.connections.warning("\(originalRequest.url?.absoluteString ?? "a connection"): \(complaint)")
     }
 }

@@ -9,7 +9,7 @@ internal import Synchronization
 /// courier alone, when all that is over.
 final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Sendable {
     enum Event {
-        case diagnostic(URLConnection.Diagnostic)
+        case diagnostic(ExchangeStep)
         /// Something has come of which there is nothing else to say.
         case progress
         /// Bytes of the request's body went out: now, so far, in all.

@@ -23,6 +23,14 @@ struct LoadState {
     enum Reply: Equatable {
         case http(ResponseHead, bodyLength: Int64?)
         case other(URLResponse)
+
+        /// Nil for what is no HTTP.
+        var status: Int? {
+            switch self {
+            case .http(let head, _): head.status
+            case .other(let response): (response as? HTTPURLResponse)?.statusCode
+            }
+        }
     }
 
     private enum Phase {

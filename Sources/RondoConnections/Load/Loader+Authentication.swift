@@ -158,7 +158,7 @@ extension Loader {
     func tellOfProblem(_ problem: String?) {
         guard let problem else { return }
         report(.unusableCredential(reason: problem))
-        URLConnection.log.warning(
+        Log.connections.warning(
             "A credential was not sent to \(state.url?.host ?? "a server"): \(problem)")
     }
 

@@ -52,7 +52,7 @@ extension Loader {
         case .use:
             deliverFound(caching.found)
         case .useAndRevalidate:
-            CacheRefresh.begin(caching.request.value, settings.values)
+            settings.values.refresh(caching.request.value, settings.values)
             deliverFound(caching.found)
         }
         return true
@@ -285,10 +285,10 @@ extension Loader {
         case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
             if CacheWriter.shared.isFull { return }
             // Also if the load is cancelled by then: who has loaded the same counts on it.
-            waitForStore { write() }
+            waitForStore { write.perform() }
             write.noteAsWritten()
         case .write(let write):
-            write()
+            write.perform()
             write.noteAsWritten()
         }
     }
@@ -311,35 +311,4 @@ extension Loader {
         guard hasStored else { return false }
         return shared.withLock { $0.stores > 0 }
     }
-}
-
-/// Brings an entry up to date that was used although it was stale (RFC 5861 §3): a load of its own, on the
-/// loader, of which nobody hears.
-private final class CacheRefresh: NSObject, URLConnectionDataDelegate {
-    /// One at a time for each URL.
-    private static let running = Mutex<Set<String>>([])
-
-    private let url: String
-
-    private init(_ url: String) { self.url = url }
-
-    static func begin(_ request: URLRequest, _ configuration: URLConnection.Configuration) {
-        guard let url = request.url?.absoluteString, running.withLock({ $0.insert(url).inserted }) else {
-            return
-        }
-        var request = request
-        request.cachePolicy = .reloadRevalidatingCacheData
-        let connection = URLConnection(
-            request: request, delegate: CacheRefresh(url), startImmediately: false)
-        var configuration = configuration
-        configuration.onDiagnostic = nil
-        connection?.configuration = configuration
-        connection?.driveOnLoader()
-        connection?.start()
-    }
-
-    func connectionDidFinishLoading(_ connection: URLConnection) { end() }
-    func connection(_ connection: URLConnection, didFailWithError error: any Error) { end() }
-
-    private func end() { Self.running.withLock { _ = $0.remove(url) } }
 }

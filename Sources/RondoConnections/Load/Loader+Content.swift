@@ -15,7 +15,7 @@ extension Loader {
         do throws(ContentDecodingError) {
             pipe = try ContentPipe.of(
                 head, method: state.lastSent.method,
-                limits: settings.values.contentLimits.values)
+                limits: settings.values.contentLimits)
             if pipe?.hasParts ?? false { madeRare.pipeHead = head }
             return true
         } catch {
@@ -86,7 +86,7 @@ extension Loader {
         let head = ResponseHead(
             version: whole.version, status: whole.status, reason: whole.reason, fields: all)
         guard let response = LoadedResponse(url: url, head: head, bodyLength: nil) else {
-            return perform(state.failed(.unusableResponse(.http(head, bodyLength: nil))))
+            return perform(state.failed(.unusableResponse(status: head.status)))
         }
         perform(state.received(response))
     }

@@ -29,8 +29,8 @@ extension Loader {
     }
 
     /// Tells whoever wants to hear what happens below the delegate's methods, until the end.
-    func report(_ diagnostic: URLConnection.Diagnostic) {
-        guard connection != nil, let listener = settings.values.onDiagnostic else { return }
+    func report(_ diagnostic: ExchangeStep) {
+        guard connection != nil, let listener = settings.values.onStep else { return }
         hasCalled = true
         listener(diagnostic)
     }

@@ -52,7 +52,7 @@ extension Loader {
         if mayReuse, let kept = Pool.shared.take(for: route.key, at: courier) {
             link = kept
             isThere = kept.endStay()
-            if settings.values.onDiagnostic != nil {
+            if settings.values.onStep != nil {
                 report(
                     .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
             }
@@ -62,7 +62,7 @@ extension Loader {
             if !route.isForProxy { askAboutTLS(of: link) }
         }
         let exchange = HTTPExchange(
-            outgoing, over: link, of: self, tellsHeads: settings.values.onDiagnostic != nil,
+            outgoing, over: link, of: self, tellsHeads: settings.values.onStep != nil,
             isTimed: collectsMetrics)
         self.exchange = exchange
         let channel = link.channel

@@ -21,7 +21,7 @@ extension Loader {
         guard head.fields.has("Strict-Transport-Security"), state.lastSent.isSecure,
             let url = state.lastSent.url, exchange?.link.channel.isPeerVerified ?? false
         else { return }
-        TransportSecurity.receive(head.fields, from: url)
+        KnownHSTSHosts.receive(head.fields, from: url)
     }
 
     /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
@@ -74,5 +74,5 @@ extension Loader {
         return !link.channel.isPeerVerified
     }
 
-    private var jar: CookieJar? { settings.cookieStore.map(CookieJar.init) }
+    private var jar: CookieJar? { settings.values.cookieStore.map(CookieJar.init) }
 }

@@ -11,7 +11,7 @@ extension Loader {
         let times = exchange.times
         let start = startedAt
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }
-        var transfer = URLConnection.Transfer(
+        var transfer = TransferMetrics(
             url: url, method: state.lastSent.method, status: exchange.status,
             address: exchange.link.channel.remoteAddress,
             isReusedConnection: exchange.link.isReused,
@@ -40,8 +40,8 @@ extension Loader {
     /// Transfers that are remembered; a load has no more, unless its delegate answers challenges for ever.
     static var maximumTransfers: Int { 100 }
 
-    var metrics: URLConnection.Metrics {
-        URLConnection.Metrics(
+    var metrics: LoadMetrics {
+        LoadMetrics(
             startDate: LoopClock.date(of: startedAt), duration: LoopClock.now.seconds(since: startedAt),
             redirectCount: state.redirectCount, transfers: rare?.transfers ?? [])
     }

@@ -13,7 +13,7 @@ extension Loader {
         /// What is sent once its cookies can be read.
         var waitingForCookies: LoadRequest?
         var idleTimer: PlaceTimer?
-        var transfers: [URLConnection.Transfer] = []
+        var transfers: [TransferMetrics] = []
         /// The head of the whole, where the body has parts.
         var pipeHead: ResponseHead?
 

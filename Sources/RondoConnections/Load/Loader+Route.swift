@@ -7,27 +7,10 @@ internal import RondoStreams
 // RFC 9112 §3.2.2) and makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https
 // proxy is an http proxy that is spoken to by TLS, which the tunnel then goes through: TLS inside of TLS.
 
-/// Where a request's connection goes.
-struct Route: Sendable {
-    let key: PoolKey
-    let channel: SocketChannel.Configuration
-    /// The request line names the whole URL, and proxy fields go with the request.
-    let isForProxy: Bool
-}
-
-extension Route {
-    /// The direct way.
-    init(to address: WebAddress, tls: TLSSettings?) {
-        self.init(
-            key: PoolKey(host: address.host, port: address.port, tls: tls),
-            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false)
-    }
-}
-
 extension Loader {
     /// The proxy for `address`; nil: none.
     func proxy(
-        for address: WebAddress, _ choice: URLConnection.ProxyChoice
+        for address: WebAddress, _ choice: ProxySelection
     ) throws(LoadFailure) -> StreamProxy? {
         switch choice {
         case .direct: return nil

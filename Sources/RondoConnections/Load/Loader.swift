@@ -61,7 +61,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     let places: [LoopMode]
     /// As nearly all are; the common name may stand for several.
     let isInOneMode: Bool
-    let settings: URLConnection.Settings
+    let settings: LoadSettings
     let gate = Gate()
     let shared = Mutex(Shared())
     /// Whoever takes the data wants no more at present.
@@ -129,7 +129,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
 
     init(
         _ connection: URLConnection, request: URLRequest, places: [LoopMode], delegate: DelegateObject?,
-        settings: URLConnection.Settings
+        settings: LoadSettings
     ) {
         self.connection = connection
         self.delegate = delegate
@@ -369,7 +369,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             authenticate(head)
         case .deliver(let reply):
             guard let response = response(reply) else {
-                return perform(state.failed(.unusableResponse(reply)))
+                return perform(state.failed(.unusableResponse(status: reply.status ?? 0)))
             }
             if case .http(let head, let bodyLength) = reply {
                 guard openPipe(for: head), opensFileIfWanted(for: response) else { return }

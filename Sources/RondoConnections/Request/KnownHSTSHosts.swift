@@ -1,36 +1,24 @@
-public import RondoCore
+internal import RondoCore
 internal import RondoHTTP
 internal import Synchronization
 
-/// The hosts that have asked to be spoken to by TLS only (HSTS, RFC 6797), as the connections of this process
-/// remember them.
-///
-/// A response by https says so in Strict-Transport-Security; a request by http to such a host then becomes one
-/// by https before anything is sent, which the delegate is shown as a canonical request (rule UC-29). Any
-/// thread may call everything here.
-public enum TransportSecurity {
+/// The hosts that are spoken to by TLS only, since they have asked for it ("Known HSTS Hosts", RFC 6797 §8.2); programs
+/// see them as `URLConnection.TransportSecurity`.
+enum KnownHSTSHosts {
     private static let kept = KeptValue(StrictTransportSecurity(), label: "rondo.hsts")
-    /// Whether there is anything to look up: what costs nothing where no host has asked.
+    /// Whether any host is known: spares requests the lock where none has asked.
     private static let isInUse = Atomic(false)
 
-    /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program
-    /// ends, as at first.
-    ///
-    /// What servers say is written within half a second, by a thread of Rondo's own, and when the program ends in an
-    /// orderly way. Of 10,000 hosts those that expire first are forgotten for further ones.
-    ///
-    /// - Parameter onFailure: Told when `file` could not be written, as for
-    ///   `PermanentCredentials.keep(in:onFailure:)`; what was to be written is remembered until the program ends.
-    /// - Throws: What Foundation says if the file is there and cannot be read.
-    public static func keep(
-        in file: URL?, onFailure: (@Sendable (any Error) -> Void)? = nil
+    /// Remembers hosts in `file` from here on, and those that it holds already; nil: only until the program ends.
+    static func keep(
+        in file: URL?, onFailure: (@Sendable (any Error) -> Void)?
     ) throws {
         try kept.keep(in: file, otherwise: nil, onFailure: onFailure)
         noteUse()
     }
 
     /// Forgets all hosts, also in the file, which is written when this returns.
-    public static func forgetAll() {
+    static func forgetAll() {
         let (_, failure) = kept.replace(with: StrictTransportSecurity())
         noteUse()
         failure?.tell()
@@ -40,12 +28,10 @@ public enum TransportSecurity {
     static func flush() { kept.flush() }
 
     /// Whether `host` may be spoken to by TLS only.
-    public static func covers(_ host: String) -> Bool {
+    static func covers(_ host: String) -> Bool {
         guard isInUse.load(ordering: .relaxed) else { return false }
         return kept.read { $0.covers(host, now: Date()) }
     }
-
-    // MARK: For the connections
 
     static func upgraded(_ url: URL) -> URL? {
         guard isInUse.load(ordering: .relaxed) else { return nil }

@@ -2,73 +2,75 @@ public import FoundationNetworking
 public import RondoCore
 internal import RondoHTTP
 
-/// A form with files for the body of a request: `multipart/form-data` (RFC 7578).
-///
-/// Files are named and not read until the request is sent, a piece at a time, whatever their size; the length
-/// of the whole is known before. A value: changes after `setForm(_:)` have no effect on the request.
-///
-/// ```swift
-/// var form = FormData()
-/// form.append("Rondo", name: "title")
-/// try form.append(file: url, name: "picture", contentType: "image/png")
-/// request.setForm(form)
-/// ```
-public struct FormData: Sendable {
-    private var form = MultipartForm()
-
-    public init() {}
-
-    /// The value of Content-Type, with a boundary that nobody can guess.
-    public var contentType: String { form.contentType }
-
-    /// Bytes of the body.
-    public var length: Int64 { form.length }
-
-    /// Appends a text, in UTF-8 and as it is.
-    public mutating func append(_ value: String, name: String) {
-        form.append(name: name, value: value)
-    }
-
-    /// Appends bytes.
+extension URLConnection {
+    /// A form with files for the body of a request: `multipart/form-data` (RFC 7578).
     ///
-    /// - Parameters:
-    ///   - fileName: Without it servers take the field for no file.
-    ///   - contentType: `application/octet-stream` where it is nil and there is a file name.
-    public mutating func append(
-        _ data: Data, name: String, fileName: String? = nil, contentType: String? = nil
-    ) {
-        form.append(name: name, fileName: fileName, contentType: contentType, .bytes(data))
-    }
-
-    /// Appends a file, which has to stay as it is until the request was sent: a load whose file has become
-    /// shorter fails, what it has become longer by is not sent.
+    /// Files are named and not read until the request is sent, a piece at a time, whatever their size; the length
+    /// of the whole is known before. A value: changes after `setForm(_:)` have no effect on the request.
     ///
-    /// - Parameter fileName: That of the file where it is nil.
-    /// - Throws: What Foundation says if there is no such file; a `CocoaError` if it is none that has a length.
-    public mutating func append(
-        file url: URL, name: String, fileName: String? = nil, contentType: String? = nil
-    ) throws {
-        let attributes = try FileManager.default.attributesOfItem(
-            atPath: url.resolvingSymlinksInPath().path)
-        guard attributes[.type] as? FileAttributeType == .typeRegular,
-            let size = attributes[.size] as? NSNumber
-        else { throw CocoaError(.fileReadUnknown, userInfo: [NSFilePathErrorKey: url.path]) }
-        form.append(
-            name: name, fileName: fileName ?? url.lastPathComponent, contentType: contentType,
-            .file(path: url.path, length: size.int64Value))
-    }
+    /// ```swift
+    /// var form = URLConnection.FormData()
+    /// form.append("Rondo", name: "title")
+    /// try form.append(file: url, name: "picture", contentType: "image/png")
+    /// request.setForm(form)
+    /// ```
+    public struct FormData: Sendable {
+        private var form = MultipartForm()
 
-    /// A new stream of the body, unopened; for `connection(_:needNewBodyStream:)` too.
-    public func makeStream() -> Foundation.InputStream { FormStream(form.segments) }
+        public init() {}
 
-    /// The whole body, if no file is part of it.
-    fileprivate var data: Data? {
-        var whole = Data()
-        for segment in form.segments {
-            guard case .bytes(let data) = segment else { return nil }
-            whole.append(data)
+        /// The value of Content-Type, with a boundary that nobody can guess.
+        public var contentType: String { form.contentType }
+
+        /// Bytes of the body.
+        public var length: Int64 { form.length }
+
+        /// Appends a text, in UTF-8 and as it is.
+        public mutating func append(_ value: String, name: String) {
+            form.append(name: name, value: value)
         }
-        return whole
+
+        /// Appends bytes.
+        ///
+        /// - Parameters:
+        ///   - fileName: Without it servers take the field for no file.
+        ///   - contentType: `application/octet-stream` where it is nil and there is a file name.
+        public mutating func append(
+            _ data: Data, name: String, fileName: String? = nil, contentType: String? = nil
+        ) {
+            form.append(name: name, fileName: fileName, contentType: contentType, .bytes(data))
+        }
+
+        /// Appends a file, which has to stay as it is until the request was sent: a load whose file has become
+        /// shorter fails, what it has become longer by is not sent.
+        ///
+        /// - Parameter fileName: That of the file where it is nil.
+        /// - Throws: What Foundation says if there is no such file; a `CocoaError` if it is none that has a length.
+        public mutating func append(
+            file url: URL, name: String, fileName: String? = nil, contentType: String? = nil
+        ) throws {
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: url.resolvingSymlinksInPath().path)
+            guard attributes[.type] as? FileAttributeType == .typeRegular,
+                let size = attributes[.size] as? NSNumber
+            else { throw CocoaError(.fileReadUnknown, userInfo: [NSFilePathErrorKey: url.path]) }
+            form.append(
+                name: name, fileName: fileName ?? url.lastPathComponent, contentType: contentType,
+                .file(path: url.path, length: size.int64Value))
+        }
+
+        /// A new stream of the body, unopened; for `connection(_:needNewBodyStream:)` too.
+        public func makeStream() -> Foundation.InputStream { FormStream(form.segments) }
+
+        /// The whole body, if no file is part of it.
+        fileprivate var data: Data? {
+            var whole = Data()
+            for segment in form.segments {
+                guard case .bytes(let data) = segment else { return nil }
+                whole.append(data)
+            }
+            return whole
+        }
     }
 }
 
@@ -76,7 +78,7 @@ extension URLRequest {
     /// Makes this a POST of `form`: method, Content-Type, Content-Length and body.
     ///
     /// With files in it the body is a stream; else it is data, which can be sent again at no cost.
-    public mutating func setForm(_ form: FormData) {
+    public mutating func setForm(_ form: URLConnection.FormData) {
         httpMethod = "POST"
         setValue(form.contentType, forHTTPHeaderField: "Content-Type")
         setValue(String(form.length), forHTTPHeaderField: "Content-Length")
