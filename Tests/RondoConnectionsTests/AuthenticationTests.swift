@@ -434,13 +434,13 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         let server = try Self.server(realm: "permanent")
         let directory = try Stranger.Directory()
         let file = URL(fileURLWithPath: directory.path + "/credentials")
-        defer { try? PermanentCredentials.keep(in: nil) }
-        try PermanentCredentials.keep(in: file)
+        defer { try? URLConnection.PermanentCredentials.keep(in: nil) }
+        try URLConnection.PermanentCredentials.keep(in: file)
         for persistence in [URLCredential.Persistence.forSession, .permanent] {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: persistence), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
-            PermanentCredentials.flush()
+            KeptCredentials.flush()
             let isKept = FileManager.default.fileExists(atPath: file.path)
             #expect(isKept == (persistence == .permanent))
             if !isKept { Self.forgetStored(realm: "permanent") }
@@ -450,17 +450,17 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(mode == 0o600)
         // As if the program had ended and begun again.
         Self.forgetStored(realm: "permanent")
-        try PermanentCredentials.keep(in: nil)
+        try URLConnection.PermanentCredentials.keep(in: nil)
         #expect(try load(server.url()).response?.statusCode == 401)
-        try PermanentCredentials.keep(in: file)
+        try URLConnection.PermanentCredentials.keep(in: file)
         #expect(try load(server.url()).response?.statusCode == 200)
-        try PermanentCredentials.forgetAll()
+        try URLConnection.PermanentCredentials.forgetAll()
         #expect(try load(server.url()).response?.statusCode == 401)
-        try PermanentCredentials.keep(in: file)
+        try URLConnection.PermanentCredentials.keep(in: file)
         #expect(try load(server.url()).response?.statusCode == 401)
         // What is no such file is said, and left alone.
         try Data("[{}]".utf8).write(to: file)
-        #expect(throws: (any Error).self) { try PermanentCredentials.keep(in: file) }
+        #expect(throws: (any Error).self) { try URLConnection.PermanentCredentials.keep(in: file) }
     }
 
     @Test func `UC-51 a file that cannot be written is told of, and no load fails by it`() throws {
@@ -470,16 +470,16 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         let folder = URL(fileURLWithPath: directory.path + "/folder")
         try Data().write(to: folder)
         let file = folder.appendingPathComponent("credentials")
-        defer { try? PermanentCredentials.keep(in: nil) }
+        defer { try? URLConnection.PermanentCredentials.keep(in: nil) }
         let told = Box<[CocoaError]>([])
-        try PermanentCredentials.keep(in: file) { error in
+        try URLConnection.PermanentCredentials.keep(in: file) { error in
             if let error = error as? CocoaError { told.mutate { $0.append(error) } }
         }
         let logIn = {
             let delegate = Answering { $0.sender?.use(Self.user(persistence: .permanent), for: $0) }
             try Self.run(server.url(), delegate)
             #expect(delegate.recorder.text == "in")
-            PermanentCredentials.flush()
+            KeptCredentials.flush()
             Self.forgetStored(realm: "unwritten")
         }
         for _ in 0..<2 { try logIn() }
@@ -491,7 +491,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect((error.underlying as? NSError)?.code == Int(ENOTDIR))
         #expect(error.localizedDescription.contains(file.path))
         // What was to be forgotten may still be in a file.
-        #expect(throws: CocoaError.self) { try PermanentCredentials.forgetAll() }
+        #expect(throws: CocoaError.self) { try URLConnection.PermanentCredentials.forgetAll() }
         try logIn()
         // The next one that is kept brings along what the file lacks.
         try FileManager.default.removeItem(at: folder)
@@ -499,14 +499,14 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         try logIn()
         #expect(try Data(contentsOf: file).count > 2)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["credentials"])
-        try PermanentCredentials.forgetAll()
+        try URLConnection.PermanentCredentials.forgetAll()
         #expect(try Data(contentsOf: file).count == 2)
         // It is told of again, since it was written meanwhile.
         try FileManager.default.removeItem(at: folder)
         try Data().write(to: folder)
         try logIn()
         #expect(told.value.count == 2)
-        #expect(throws: CocoaError.self) { try PermanentCredentials.forgetAll() }
+        #expect(throws: CocoaError.self) { try URLConnection.PermanentCredentials.forgetAll() }
     }
 
     private static func forgetStored(realm: String) {

@@ -14,7 +14,7 @@ import Testing
         private var state: State
 
         init(perServer: Int, inAll: Int) {
-            var limits = URLConnection.Limits()
+            var limits = ConnectionLimits()
             limits.connectionsPerServer = perServer
             limits.connections = inAll
             state = State(limits: limits)
@@ -25,7 +25,7 @@ import Testing
         func enter(_ server: State.Server, _ waiter: String) -> Int? { state.enter(server, waiter) }
         func leave(_ server: State.Server) -> [String] { state.leave(server).map(\.waiter) }
         func withdraw(_ ticket: Int) -> Bool { state.withdraw(ticket) }
-        func lift() -> [String] { state.setLimits(URLConnection.Limits()).map(\.waiter) }
+        func lift() -> [String] { state.setLimits(ConnectionLimits()).map(\.waiter) }
     }
 
     @Test func `who finds no room waits, in order, and nobody overtakes`() {

@@ -245,7 +245,8 @@ import Testing
         let delegate = Knowing(user: "a:b")
         try Self.run(URLRequest(url: server.url()), delegate) {
             $0.configuration.onDiagnostic = { diagnostic in
-                if case .unusableCredential(let reason) = diagnostic { reasons.mutate { $0.append(reason) } }
+                guard diagnostic.kind == .unusableCredential, let reason = diagnostic.reason else { return }
+                reasons.mutate { $0.append(reason) }
             }
         }
         #expect(delegate.recorder.calls == ["response 401", "data", "finish"])

@@ -42,7 +42,7 @@ import Testing
         let directory = try Stranger.Directory()
         try directory.write(Data(longText(3_000_000).utf8), to: "large.txt")
         try directory.write(Data(), to: "empty.bin")
-        var form = FormData()
+        var form = URLConnection.FormData()
         form.append("Rondo", name: "title")
         for (name, type) in [("large.txt", "text/plain"), ("empty.bin", nil)] {
             let file = URL(fileURLWithPath: directory.path + "/" + name)
@@ -65,7 +65,7 @@ import Testing
     @Test func `UC-36 a form without files is data, and a url-encoded one too`() throws {
         let (server, port) = try Self.server()
         defer { server.terminate() }
-        var form = FormData()
+        var form = URLConnection.FormData()
         form.append("v", name: "n")
         var request = URLRequest(url: url("http://127.0.0.1:\(port)/"))
         request.setForm(form)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `a file that is none is refused, and one that shrinks fails the load`() throws {
-        var form = FormData()
+        var form = URLConnection.FormData()
         let missing = URL(fileURLWithPath: "/nonexistent/file")
         #expect(throws: (any Error).self) { try form.append(file: missing, name: "x") }
         #expect(throws: CocoaError.self) {

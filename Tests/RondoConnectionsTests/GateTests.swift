@@ -88,14 +88,14 @@ import Testing
             try peer.send("body")
             peer.waitForEnd()
         }
-        let load = Box<Loader?>(nil)
+        let load = Box<Load?>(nil)
         let wasTurnedAway = Box(false)
         let recorder = Recorder { call, _ in
             guard call == .response else { return }
             // The other loop's timer, while this one is inside.
             for clock in clocks { clock.advance(by: 61) }
             let alarm = try? waitFor("the timer") {
-                load.value?.shared.withLock { $0.alarms.contains(.idle) } ?? false ? true : nil
+                load.value?.shared.withLock { $0.mustLookAtTheClock } ?? false ? true : nil
             }
             wasTurnedAway.value = alarm ?? false
         }
@@ -115,10 +115,11 @@ import Testing
             guard
                 let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
             else { return }
-            let loader = Loader(
-                connection, request: request,
-                places: [loop, second].map { LoopMode(loop: $0, mode: .default) },
-                delegate: DelegateObject(recorder), settings: .standard)
+            let loader = Load(
+                for: connection, request: request,
+                schedule: [loop, second].map { LoopMode(loop: $0, mode: .default) },
+                settings: URLConnection.Settings.standard.load,
+                defaults: DelegateObject(recorder).kind?.defaults, writesFile: false)
             load.value = loader
             loader.start()
             // Whichever of the two loops serves it.
@@ -127,7 +128,7 @@ import Testing
             }
             turns { wasTurnedAway.value }
             // The clock was looked at, and set anew: the time in the delegate is not the server's.
-            turns { loader.shared.withLock { $0.alarms.isEmpty } }
+            turns { loader.shared.withLock { !$0.mustLookAtTheClock } }
             #expect(recorder.calls == ["response 200"])
             body.open()
             turns { recorder.isDone }

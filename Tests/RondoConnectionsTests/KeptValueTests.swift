@@ -114,11 +114,11 @@ import Testing
         defer { unsetenv("RONDO_TEST_KEPT") }
         await #expect(processExitsWith: .success) {
             let path = try #require(ProcessInfo.processInfo.environment["RONDO_TEST_KEPT"])
-            try PermanentCredentials.keep(in: URL(fileURLWithPath: path + "/credentials"))
+            try URLConnection.PermanentCredentials.keep(in: URL(fileURLWithPath: path + "/credentials"))
             let space = URLProtectionSpace(
                 host: "localhost", port: 80, protocol: "http", realm: "r",
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
-            PermanentCredentials.store(
+            KeptCredentials.store(
                 URLCredential(user: "u", password: "p", persistence: .permanent), for: space)
             exit(0)
         }

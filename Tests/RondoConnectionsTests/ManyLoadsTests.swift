@@ -205,7 +205,7 @@ import Testing
                     let connection = URLConnection(
                         request: URLRequest(url: server.url()), delegate: recorder, startImmediately: false)
                     connection?.configuration.onDiagnostic = {
-                        if case .connecting = $0 { log.note("connect") }
+                        if $0.kind == .connecting { log.note("connect") }
                     }
                     connection?.start()
                 }

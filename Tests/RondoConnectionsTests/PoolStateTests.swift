@@ -65,8 +65,8 @@ import Testing
                 && Set(keys + others).count == 4)
     }
 
-    private static func limits(_ perServer: Int, _ all: Int) -> URLConnection.Limits {
-        var limits = URLConnection.Limits()
+    private static func limits(_ perServer: Int, _ all: Int) -> ConnectionLimits {
+        var limits = ConnectionLimits()
         limits.idleConnectionsPerServer = perServer
         limits.idleConnections = all
         return limits

@@ -37,7 +37,7 @@ import Testing
         func isDirect(_ choice: URLConnection.ProxyChoice) -> Bool {
             var configuration = URLConnection.Configuration()
             configuration.proxy = choice
-            return URLConnection.Settings(configuration).isDirect
+            return URLConnection.Settings(configuration).load.isDirect
         }
         #expect(isDirect(.direct))
         #expect(!isDirect(.by(StreamProxy(.socks5, host: "p", port: 1))))

@@ -65,7 +65,7 @@ import Testing
             $0.trustTestAuthority()
             $0.configuration.proxy = choice
             $0.configuration.onDiagnostic = { diagnostic in
-                if case .secured(_, _, let subject) = diagnostic { secured.mutate { $0.append(subject) } }
+                if let subject = diagnostic.subject { secured.mutate { $0.append(subject) } }
             }
         }
         #expect(recorder.response?.statusCode == 200)
@@ -92,7 +92,7 @@ import Testing
                 $0.trustTestAuthority()
                 $0.configuration.proxy = choice
                 $0.configuration.onDiagnostic = { diagnostic in
-                    if case .reusing = diagnostic { reused.mutate { $0 += 1 } }
+                    if diagnostic.kind == .reusing { reused.mutate { $0 += 1 } }
                 }
             }
             #expect(recorder.text == "first")

@@ -44,29 +44,29 @@ import Testing
     @Test func `RFC 6797 a host that asked for TLS is spoken to by TLS, and the delegate sees it`() throws {
         let (server, port) = try Self.server()
         defer {
-            TransportSecurity.forgetAll()
+            URLConnection.TransportSecurity.forgetAll()
             server.terminate()
         }
         let file = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-hsts-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }
-        try TransportSecurity.keep(in: file)
-        #expect(!TransportSecurity.covers("localhost"))
+        try URLConnection.TransportSecurity.keep(in: file)
+        #expect(!URLConnection.TransportSecurity.covers("localhost"))
         let first = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
         #expect(first.calls == ["response 200", "data", "finish"])
-        #expect(TransportSecurity.covers("localhost"))
+        #expect(URLConnection.TransportSecurity.covers("localhost"))
         let second = try load(url("http://localhost:\(port)/")) { $0.trustTestAuthority() }
         #expect(
             second.calls == [
                 "willSend canonical https://localhost:\(port)/", "response 200", "data", "finish",
             ])
         // It is remembered in the file.
-        try TransportSecurity.keep(in: nil)
-        TransportSecurity.forgetAll()
-        #expect(!TransportSecurity.covers("localhost"))
-        try TransportSecurity.keep(in: file)
-        #expect(TransportSecurity.covers("localhost"))
-        TransportSecurity.forgetAll()
-        try TransportSecurity.keep(in: nil)
+        try URLConnection.TransportSecurity.keep(in: nil)
+        URLConnection.TransportSecurity.forgetAll()
+        #expect(!URLConnection.TransportSecurity.covers("localhost"))
+        try URLConnection.TransportSecurity.keep(in: file)
+        #expect(URLConnection.TransportSecurity.covers("localhost"))
+        URLConnection.TransportSecurity.forgetAll()
+        try URLConnection.TransportSecurity.keep(in: nil)
     }
 
     @Test func `a file of hosts that cannot be written is told of, and they are remembered all the same`()
@@ -75,20 +75,21 @@ import Testing
         let (server, port) = try Self.server()
         let directory = try Stranger.Directory()
         defer {
-            try? TransportSecurity.keep(in: nil)
-            TransportSecurity.forgetAll()
+            try? URLConnection.TransportSecurity.keep(in: nil)
+            URLConnection.TransportSecurity.forgetAll()
             server.terminate()
         }
         let told = Box<[CocoaError]>([])
         try Data().write(to: URL(fileURLWithPath: directory.path + "/folder"))
-        try TransportSecurity.keep(in: URL(fileURLWithPath: directory.path + "/folder/hosts")) { error in
+        try URLConnection.TransportSecurity.keep(in: URL(fileURLWithPath: directory.path + "/folder/hosts")) {
+            error in
             if let error = error as? CocoaError { told.mutate { $0.append(error) } }
         }
         for _ in 0..<2 {
             let loaded = try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
-            TransportSecurity.flush()
+            KnownHSTSHosts.flush()
             #expect(loaded.response?.statusCode == 200)
-            #expect(TransportSecurity.covers("localhost"))
+            #expect(URLConnection.TransportSecurity.covers("localhost"))
         }
         #expect(told.value.map(\.filePath) == [directory.path + "/folder/hosts"])
     }
@@ -96,7 +97,7 @@ import Testing
     @Test func `RFC 6797 8_1 a server that was let through has nothing remembered of it`() throws {
         let (server, port) = try Self.server()
         defer {
-            TransportSecurity.forgetAll()
+            URLConnection.TransportSecurity.forgetAll()
             server.terminate()
         }
         for isKnown in [false, true] {
@@ -111,14 +112,14 @@ import Testing
             }
             #expect(delegate.wasTrusted.value == [isKnown])
             #expect(delegate.recorder.response?.statusCode == 200)
-            #expect(TransportSecurity.covers("localhost") == isKnown)
+            #expect(URLConnection.TransportSecurity.covers("localhost") == isKnown)
         }
     }
 
     @Test func `RFC 6797 8_1 settings that let everybody through have nothing remembered`() throws {
         let (server, port) = try Self.server()
         defer {
-            TransportSecurity.forgetAll()
+            URLConnection.TransportSecurity.forgetAll()
             server.terminate()
         }
         for letsThrough in [true, false] {
@@ -130,7 +131,7 @@ import Testing
                 }
             }
             #expect(loaded.response?.statusCode == 200)
-            #expect(TransportSecurity.covers("localhost") == !letsThrough)
+            #expect(URLConnection.TransportSecurity.covers("localhost") == !letsThrough)
         }
     }
 }

@@ -105,14 +105,15 @@ import Testing
             LoggingSystem.bootstrap { Catcher(label: $0) }
             let directory = try Stranger.Directory()
             try Data().write(to: URL(fileURLWithPath: directory.path + "/folder"))
-            try PermanentCredentials.keep(in: URL(fileURLWithPath: directory.path + "/folder/credentials"))
+            try URLConnection.PermanentCredentials.keep(
+                in: URL(fileURLWithPath: directory.path + "/folder/credentials"))
             let space = URLProtectionSpace(
                 host: "localhost", port: 80, protocol: "http", realm: "r",
                 authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
             for user in ["a", "b"] {
-                PermanentCredentials.store(
+                KeptCredentials.store(
                     URLCredential(user: user, password: "p", persistence: .permanent), for: space)
-                PermanentCredentials.flush()
+                KeptCredentials.flush()
             }
             let entries = Catcher.log.entries
             precondition(entries.count == 1, "\(entries)")

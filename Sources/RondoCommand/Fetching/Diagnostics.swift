@@ -5,16 +5,23 @@ import Synchronization
 /// The lines of `-v`, marked as curl marks them: `*` what is done, `>` what is sent, `<` what is received.
 enum DiagnosticLines {
     static func text(for diagnostic: URLConnection.Diagnostic) -> String {
-        switch diagnostic {
-        case .resolving(let host): "* Looking up \(host)\n"
-        case .connecting(let address): "* Connecting to \(address)\n"
-        case .connected(let address): "* Connected to \(address)\n"
-        case .secured(let version, let cipher, let subject): "* \(version), \(cipher), for \(subject)\n"
-        case .reusing(let address): "* Using the connection to \(address) again\n"
-        case .requestHead(let head): marked(head, ">")
-        case .responseHead(let head): marked(TerminalText.harmless(head), "<")
-        case .closed(let reason): "* Closed: \(reason)\n"
-        case .unusableCredential(let reason): "* \(reason)\n"
+        let (address, head, reason) = (
+            diagnostic.address ?? "", diagnostic.head ?? "", diagnostic.reason ?? ""
+        )
+        switch diagnostic.kind {
+        case .resolving: return "* Looking up \(diagnostic.host ?? "")\n"
+        case .connecting: return "* Connecting to \(address)\n"
+        case .connected: return "* Connected to \(address)\n"
+        case .secured:
+            let words = [diagnostic.version, diagnostic.cipher, diagnostic.subject.map { "for \($0)" }]
+            return "* \(words.compactMap(\.self).joined(separator: ", "))\n"
+        case .reusing: return "* Using the connection to \(address) again\n"
+        case .requestHead: return marked(head, ">")
+        case .responseHead: return marked(TerminalText.harmless(head), "<")
+        case .closed: return "* Closed: \(reason)\n"
+        case .unusableCredential: return "* \(reason)\n"
+        // Of a later version.
+        default: return "* \(diagnostic.kind)\n"
         }
     }
 

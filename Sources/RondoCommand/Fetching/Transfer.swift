@@ -88,7 +88,7 @@ final class Transfer: Sendable {
         guard plan.isVerbose || plan.printsHeads else { return }
         connection.configuration.onDiagnostic = { [plan, heads] diagnostic in
             if plan.isVerbose { Terminal.standardError.write(DiagnosticLines.text(for: diagnostic)) }
-            if plan.printsHeads, case .responseHead(let head) = diagnostic { heads.append(head) }
+            if plan.printsHeads, diagnostic.kind == .responseHead { heads.append(diagnostic.head ?? "") }
         }
     }
 

@@ -1,23 +1,11 @@
 internal import RondoCore
 internal import Synchronization
 
-/// What is known of a class of delegates: which of its methods are defaults that change nothing.
-///
-/// Whether a class has a method of its own can only be told by calling it (rule UC-74), and stays as it is from
-/// then on: so a default is called once, and what would be made for it is not made again.
+/// What is known of a class of delegates: how to cast its objects, and which of its methods are defaults.
 final class DelegateClass: Sendable {
-    enum Method: UInt8 {
-        case shouldUseCredentialStorage = 1
-        case willCacheResponse = 2
-        case didCollectMetrics = 4
-        case willSendRequestForChallenge = 8
-        case canAuthenticate = 16
-    }
-
     /// An object of the class may conform to `URLConnectionDownloadDelegate`.
     let isForDownloads: Bool
-    private let defaults = Atomic<UInt8>(0)
-    private let bodyStreamMethodIsKnown = Atomic(false)
+    let defaults = DelegateDefaults()
 
     /// It is a class, and not what a value with a delegate in it is.
     let isClass: Bool
@@ -29,25 +17,6 @@ final class DelegateClass: Sendable {
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
     }
-
-    func hasDefault(of method: Method) -> Bool {
-        defaults.load(ordering: .relaxed) & method.rawValue != 0
-    }
-
-    /// The class has no method that is asked about TLS: the settings answer such questions
-    /// (rules UC-44 and UC-45).
-    var leavesTLSToSettings: Bool {
-        hasDefault(of: .willSendRequestForChallenge) && hasDefault(of: .canAuthenticate)
-    }
-
-    func noteDefault(of method: Method) {
-        defaults.bitwiseOr(method.rawValue, ordering: .relaxed)
-    }
-
-    /// It was found to have `connection(_:needNewBodyStream:)`.
-    var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
-
-    func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
 
     // MARK: Casts
 

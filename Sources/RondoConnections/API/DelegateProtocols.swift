@@ -5,11 +5,11 @@ internal import RondoCore
 
 extension DelegateMethodCheck {
     static let connections = DelegateMethodCheck(protocols: [.data, .download, .base]) {
-        URLConnection.log.warning("\($0)")
+        Log.connections.warning("\($0)")
     }
 
     static let downloads = DelegateMethodCheck(protocols: [.fileDownload]) {
-        URLConnection.log.warning("\($0)")
+        Log.connections.warning("\($0)")
     }
 
     /// `delegate` was handed to a `URLDownload`.

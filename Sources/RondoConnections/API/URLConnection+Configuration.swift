@@ -1,7 +1,6 @@
 public import FoundationNetworking
 public import RondoCore
 public import RondoStreams
-internal import Synchronization
 
 extension URLConnection {
     /// Settings that Apple's `URLRequest` has no place for.
@@ -35,7 +34,7 @@ extension URLConnection {
         /// the file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
         /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
         public var cookieStorage: HTTPCookieStorage? {
-            get { usesCookies ? ownCookieStorage ?? CookieStores.sharedStorage : nil }
+            get { usesCookies ? ownCookieStorage ?? FoundationCookies.sharedStorage : nil }
             set {
                 ownCookieStorage = newValue
                 usesCookies = newValue != nil
@@ -54,7 +53,7 @@ extension URLConnection {
                 usesCache = newValue != nil
             }
         }
-        /// The shared one is not made before somebody wants it.
+        /// Nil for the shared one, which is not made before a load needs it.
         fileprivate var ownCache: URLCache?
         fileprivate var usesCache = true
 
@@ -72,86 +71,56 @@ extension URLConnection {
         public init() {}
     }
 
-    /// A configuration behind a reference: most connections share one, and to read one value of it copies no other.
+    /// A configuration behind a reference, with the settings that loads make of it.
     final class Settings: Sendable {
         static let standard = Settings(Configuration())
 
-        let values: Configuration
-        /// The way that the last request went, if directly: the next one often goes to the same server.
-        private let lastRoute = Mutex<DirectRoute?>(nil)
+        let configuration: Configuration
+        let load: LoadSettings
 
-        private struct DirectRoute {
-            let isSecure: Bool
-            let atOrigin: Bool
-            let route: Route
+        init(_ configuration: Configuration) {
+            self.configuration = configuration
+            load = LoadSettings(configuration.loadValues)
         }
 
-        /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
-        private let tlsElsewhere: TLSSettings?
-
-        // Of `values.proxy`, which takes longer to look at than all else about a direct way.
-        private let namesProxy: Bool
-        private let asksEnvironment: Bool
-
-        init(_ values: Configuration) {
-            self.values = values
-            tlsElsewhere = values.tls.elsewhere
-            isForOneOrigin = tlsElsewhere != nil
-            cookieStore =
-                values.usesCookies
-                ? values.ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
-            (namesProxy, asksEnvironment) =
-                switch values.proxy {
-                case .direct: (false, false)
-                case .by: (true, false)
-                case .environment: (false, true)
-                }
-        }
-
-        /// Requests go by no proxy, whatever their hosts.
-        var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
-
-        /// Asked for itself: a value that is computed is computed of a copy of all.
-        var cache: URLCache? { values.usesCache ? values.ownCache ?? .shared : nil }
-
-        /// Whether the way depends on the origin that a load began at.
-        let isForOneOrigin: Bool
-
-        /// What a secured connection to a server speaks.
-        func tls(atOrigin: Bool) -> TLSSettings { atOrigin ? values.tls : tlsElsewhere ?? values.tls }
-
-        /// What the loads' cookies come from.
-        let cookieStore: CookieStore?
-
-        /// The direct way to `address`.
-        func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
-            lastRoute.withLock { last in
-                if let last, last.isSecure == address.isSecure, last.atOrigin == atOrigin,
-                    last.route.key.port == address.port, last.route.key.host == address.host
-                {
-                    return last.route
-                }
-                let route = Route(to: address, tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
-                last = DirectRoute(isSecure: address.isSecure, atOrigin: atOrigin, route: route)
-                return route
-            }
+        /// - Parameter load: Settings that no configuration stands for.
+        init(_ load: LoadSettings) {
+            configuration = Configuration()
+            self.load = load
         }
     }
+}
 
-    /// A step of a load that the delegate is not told about.
-    public enum Diagnostic: Sendable, Equatable {
-        case resolving(host: String)
-        case connecting(address: String)
-        case connected(address: String)
-        case secured(version: String, cipher: String, subject: String)
-        /// The request goes over a connection that was kept.
-        case reusing(address: String)
-        /// Request line and header fields, each line ended by CR LF.
-        case requestHead(String)
-        /// Status line and header fields, each line ended by CR LF; interim responses too.
-        case responseHead(String)
-        case closed(reason: String)
-        /// A credential that was to answer a challenge cannot be sent; the load goes on without one.
-        case unusableCredential(reason: String)
+extension URLConnection.Configuration {
+    fileprivate var loadValues: LoadSettings.Values {
+        var values = LoadSettings.Values(refresh: { CacheRefresh.begin($0, $1) })
+        values.tls = tls
+        values.proxy = proxy.selection
+        values.omittedFields = omittedFields
+        values.cookieStore =
+            usesCookies ? ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
+        values.cache = usesCache ? ownCache.map { .own($0) } ?? .shared : .none
+        values.contentLimits = contentLimits.values
+        values.goAheadTimeout = goAheadTimeout
+        if let tell = onDiagnostic { values.onStep = { tell(URLConnection.Diagnostic($0)) } }
+        return values
+    }
+}
+
+extension URLConnection {
+    /// By which proxy a connection goes.
+    public struct ProxyChoice: Sendable, Hashable {
+        let selection: ProxySelection
+
+        private init(_ selection: ProxySelection) { self.selection = selection }
+
+        /// As the environment says: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by the rules that
+        /// curl documents. It is read once, at the first load of the process.
+        public static let environment = ProxyChoice(.environment)
+        /// None.
+        public static let direct = ProxyChoice(.direct)
+        /// This one, whatever the host. `httpConnect` makes a tunnel for https, and is handed http requests
+        /// whole; with `StreamProxy.tls` both are said to it by TLS.
+        public static func by(_ proxy: StreamProxy) -> ProxyChoice { ProxyChoice(.by(proxy)) }
     }
 }

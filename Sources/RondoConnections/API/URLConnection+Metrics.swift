@@ -1,79 +1,69 @@
 internal import FoundationNetworking
 public import RondoCore
-internal import RondoStreams
 
 extension URLConnection {
     /// Where the time of a load went; given to the delegate once, right before the last call.
     ///
-    /// Moments are seconds since the start of the load, on the monotonic clock; nil: there was none, as of a
+    /// Times are seconds since the start of the load, on the monotonic clock; nil: there was none, as of a
     /// look-up on a connection that was kept.
     public struct Metrics: Sendable {
+        private let values: LoadMetrics
+
+        init(_ values: LoadMetrics) { self.values = values }
+
         /// When the load began its first step.
-        public let startDate: Date
+        public var startDate: Date { values.startDate }
         /// Seconds from there to the last call.
-        public let duration: TimeInterval
+        public var duration: TimeInterval { values.duration }
         /// Redirects that were followed.
-        public let redirectCount: Int
+        public var redirectCount: Int { values.redirectCount }
         /// Each request that was sent, or begun: redirects, challenges and repetitions among them.
-        public let transfers: [Transfer]
+        public var transfers: [Transfer] { values.transfers.map(Transfer.init) }
     }
 
     /// One request and its response.
     public struct Transfer: Sendable {
-        public let url: URL
-        public let method: String
+        private let values: TransferMetrics
+
+        init(_ values: TransferMetrics) { self.values = values }
+
+        public var url: URL { values.url }
+        public var method: String { values.method }
         /// The status of its response; nil: none came.
-        public internal(set) var status: Int?
+        public var status: Int? { values.status }
         /// The server's address and port, or the proxy's; nil before there was a connection.
-        public var remoteAddress: String? { address?.description }
-        let address: SocketAddress?
+        public var remoteAddress: String? { values.address?.description }
         /// The connection had served a request before.
-        public let isReusedConnection: Bool
+        public var isReusedConnection: Bool { values.isReusedConnection }
         /// The proxy that it went by, as host and port.
-        public internal(set) var proxy: String?
+        public var proxy: String? { values.proxy }
         /// "TLSv1.3", and the name of its cipher; nil without TLS, and on a connection that was kept.
-        public internal(set) var tlsVersion: String?
-        public internal(set) var tlsCipher: String?
+        public var tlsVersion: String? { values.tlsVersion }
+        public var tlsCipher: String? { values.tlsCipher }
         /// An earlier session of TLS was taken up again on the new connection (`TLSSettings.resumesSessions`); false
         /// without TLS, and on a connection that was kept.
-        public internal(set) var isTLSResumed = false
+        public var isTLSResumed: Bool { values.isTLSResumed }
 
-        public internal(set) var lookUpStart: TimeInterval?
-        public internal(set) var lookUpEnd: TimeInterval?
-        public internal(set) var connectStart: TimeInterval?
+        public var lookUpStart: TimeInterval? { values.lookUpStart }
+        public var lookUpEnd: TimeInterval? { values.lookUpEnd }
+        public var connectStart: TimeInterval? { values.connectStart }
         /// TCP stands; TLS, where it is spoken, begins.
-        public internal(set) var connectEnd: TimeInterval?
-        public internal(set) var secureEnd: TimeInterval?
-        public internal(set) var requestStart: TimeInterval?
+        public var connectEnd: TimeInterval? { values.connectEnd }
+        public var secureEnd: TimeInterval? { values.secureEnd }
+        public var requestStart: TimeInterval? { values.requestStart }
         /// The last byte of the request was taken by the kernel.
-        public internal(set) var requestEnd: TimeInterval?
+        public var requestEnd: TimeInterval? { values.requestEnd }
         /// The first byte of the response, interim ones too.
-        public internal(set) var responseStart: TimeInterval?
-        /// The last byte of the response, or the moment when nobody wanted more.
-        public internal(set) var responseEnd: TimeInterval?
+        public var responseStart: TimeInterval? { values.responseStart }
+        /// The last byte of the response, or when the load wanted no more.
+        public var responseEnd: TimeInterval? { values.responseEnd }
 
         /// Bytes of the request's head, and of its body without the framing of chunks.
-        public internal(set) var headBytesSent: Int = 0
-        public internal(set) var bodyBytesSent: Int = 0
+        public var headBytesSent: Int { values.headBytesSent }
+        public var bodyBytesSent: Int { values.bodyBytesSent }
         /// Bytes of the response as they were received, heads and framing among them.
-        public internal(set) var bytesReceived: Int64 = 0
+        public var bytesReceived: Int64 { values.bytesReceived }
         /// Bytes of its body, as they were transferred: before a content coding is undone.
-        public internal(set) var bodyBytesReceived: Int64 = 0
+        public var bodyBytesReceived: Int64 { values.bodyBytesReceived }
     }
-}
-
-/// The moments of an exchange, as they come.
-struct ExchangeTimes {
-    var lookUpStart: LoopInstant?
-    var lookUpEnd: LoopInstant?
-    var connectStart: LoopInstant?
-    var connectEnd: LoopInstant?
-    var secureEnd: LoopInstant?
-    var requestStart: LoopInstant?
-    var requestEnd: LoopInstant?
-    var responseStart: LoopInstant?
-    var responseEnd: LoopInstant?
-    var tls: (version: String, cipher: String)?
-    var isTLSResumed = false
-    var bytesReceived: Int64 = 0
 }

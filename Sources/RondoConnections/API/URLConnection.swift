@@ -1,5 +1,4 @@
 public import FoundationNetworking
-internal import Logging
 public import RondoCore
 internal import RondoHTTP
 internal import Synchronization
@@ -13,7 +12,7 @@ internal import Synchronization
 ///
 /// The delegate is retained from the start to the last callback, and so is the connection (rule UC-15). Any
 /// thread may schedule, start and cancel. The counterpart of Apple's `NSURLConnection`.
-open class URLConnection: NSObject, @unchecked Sendable {
+open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
 
     private enum Phase {
@@ -28,7 +27,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         var delegate: DelegateObject?
         var currentRequest: URLRequest
         var settings = Settings.standard
-        var loader: Loader?
+        var load: Load?
         var hasWarned = false
         var needsLoader = false
         var label: String?
@@ -38,7 +37,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
         mutating func letGo() -> DelegateObject? {
             defer {
                 delegate = nil
-                loader = nil
+                load = nil
             }
             return delegate
         }
@@ -49,8 +48,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
             return hasWarned ? nil : sentence
         }
     }
-
-    static let log = Logger(label: "rondo.connections")
 
     /// The request as it was when the connection was made.
     public let originalRequest: URLRequest
@@ -144,15 +141,18 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     /// Settings beyond the request. Set after the start they have no effect.
     open var configuration: Configuration {
-        get { settings.values }
+        get { state.withLock { $0.settings }.configuration }
         set {
             let settings = Settings(newValue)
             state.withLock { $0.settings = settings }
         }
     }
 
-    /// The configuration, to look at one of its values.
-    var settings: Settings { state.withLock { $0.settings } }
+    /// Uses the settings of another load.
+    func useSettings(_ load: LoadSettings) {
+        let settings = Settings(load)
+        state.withLock { $0.settings = settings }
+    }
 
     /// A name for logs, traces and `whyNotDelivering`; nil at first. Set before the start, it names what the
     /// connection puts into its run loops as well. Any thread.
@@ -187,19 +187,21 @@ open class URLConnection: NSObject, @unchecked Sendable {
                 return failToStart(error)
             }
         }
-        let loader = state.withLock { state -> Loader? in
+        let load = state.withLock { state -> Load? in
             guard state.phase == .created, !isCancelled else { return nil }
             if state.places.isEmpty {
                 state.places = [LoopMode(loop: current, mode: .default)]
             }
             state.phase = .started
-            let loader = Loader(
-                self, request: originalRequest, places: state.places, delegate: state.delegate,
-                settings: state.settings)
-            state.loader = loader
-            return loader
+            let delegate = state.delegate
+            let load = Load(
+                for: self, request: originalRequest, schedule: state.places, settings: state.settings.load,
+                defaults: delegate?.base == nil ? nil : delegate?.kind?.defaults,
+                writesFile: delegate?.download != nil)
+            state.load = load
+            return load
         }
-        loader?.start()
+        load?.start()
     }
 
     /// Has the loader's loop drive the load, whose thread is made on first use. Before the start.
@@ -228,12 +230,12 @@ open class URLConnection: NSObject, @unchecked Sendable {
     /// Allowed inside a callback. From another thread than the loop's a callback already begun may still
     /// finish.
     open func cancel() {
-        let (loader, released) = state.withLock { state -> (Loader?, DelegateObject?) in
+        let (load, released) = state.withLock { state -> (Load?, DelegateObject?) in
             guard !isCancelled, state.phase != .ended else { return (nil, nil) }
             cancelled.store(true, ordering: .releasing)
-            return (state.loader, state.letGo())
+            return (state.load, state.letGo())
         }
-        loader?.cancel()
+        load?.cancel()
         withExtendedLifetime(released) {}
     }
 
@@ -276,20 +278,25 @@ open class URLConnection: NSObject, @unchecked Sendable {
         isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
 
-    /// Whom to tell; nil once the connection is cancelled or over.
+    func make(_ call: DelegateCall) -> DelegateCall.Answer {
+        guard let delegate else { return .none }
+        return call.make(to: delegate, of: self)
+    }
+
+    /// The delegate; nil once the connection is cancelled or over.
     var delegate: DelegateObject? { state.withLock { isCancelled ? nil : $0.delegate } }
 
     /// While true nothing more is read from the server. Any thread.
     func holdBack(_ holds: Bool) {
-        state.withLock { $0.loader }?.holdBack(holds)
+        state.withLock { $0.load }?.holdBack(holds)
     }
 
     /// The codings of the content whose response the delegate is being told of, in the order in which they were
     /// applied. Within that call only.
-    var contentCodings: [ContentCoding] { state.withLock { $0.loader }?.pipe?.codings ?? [] }
+    var contentCodings: [ContentCoding] { state.withLock { $0.load }?.contentCodings ?? [] }
 
     /// Has only so many of them undone, those that were applied last. Within that call only.
-    func undoCodings(_ count: Int) { state.withLock { $0.loader }?.undoCodings(count) }
+    func undoCodings(_ count: Int) { state.withLock { $0.load }?.undoCodings(count) }
 
     // MARK: Which methods the delegate has
 
@@ -299,7 +306,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     }
 
     /// The same of a method whose default changes nothing.
-    func noteDefault(of method: DelegateClass.Method, by object: AnyObject) {
+    func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         delegate?.noteDefault(of: method, by: object)
     }
 
@@ -315,7 +322,7 @@ open class URLConnection: NSObject, @unchecked Sendable {
     }
 
     /// The load is over: the delegate is let go (rule UC-15).
-    func didEnd() {
+    func loadDidEnd() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
             state.phase = .ended
@@ -328,6 +335,6 @@ open class URLConnection: NSObject, @unchecked Sendable {
 
     private func warn(_ complaint: String?) {
         guard let complaint else { return }
-        Self.log.warning("\(originalRequest.url?.absoluteString ?? "a connection"): \(complaint)")
+        Log.connections.warning("\(originalRequest.url?.absoluteString ?? "a connection"): \(complaint)")
     }
 }

@@ -3,50 +3,6 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Why a load ended without a response, as its own layers know it; `URLErrors` turns it into what callers
-/// get.
-enum LoadFailure: Error, Equatable {
-    case channel(ChannelError)
-    case http(HTTP1Error)
-    case timedOut(seconds: Double)
-    case tooManyRedirects(Int)
-    /// Or with one that cannot be followed, or with several that differ.
-    case redirectWithoutLocation(status: Int)
-    case unsupportedRedirect(URL)
-    case canonicalRequestRefused
-    case unsupportedURL
-    /// The URL names a port that does not exist.
-    case impossiblePort
-    /// Foundation makes no response of this status.
-    case unusableResponse(LoadState.Reply)
-    case invalidDataURL
-    /// The environment names a proxy of a kind that is not known. Its text may hold a password.
-    case unsupportedProxy(String)
-    /// A protocol of the program ended without a response.
-    case noResponse
-    /// What a protocol of the program says; handed on as it is.
-    case program(NSError)
-    /// The task that waited was cancelled.
-    case cancelled
-    /// The challenge was answered by cancelling it.
-    case authenticationCancelled
-    /// The server, or the proxy, says that it knows the password, and does not.
-    case impostor(isProxy: Bool)
-    /// The body has to be sent again, and there is nothing to send it from.
-    case bodyStreamMissing
-    case bodyStreamFailed(NSError)
-    case bodyTooShort(announced: Int64, given: Int64)
-    case bodyTooLong(announced: Int64)
-    /// The file that a download is written to.
-    case file(URLError.Code, sentence: String, SystemError)
-    case collectedTooMuch(Int)
-    case content(ContentDecodingError)
-    /// The cache has nothing, and nothing may be loaded.
-    case notInCache
-    case multipart(MultipartReader.Failure)
-    case noRunLoop
-}
-
 /// The one place where failures become `URLError`s (rule UC-59).
 enum URLErrors {
     /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59
@@ -119,8 +75,7 @@ enum URLErrors {
             )
         case .canonicalRequestRefused:
             return (.cancelled, "The delegate refused the canonical form of its own request to \(host).", nil)
-        case .unusableResponse(let reply):
-            let status = if case .http(let head, _) = reply { head.status } else { 0 }
+        case .unusableResponse(let status):
             return (
                 .badServerResponse, "\(host) answered with a status that cannot be handed on: \(status).", nil
             )

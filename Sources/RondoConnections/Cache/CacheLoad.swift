@@ -44,7 +44,7 @@ final class CacheLoad {
     }
 
     static func store(_ cache: URLCache) -> any ResponseStore {
-        cache as? URLConnection.Cache ?? ForeignStore(cache: cache)
+        (cache as? any ResponseStoreHolder)?.responseStore ?? ForeignStore(cache: cache)
     }
 
     /// What is kept and used is for the protocol to say.

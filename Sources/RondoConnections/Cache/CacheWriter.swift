@@ -1,52 +1,12 @@
-internal import FoundationNetworking
 internal import RondoCore
-internal import RondoHTTP
 internal import Synchronization
 
-/// What is to be done about a response that the delegate wants to be stored.
-enum CacheDecision {
-    /// It is not to be kept.
-    case nothing
-    /// The same was written a moment ago, or is about to be.
-    case isWritten
-    case write(CacheWrite)
-}
-
-/// A response that is to be stored, with all that is known of it.
+/// A queue of changes to caches, which one thread makes in their order, so that no run loop waits for them.
 ///
-/// `@unchecked Sendable`: a URLCache has a lock of its own, and what is stored is not changed any more: whoever
-/// performs it is the only one who has it, but for readers.
-struct CacheWrite: @unchecked Sendable {
-    let store: ForeignStore
-    let cached: CachedURLResponse
-    /// Nil for the response of a protocol of the program.
-    let entry: CacheEntry?
-    let url: URL
-    /// For who would write the same again; nil: it is written again.
-    let note: ForeignStore.Note?
-
-    /// It is written, or waits for that.
-    func noteAsWritten() { if let note { store.noteAsWritten(note) } }
-
-    /// Whether somebody had better wait for it elsewhere: Foundation archives what goes to a disk, 5 ms for a small
-    /// response, and a program's own class may do anything.
-    var takesTime: Bool {
-        guard type(of: store.cache) == URLCache.self else { return true }
-        return cached.storagePolicy == .allowed && store.cache.diskCapacity > 0
-    }
-
-    func callAsFunction() {
-        guard let entry else { return store.write(cached, url) }
-        store.write(cached, entry, url)
-    }
-}
-
-/// Stores responses, and takes out what is valid no longer, one after the other, so that no run loop waits while that is
-/// done. (What is kept is still looked up on the loop that asks.)
-///
-/// A load whose response is being stored has nothing else left to do but to say that it has finished, which it does
-/// when the response is there: a program that has heard of the end of a load finds what it has stored. Of many responses
-/// that come at once the first `maximumWaiting` are stored and the others are not, so that no load waits long.
+/// Look-ups are still made on the loop that asks. A load whose response is being stored has nothing else left to do but to
+/// say that it has finished, which it does when the response is there: a program that has heard of the end of a load finds
+/// what it has stored. Of many responses that come at once the first `maximumWaiting` are stored and the others are not, so
+/// that no load waits long.
 final class CacheWriter: Sendable {
     static let shared = CacheWriter()
 
@@ -62,7 +22,7 @@ final class CacheWriter: Sendable {
     /// Responses that may wait while one is stored. Foundation's cache takes 5 to 100 ms for each.
     static let maximumWaiting = 8
 
-    /// Another response would wait too long.
+    /// True if another response would wait too long.
     var isFull: Bool { state.withLock { $0.count > Self.maximumWaiting } }
 
     /// Has `body` called after what was added before.
@@ -91,7 +51,7 @@ final class CacheWriter: Sendable {
             }
             if taken.isEmpty { return }
             taken.reverse()
-            // What each holds, a load and objects of the program, is released as soon as it was called.
+            // A closure may hold a load and objects of the program: each is released as soon as it was called.
             while let body = taken.popLast() {
                 body()
                 state.withLock { $0.count -= 1 }
@@ -99,6 +59,6 @@ final class CacheWriter: Sendable {
         }
     }
 
-    /// Something is being stored or waits for it.
+    /// True while a change is being made or waits.
     var isBusy: Bool { state.withLock { $0.isBusy } }
 }

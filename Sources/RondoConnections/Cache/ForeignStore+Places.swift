@@ -32,7 +32,7 @@ extension ForeignStore {
     /// A place apart for a URL, or for one of its variants.
     func apart(_ url: URL, variants: String = "", _ variant: String = "") -> URLRequest? {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
-        parts.percentEncodedPath = "/" + Self.hash(of: "\(Self.name(url))\n\(variants)\n\(variant)")
+        parts.percentEncodedPath = "/" + Self.hash(of: "\(WebAddress.name(of: url))\n\(variants)\n\(variant)")
         (parts.query, parts.fragment, parts.user, parts.password) = (nil, nil, nil, nil)
         return parts.url.map { URLRequest(url: $0) }
     }
@@ -58,7 +58,8 @@ extension ForeignStore {
 
     private func look(at place: URLRequest, _ url: URL) -> (found: Found?, isTaken: Bool) {
         guard let cached = cached(at: place) else { return (nil, false) }
-        guard cached.response.url.map(Self.name) == Self.name(url), let placeURL = place.url,
+        guard cached.response.url.map(WebAddress.name(of:)) == WebAddress.name(of: url),
+            let placeURL = place.url,
             let record = Self.record(of: cached, key(placeURL))
         else { return (nil, true) }
         return (Found(record: record, cached: cached), true)
@@ -120,7 +121,7 @@ extension ForeignStore {
         guard let url = request.url else { return nil }
         for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
             guard let cached = cached(at: place) else { return nil }
-            if cached.response.url.map(Self.name) == Self.name(url) { return cached }
+            if cached.response.url.map(WebAddress.name(of:)) == WebAddress.name(of: url) { return cached }
         }
         return nil
     }
@@ -128,13 +129,14 @@ extension ForeignStore {
     /// What is to be written of what the protocol allows and the delegate wants to be stored.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
-        return .write(CacheWrite(store: self, cached: cached, entry: nil, url: url, note: nil))
+        return .write(ForeignWrite(store: self, cached: cached, entry: nil, url: url, note: nil))
     }
 
     func write(_ cached: CachedURLResponse, _ url: URL) {
         Self.places.withLock { _ in
             let own = cache.cachedResponse(for: Self.own(url))
-            let isTaken = own.map { $0.response.url.map(Self.name) != Self.name(url) } ?? false
+            let isTaken =
+                own.map { $0.response.url.map(WebAddress.name(of:)) != WebAddress.name(of: url) } ?? false
             if let place = isTaken ? apart(url) : Self.own(url) { put(cached, at: place) }
         }
     }

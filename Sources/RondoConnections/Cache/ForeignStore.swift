@@ -94,20 +94,10 @@ struct ForeignStore: ResponseStore {
 
     private static let memory = Mutex(Memory())
 
-    func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: Self.name(url)) }
+    func key(_ url: URL) -> Key { Key(cache: ObjectIdentifier(cache), url: WebAddress.name(of: url)) }
 
     private func key(_ request: LoadRequest, _ url: URL) -> Key {
-        Key(cache: ObjectIdentifier(cache), url: request.address?.name ?? Self.name(url))
-    }
-
-    /// The whole URL without its fragment, which no server sees.
-    static func name(_ url: URL) -> String {
-        let text = url.absoluteString
-        let fragment = text.utf8.withContiguousStorageIfAvailable { bytes in
-            bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.count
-        }
-        guard let end = fragment else { return String(text.prefix { $0 != "#" }) }
-        return end == text.utf8.count ? text : String(text.utf8.prefix(end)) ?? text
+        Key(cache: ObjectIdentifier(cache), url: request.address?.name ?? WebAddress.name(of: url))
     }
 
     // MARK: Reading
@@ -208,7 +198,7 @@ struct ForeignStore: ResponseStore {
         let note = note(content, response.head, response.requestFields, key)
         if response.isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }
         return .write(
-            CacheWrite(
+            ForeignWrite(
                 store: self, cached: response.cached, entry: response.entry, url: url,
                 note: response.isChanged ? nil : note))
     }
@@ -219,7 +209,7 @@ struct ForeignStore: ResponseStore {
     ) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         forgetWritten(url)
-        return .write(CacheWrite(store: self, cached: cached, entry: confirmed, url: url, note: nil))
+        return .write(ForeignWrite(store: self, cached: cached, entry: confirmed, url: url, note: nil))
     }
 
     func write(_ cached: CachedURLResponse, _ entry: CacheEntry, _ url: URL) {
@@ -341,22 +331,5 @@ struct ForeignStore: ResponseStore {
                 cache.removeCachedResponse(for: place)
             }
         }
-    }
-}
-
-extension CacheEntry {
-    /// What the rules look at of a response that a program has stored by itself: it came when it says that it was made, and
-    /// answers any request. Nil for what is no HTTP.
-    init?(storedByProgram cached: CachedURLResponse) {
-        guard let response = cached.response as? HTTPURLResponse else { return nil }
-        var fields = HeaderFields()
-        for (name, value) in response.allHeaderFields {
-            if let name = name as? String, let value = value as? String {
-                fields.append(name: name, value: value)
-            }
-        }
-        let date = fields["Date"].flatMap { HTTPDate.parse($0) } ?? .distantPast
-        fields.remove("Vary")
-        self.init(status: response.statusCode, fields: fields, requestedAt: date, receivedAt: date)
     }
 }

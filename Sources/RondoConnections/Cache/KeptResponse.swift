@@ -83,9 +83,12 @@ final class KeptResponse: Sendable {
         cost = content.count + entry.fields.size + name.utf8.count + Self.overhead
     }
 
+    /// The variants of a URL have numbers in a row in the database, so that one range finds all.
+    static let variantsPerURL: Int64 = 8
+
     /// FNV-1a of 64 bits: the same in every process, and with room for the number of a variant. The names are compared too,
     /// so that URLs whose keys meet only take each other's place.
-    static func key(_ name: String) -> Int64 { hash(name) & ~(ResponseRow.variantsPerURL - 1) }
+    static func key(_ name: String) -> Int64 { hash(name) & ~(variantsPerURL - 1) }
 
     static func hash(_ text: String) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -147,5 +150,16 @@ final class KeptResponse: Sendable {
     /// Whether it may be written to the disk.
     var mayGoToDisk: Bool {
         if case .given(let cached) = shown { cached.storagePolicy == .allowed } else { true }
+    }
+
+    /// Whether `other`, with the same key, takes its place: it is the same variant, or one of a response that varies by other
+    /// fields, or by none, so that what was chosen by these is of no use any more.
+    func isReplaced(by other: KeptResponse) -> Bool {
+        name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
+    }
+
+    /// Whether it may be kept at all.
+    var mayBeKept: Bool {
+        if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
     }
 }

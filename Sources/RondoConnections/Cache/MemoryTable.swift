@@ -160,11 +160,3 @@ struct MemoryTable {
         }
     }
 }
-
-extension KeptResponse {
-    /// Whether `other`, with the same key, takes its place: it is the same variant, or one of a response that varies by other
-    /// fields, or by none, so that what was chosen by these is of no use any more.
-    func isReplaced(by other: KeptResponse) -> Bool {
-        name != other.name || selecting.keys != other.selecting.keys || selecting == other.selecting
-    }
-}

@@ -251,7 +251,7 @@ final class ResponseDisk: Sendable {
         try database.transaction { () throws(DatabaseError) in
             if !work.removals.isEmpty {
                 let deletion = try database.prepare(
-                    "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(ResponseRow.variantsPerURL - 1)")
+                    "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)")
                 for key in work.removals {
                     deletion.bind(key, at: 1)
                     try deletion.run()
@@ -283,7 +283,7 @@ final class ResponseDisk: Sendable {
         }
         if writing.hasFailed { return }
         writing.hasFailed = true
-        URLConnection.log.warning("Responses cannot be kept in \(url.path): \(error)")
+        Log.connections.warning("Responses cannot be kept in \(url.path): \(error)")
     }
 
     private func usage(of database: Database) throws(DatabaseError) -> Int {
@@ -307,7 +307,7 @@ final class ResponseDisk: Sendable {
             if gone.isEmpty { break }
             // Where another variant is still there, it is loaded again one day.
             state.withLock { state in
-                for id in gone { state.known?.remove(id & ~(ResponseRow.variantsPerURL - 1)) }
+                for id in gone { state.known?.remove(id & ~(KeptResponse.variantsPerURL - 1)) }
             }
             number = max(1, number / 2)
         }
@@ -316,7 +316,7 @@ final class ResponseDisk: Sendable {
     private func numbers(in database: Database) throws(DatabaseError) -> Set<Int64> {
         var numbers: Set<Int64> = []
         let query = try database.prepare("SELECT id FROM response")
-        while try query.step() { numbers.insert(query.integer(0) & ~(ResponseRow.variantsPerURL - 1)) }
+        while try query.step() { numbers.insert(query.integer(0) & ~(KeptResponse.variantsPerURL - 1)) }
         return numbers
     }
 }

@@ -20,14 +20,12 @@ enum ResponseRow {
 
     // MARK: Numbers
 
-    /// The variants of a URL have numbers in a row, so that one range finds all.
-    static let variantsPerURL: Int64 = 8
-
     /// A response that does not vary is the first; which number a variant has says what it varies by, so that it takes the
     /// place of what it replaces, and now and then of another one.
     static func id(_ response: KeptResponse) -> Int64 {
         if response.selecting.isEmpty { return response.key }
-        return response.key | (KeptResponse.hash(text(response.selecting)) & (variantsPerURL - 1))
+        return response.key
+            | (KeptResponse.hash(text(response.selecting)) & (KeptResponse.variantsPerURL - 1))
     }
 
     // MARK: Writing
@@ -80,7 +78,7 @@ enum ResponseRow {
 
     static let query = """
         SELECT name, status, fields, requested, received, selecting, length, given, sum, date, content
-        FROM response WHERE id BETWEEN ?1 AND ?1 + \(variantsPerURL - 1)
+        FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)
         """
 
     /// The response in the current row of `query`; nil where it is of another URL, or broken.

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Where loads keep responses and look for them: `URLConnection.Cache`, or a `URLCache` of the program's.
+/// Where loads keep responses and look for them: a `ResponseCache`, or a `URLCache` of the program's.
 protocol ResponseStore: Sendable {
     /// What is kept for `request`; where there are variants, the one for `fields`. It may not match the request: the
     /// rules look at that.
@@ -37,6 +37,11 @@ protocol ResponseStore: Sendable {
 
     /// Forgets what is kept for `url`, with its variants.
     func remove(_ url: URL)
+}
+
+/// A `URLCache` that is only the outside of a store, which loads use directly.
+protocol ResponseStoreHolder {
+    var responseStore: any ResponseStore { get }
 }
 
 /// A response that was found: what the rules look at, and what the delegate gets.

@@ -355,7 +355,7 @@ final class CookieStore: Sendable {
     /// Once a process.
     private static func tell(_ error: DatabaseError, _ url: URL) {
         if hasTold.exchange(true, ordering: .relaxed) { return }
-        URLConnection.log.warning(
+        Log.connections.warning(
             "\(url.path) cannot be used (\(error)): cookies that loads receive are remembered until the program ends"
         )
     }

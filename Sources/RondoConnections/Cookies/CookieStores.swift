@@ -4,13 +4,6 @@ internal import Synchronization
 
 /// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
 enum CookieStores {
-    /// Foundation's shared storage, made in a folder for the user alone; see `CookieFolder`. It reads its file when it is
-    /// made, 27 µs a cookie: so the store's thread does that, unless the program is the first to want it.
-    static let sharedStorage: HTTPCookieStorage = {
-        CookieFolder.prepare()
-        return .shared
-    }()
-
     /// That of the shared storage, which it does not ask for before it is opened.
     static let shared = CookieStore(FoundationCookies(), file: CookieFolder.database, isShared: true)
 
@@ -22,7 +15,7 @@ enum CookieStores {
     private static let others = Mutex<[ObjectIdentifier: Entry]>([:])
 
     static func store(of storage: HTTPCookieStorage) -> CookieStore {
-        if storage === sharedStorage { return shared }
+        if storage === FoundationCookies.sharedStorage { return shared }
         return others.withLock { others in
             // One at this address may have gone.
             if let entry = others[ObjectIdentifier(storage)], !entry.visible.isGone { return entry.store }

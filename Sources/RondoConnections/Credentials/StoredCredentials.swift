@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Foundation's credential storage, asked so that it answers.
+/// Foundation's credential storage, with look-ups that find what was stored.
 ///
 /// On Linux two equal protection spaces are not equal, so that a credential is found only with the very
 /// object that it was stored with; here the stored spaces are compared by what they say.
@@ -17,7 +17,7 @@ enum StoredCredentials {
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard credential.persistence != .none else { return }
         put(credential, for: space)
-        PermanentCredentials.store(credential, for: space)
+        KeptCredentials.store(credential, for: space)
     }
 
     /// Makes a credential the default of `space`, for as long as the process lives.
@@ -32,6 +32,24 @@ enum StoredCredentials {
             URLCredentialStorage.shared.remove(own, for: stored)
         }
     }
+
+    // MARK: Those that outlive the process
+
+    /// Keeps credentials of permanent persistence in `file` from here on, and stores those that it holds.
+    static func keep(in file: URL?, onFailure: (@Sendable (any Error) -> Void)?) throws {
+        for entry in try KeptCredentials.keep(in: file, onFailure: onFailure) {
+            put(entry.credential, for: entry.space)
+        }
+    }
+
+    /// Forgets all that are kept, in the file and in the storage.
+    static func forgetAllKept() throws {
+        let (forgotten, failure) = KeptCredentials.forgetAll()
+        for entry in forgotten { remove(entry.credential, for: entry.space) }
+        if let failure { throw failure.error }
+    }
+
+    // MARK: Spaces
 
     private static func storedSpace(like space: URLProtectionSpace) -> URLProtectionSpace? {
         URLCredentialStorage.shared.allCredentials.keys.first { isSame($0, space) }

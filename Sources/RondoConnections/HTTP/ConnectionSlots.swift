@@ -19,7 +19,7 @@ struct SlotState<Waiter>: ~Copyable {
     /// Where more servers are remembered, those are forgotten to which no connection is in use.
     static var serversKept: Int { 16 }
 
-    private(set) var limits: URLConnection.Limits
+    private(set) var limits: ConnectionLimits
     private var used: [Used] = []
     /// Where each stands in `used`.
     private var places: [Server: Int] = [:]
@@ -29,7 +29,7 @@ struct SlotState<Waiter>: ~Copyable {
     private var waiting: [Entry] = []
     private var nextTicket = 0
 
-    init(limits: URLConnection.Limits) { self.limits = limits }
+    init(limits: ConnectionLimits) { self.limits = limits }
 
     var isUnused: Bool { total == 0 && waiting.isEmpty }
 
@@ -71,7 +71,7 @@ struct SlotState<Waiter>: ~Copyable {
         return true
     }
 
-    mutating func setLimits(_ limits: URLConnection.Limits) -> [(ticket: Int, waiter: Waiter)] {
+    mutating func setLimits(_ limits: ConnectionLimits) -> [(ticket: Int, waiter: Waiter)] {
         self.limits = limits
         return admit()
     }
@@ -130,42 +130,13 @@ struct SlotState<Waiter>: ~Copyable {
     }
 }
 
-extension URLConnection {
-    /// How many connections to servers may be in use at once, and how many are kept open for later requests.
-    ///
-    /// A load that finds no room waits, in order, and that time is not held against its timeout.
-    ///
-    /// A load that stands still because its mode does not run keeps its place.
-    public struct Limits: Sendable, Hashable {
-        /// To one host and port, or to one proxy. At least 1.
-        public var connectionsPerServer = 256
-        /// Other numbers for servers, or proxies, by "host:port". At least 1.
-        public var exceptions: [String: Int] = [:]
-        /// In all: well below the 1,024 descriptors that a process may have open as a rule. At least 1.
-        public var connections = 512
-        /// Kept open to one server while no load uses them. 0 keeps none.
-        public var idleConnectionsPerServer = 64
-        /// Kept open in all while no load uses them; beyond that the one that was used longest ago is closed.
-        /// 0 keeps none.
-        public var idleConnections = 256
-
-        public init() {}
-    }
-
-    /// The limits of this process. Any thread.
-    public static var limits: Limits {
-        get { ConnectionSlots.shared.limits }
-        set { ConnectionSlots.shared.limits = newValue }
-    }
-}
-
 /// The places of the process.
 final class ConnectionSlots: Sendable {
     static let shared = ConnectionSlots()
 
-    private let state = Mutex(SlotState<Loader>(limits: URLConnection.Limits()))
+    private let state = Mutex(SlotState<any ConnectionWaiter>(limits: ConnectionLimits()))
 
-    var limits: URLConnection.Limits {
+    var limits: ConnectionLimits {
         get { state.withLock { $0.limits } }
         set {
             var limits = newValue
@@ -179,8 +150,8 @@ final class ConnectionSlots: Sendable {
     }
 
     /// - Returns: Nil if there is room; if not, a ticket, with which the load is told once there is.
-    func enter(_ key: PoolKey, _ load: Loader) -> Int? {
-        state.withLock { $0.enter(key.server, load) }
+    func enter(_ key: PoolKey, _ waiter: any ConnectionWaiter) -> Int? {
+        state.withLock { $0.enter(key.server, waiter) }
     }
 
     func leave(_ key: PoolKey) {
@@ -191,7 +162,13 @@ final class ConnectionSlots: Sendable {
 
     func withdraw(_ ticket: Int) -> Bool { state.withLock { $0.withdraw(ticket) } }
 
-    private func call(_ admitted: [(ticket: Int, waiter: Loader)]) {
-        for (ticket, load) in admitted { load.isAdmitted(with: ticket) }
+    private func call(_ admitted: [(ticket: Int, waiter: any ConnectionWaiter)]) {
+        for (ticket, waiter) in admitted { waiter.admit(ticket: ticket) }
     }
+}
+
+/// Waits until one more connection may be in use.
+protocol ConnectionWaiter: AnyObject, Sendable {
+    /// A connection may be in use for the request with `ticket`. Any thread.
+    func admit(ticket: Int)
 }

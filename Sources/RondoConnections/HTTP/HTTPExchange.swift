@@ -9,7 +9,7 @@ internal import Synchronization
 /// courier alone, when all that is over.
 final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Sendable {
     enum Event {
-        case diagnostic(URLConnection.Diagnostic)
+        case diagnostic(ExchangeStep)
         /// Something has come of which there is nothing else to say.
         case progress
         /// Bytes of the request's body went out: now, so far, in all.
@@ -36,9 +36,11 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 
     let link: HTTPLink
     @exclusivity(unchecked) var nextSpent: (any SpentObject)?
+    /// The load's request that this is the exchange of.
+    let loadRequest: LoadRequest
     private let request: OutgoingRequest
     /// It lets go of its exchange when that is over.
-    private let owner: Loader
+    private let owner: any ExchangeOwner
     /// Somebody wants heads as text, which takes longer than all else about a small one.
     private let tellsHeads: Bool
     /// Somebody wants to know when what happened: a look at the clock each time.
@@ -71,9 +73,10 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private(set) var isPaused = false
 
     init(
-        _ request: consuming OutgoingRequest, over link: HTTPLink, of owner: Loader, tellsHeads: Bool,
-        isTimed: Bool
+        _ request: consuming OutgoingRequest, for loadRequest: LoadRequest, over link: HTTPLink,
+        of owner: any ExchangeOwner, tellsHeads: Bool, isTimed: Bool
     ) {
+        self.loadRequest = loadRequest
         self.tellsHeads = tellsHeads
         self.isTimed = isTimed
         self.request = request
@@ -320,7 +323,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             receiveFailure = error
         }
         // Be it a byte of a head, which says nothing yet (rule UC-58).
-        if filled > before { owner.hasProgressed = true }
+        if filled > before { owner.noteProgress() }
         parse()
     }
 

@@ -171,7 +171,7 @@ final class Pool: Sendable {
         if seconds == nil, state.withLock({ $0.count > 0 }) { watch() }
     }
 
-    func setLimits(_ limits: URLConnection.Limits) {
+    func setLimits(_ limits: ConnectionLimits) {
         for idle in state.withLock({ $0.setLimits(limits) }) { idle.close() }
     }
 
@@ -223,16 +223,5 @@ extension Pool.IdleLink {
     func parked() -> Pool.IdleLink? {
         guard case .link(let link) = self, !link.isStaying else { return nil }
         return link.channel.park().map { .parked($0) }
-    }
-}
-
-extension URLConnection {
-    /// Closes the connections to servers that are kept open for later requests and serve none now. Any
-    /// thread.
-    ///
-    /// Each is closed by itself after 55 s without use, and soon after its server has closed it: a program that
-    /// will load nothing for long may call this before.
-    public static func closeIdleConnections() {
-        Pool.shared.closeAll()
     }
 }

@@ -73,7 +73,7 @@ struct PoolState<Kept>: ~Copyable {
         var entries: [Entry] = []
     }
 
-    private(set) var limits: URLConnection.Limits
+    private(set) var limits: ConnectionLimits
     private var servers: [Known] = []
     /// Where each stands in `servers`.
     private var places: [PoolKey: Int] = [:]
@@ -83,7 +83,7 @@ struct PoolState<Kept>: ~Copyable {
     /// Nothing has been idle since before.
     private var first: LoopInstant?
 
-    init(limits: URLConnection.Limits = URLConnection.Limits()) { self.limits = limits }
+    init(limits: ConnectionLimits = ConnectionLimits()) { self.limits = limits }
 
     /// Keeps a connection.
     ///
@@ -140,7 +140,7 @@ struct PoolState<Kept>: ~Copyable {
     }
 
     /// - Returns: Those that are too many by the new limits, the oldest first.
-    mutating func setLimits(_ limits: URLConnection.Limits) -> [Kept] {
+    mutating func setLimits(_ limits: ConnectionLimits) -> [Kept] {
         self.limits = limits
         var dropped: [Kept] = []
         for place in servers.indices {

@@ -100,3 +100,30 @@ struct TunnelNegotiation: ChannelNegotiation {
                 "the proxy \(proxy.host), port \(proxy.port), makes no tunnel to \(authority): \(cause)")
     }
 }
+
+extension TunnelNegotiation {
+    /// The head of a proxy's answer to CONNECT that is a challenge; nil if that is not what has failed.
+    static func challenge(in failure: LoadFailure) -> ResponseHead? {
+        guard case .channel(.negotiation(let error)) = failure, error.code == 407, !error.response.isEmpty
+        else { return nil }
+        var codec = HTTP1Connection()
+        var request: [UInt8] = []
+        do throws(HTTP1Error) {
+            let fields = HeaderFields([("Host", "proxy")])
+            try codec.send(
+                head: RequestHead(method: "CONNECT", target: "proxy:443", fields: fields), body: .none,
+                into: &request)
+            codec.receive(error.response)
+            while true {
+                switch try codec.nextEvent() {
+                case .informational: continue
+                case .response(let head, _): return head
+                default: return nil
+                }
+            }
+        } catch {
+            // What cannot be read asks for nothing; the failure stays what it is.
+            return nil
+        }
+    }
+}

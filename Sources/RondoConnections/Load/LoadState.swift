@@ -4,50 +4,57 @@ internal import RondoHTTP
 
 /// A load from its request to its end: inputs in, actions out. It knows no socket, no loop and no delegate.
 ///
-///     created ─ begin ─▶ asking(canonical) ─ answer ─▶ exchanging ─ head ─▶ receiving ─ end ─▶ ended
-///                                                       ▲      │
-///                                                       │      ├ redirect ─▶ asking(redirect) ─ nil ─▶
-///                                                       │      │                 │ answer      receiving
-///                                                       ├──────│─────────────────┘
-///                                                       │      └ 401, 407 ─▶ challenged ─ nobody ─▶
-///                                                       │                        │        receiving
-///                                                       └────────────────────────┘ credential
+///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ waitingForCookies ─▶ answering ─▶ receiving ─▶ …
 ///
-/// A failure ends it from anywhere; an ended load takes no input and gives no action.
+///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ waitingForCookies
+///               │                                  └ nil ─────▶ receiving
+///               └ 401, 407 ──▶ challenged ─ credential ───────▶ answering
+///                                         └ none ─────────────▶ receiving
+///
+///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
+///
+/// A phase in which there is nothing to wait for is passed at once. A failure ends the load from any phase; an ended
+/// load takes no input and gives no action. (What an answer waits for is the answer's own state: see `ServerAnswer`.)
 struct LoadState {
     /// After as many redirects as this the next one fails the load (rule UC-32, the number of Apple's
     /// `NSURLErrorHTTPTooManyRedirects`).
     static let maximumRedirects = 16
 
-    /// What has been answered: by a server, or by a protocol of the program.
-    enum Reply: Equatable {
-        case http(ResponseHead, bodyLength: Int64?)
-        case other(URLResponse)
-    }
-
     private enum Phase {
         case created
+        /// The delegate was asked whether the credential storage may be used (rule UC-43).
+        case askingAboutStorage
         /// The delegate was shown the canonical request; nothing has been sent.
         case askingAboutCanonical
-        case exchanging
+        /// The request goes out once its cookies can be read.
+        case waitingForCookies(LoadRequest)
+        /// The request is answered, and no response has come.
+        case answering
         /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
-        case askingAboutRedirect(Reply)
-        /// The server, or a proxy, wants to know who asks; its own response stands ready, should nobody say.
-        case challenged(Reply)
+        case askingAboutRedirect(LoadReply)
+        /// The server, or a proxy, wants a credential; its own response stands ready, should there be none.
+        case challenged(LoadReply)
         case receiving
+        /// All has come, and the delegate was asked what is to be stored (rule UC-54).
+        case askingAboutCaching
+        /// All has come, and is being stored by other threads.
+        case storing
         case ended
     }
 
     enum Action: Equatable {
         case nothing
+        /// Ask the delegate whether the credential storage may be used, and say `answeredStorage()`.
+        case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
-        case ask(URLRequest, redirect: Reply?)
-        /// Send `request`; what is left of an exchange before it is of no interest.
+        case ask(URLRequest, redirect: LoadReply?)
+        /// Have `request` answered; what is left of an answer before it is of no interest.
         case send(LoadRequest)
-        /// Find out who asks, and say `authenticated()` or `notAuthenticated()`.
+        /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
-        case deliver(Reply)
-        /// The body's bytes are the delegate's from here on, or nobody's.
+        /// Tell the delegate of the response; its content follows.
+        case deliver(LoadReply)
+        /// All content has come: store it, and tell the delegate of the end.
         case finish
         case fail(LoadFailure)
     }
@@ -83,35 +90,69 @@ struct LoadState {
             && first.host.lowercased() == address.host.lowercased()
     }
 
-    var isEnded: Bool { if case .ended = phase { true } else { false } }
+    /// Nothing more comes of the answer; the delegate may still have to hear of the end.
+    var isEnded: Bool {
+        switch phase {
+        case .askingAboutCaching, .storing, .ended: true
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
+            .askingAboutRedirect, .challenged, .receiving:
+            false
+        }
+    }
 
     /// The delegate was asked about a request, and has not answered yet.
     var isAsking: Bool {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect: true
-        case .created, .exchanging, .challenged, .receiving, .ended: false
+        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
+            .askingAboutCaching, .storing, .ended:
+            false
         }
     }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
-    /// Whether body bytes that come now are the delegate's.
+    /// Whether content that comes now is the delegate's.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
 
-    /// The first turn on the loop.
-    mutating func begin() -> Action {
+    /// The first pass on the loop.
+    ///
+    /// - Parameter asksAboutStorage: False: the delegate is known to have no method for it.
+    mutating func begin(asksAboutStorage: Bool = false) -> Action {
         guard case .created = phase else { return .nothing }
+        phase = .askingAboutStorage
+        return asksAboutStorage ? .askAboutStorage : answeredStorage()
+    }
+
+    /// The delegate's answer to `.askAboutStorage`.
+    mutating func answeredStorage() -> Action {
+        guard case .askingAboutStorage = phase else { return .nothing }
         if CanonicalRequest.isSent(asIs: request) {
-            phase = .exchanging
+            phase = .answering
             return .send(request)
         }
         guard let canonical = CanonicalRequest.of(request.value) else { return fail(.unsupportedURL) }
         guard canonical != request.value else {
-            phase = .exchanging
+            phase = .answering
             return .send(request)
         }
         phase = .askingAboutCanonical
         return .ask(canonical, redirect: nil)
+    }
+
+    /// The request that `.send` wants sent has to wait for its cookies.
+    mutating func waitForCookies(_ request: LoadRequest) {
+        guard case .answering = phase else { return }
+        phase = .waitingForCookies(request)
+    }
+
+    /// They can be read.
+    ///
+    /// - Returns: The request that waited for them; nil: none did.
+    mutating func takeRequestWithCookies() -> LoadRequest? {
+        guard case .waitingForCookies(let request) = phase else { return nil }
+        phase = .answering
+        return request
     }
 
     /// The delegate's answer to `.ask`.
@@ -127,7 +168,8 @@ struct LoadState {
             }
             redirectCount += 1
             return go(to: answer)
-        case .created, .exchanging, .challenged, .receiving, .ended:
+        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
+            .askingAboutCaching, .storing, .ended:
             return .nothing
         }
     }
@@ -135,7 +177,7 @@ struct LoadState {
     /// A credential was found: the request is sent again with it.
     mutating func authenticated() -> Action {
         guard case .challenged = phase else { return .nothing }
-        phase = .exchanging
+        phase = .answering
         return .send(request)
     }
 
@@ -149,7 +191,7 @@ struct LoadState {
     private mutating func go(to answer: URLRequest) -> Action {
         guard let next = CanonicalRequest.of(answer) else { return fail(.unsupportedURL) }
         request = LoadRequest(next)
-        phase = .exchanging
+        phase = .answering
         return .send(request)
     }
 
@@ -161,7 +203,7 @@ struct LoadState {
     mutating func received(
         _ head: ResponseHead, bodyLength: Int64?, isHoldingBackBody: Bool = false, isFromProxy: Bool = true
     ) -> Action {
-        guard case .exchanging = phase, let url else { return .nothing }
+        guard case .answering = phase, let url else { return .nothing }
         if head.status == 417, isHoldingBackBody {
             // It knows no go-ahead: without asking for one, then (RFC 9110 §15.5.18).
             var without = request.value
@@ -191,7 +233,7 @@ struct LoadState {
         }
     }
 
-    private mutating func redirect(to next: URLRequest, by reply: Reply) -> Action {
+    private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
         guard redirects < Self.maximumRedirects else {
             return fail(.tooManyRedirects(Self.maximumRedirects))
         }
@@ -202,17 +244,18 @@ struct LoadState {
 
     /// A protocol of the program says that the request goes elsewhere.
     mutating func redirected(to next: URLRequest, by response: URLResponse) -> Action {
-        guard case .exchanging = phase else { return .nothing }
+        guard case .answering = phase else { return .nothing }
         return redirect(to: next, by: .other(response))
     }
 
     /// A response that is not HTTP's, or that a protocol of the program has made; there may be several.
     mutating func received(_ response: URLResponse) -> Action {
         switch phase {
-        case .exchanging, .receiving:
+        case .answering, .receiving:
             phase = .receiving
             return .deliver(.other(response))
-        case .created, .askingAboutCanonical, .askingAboutRedirect, .challenged, .ended:
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .askingAboutRedirect,
+            .challenged, .askingAboutCaching, .storing, .ended:
             return .nothing
         }
     }
@@ -229,8 +272,29 @@ struct LoadState {
     /// The response's body is complete.
     mutating func bodyEnded() -> Action {
         guard case .receiving = phase else { return .nothing }
-        phase = .ended
+        phase = .storing
         return .finish
+    }
+
+    /// The delegate is asked what is to be stored.
+    mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
+
+    /// It has answered.
+    ///
+    /// - Returns: False: it was not asked, or the load is over.
+    mutating func answeredCaching() -> Bool {
+        guard case .askingAboutCaching = phase else { return false }
+        phase = .storing
+        return true
+    }
+
+    /// All is stored that the end waits for.
+    ///
+    /// - Returns: Whether the load is over by that.
+    mutating func stored() -> Bool {
+        guard case .storing = phase else { return false }
+        phase = .ended
+        return true
     }
 
     mutating func failed(_ failure: LoadFailure) -> Action {

@@ -9,3 +9,17 @@ struct LoopMode: Hashable {
         left.loop === right.loop && left.mode == right.mode
     }
 }
+
+extension [LoopMode] {
+    /// Whether the calling thread is in a pass of one of them.
+    var servesCallingThread: Bool {
+        // Where there is one, its thread alone puts a channel there, which cannot have happened since the callback
+        // began: whatever mode of the loop runs, it is the right one.
+        if count == 1 { return self[0].loop.isCurrent }
+        return contains { place in
+            guard place.loop.isCurrent, let mode = place.loop.currentMode else { return false }
+            return place.mode == mode
+                || place.mode == .common && place.loop.modes(named: .common).contains(mode)
+        }
+    }
+}

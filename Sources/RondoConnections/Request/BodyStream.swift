@@ -128,7 +128,7 @@ final class BodyStream: NSObject, StreamDelegate {
             try spool?.append(bytes)
         } catch {
             // Sent all the same; only a second time is not possible any more.
-            URLConnection.log.warning(
+            Log.connections.warning(
                 "A request's body can be sent once only, it could not be kept: \(error)")
             spool = nil
         }

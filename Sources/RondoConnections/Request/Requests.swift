@@ -17,7 +17,7 @@ enum CanonicalRequest {
         guard lowerScheme == "http" || lowerScheme == "https" else { return nil }
         // It stays as it is, and fails as such: put together anew it could lose its port.
         if URIPort(of: url) == .impossible { return request }
-        if let secure = TransportSecurity.upgraded(url) {
+        if let secure = KnownHSTSHosts.upgraded(url) {
             var rewritten = request
             rewritten.url = secure
             return of(rewritten)
@@ -36,11 +36,11 @@ enum CanonicalRequest {
     /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
     static func isSent(asIs request: LoadRequest) -> Bool {
         guard let url = request.url, request.address?.isPlain ?? false else { return false }
-        return ProtocolRegistry.accepting(request.value) == nil && TransportSecurity.upgraded(url) == nil
+        return ProtocolRegistry.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
     }
 
     private static func isCanonical(_ url: URL) -> Bool {
-        WebAddress.isPlain(url) && TransportSecurity.upgraded(url) == nil
+        WebAddress.isPlain(url) && KnownHSTSHosts.upgraded(url) == nil
     }
 }
 

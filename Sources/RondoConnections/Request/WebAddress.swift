@@ -65,13 +65,23 @@ struct WebAddress: Sendable {
             isSecure: scheme == "https", host: host, port: parts.port ?? (scheme == "https" ? 443 : 80),
             authority: parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost,
             target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path, isPlain: false,
-            name: ForeignStore.name(url))
+            name: Self.name(of: url))
     }
 
     private init(_ values: Values) { self.values = values }
 
     /// Without user and fragment, as a proxy is told it (absolute-form, RFC 9112 §3.2.2).
     var absoluteForm: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
+
+    /// The whole URL without its fragment, which no server sees.
+    static func name(of url: URL) -> String {
+        let text = url.absoluteString
+        let fragment = text.utf8.withContiguousStorageIfAvailable { bytes in
+            bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.count
+        }
+        guard let end = fragment else { return String(text.prefix { $0 != "#" }) }
+        return end == text.utf8.count ? text : String(text.utf8.prefix(end)) ?? text
+    }
 
     // MARK: - Plain URLs
 

@@ -44,7 +44,7 @@ struct KeptFile: Sendable {
         /// To be called with no lock held.
         func tell() {
             guard isFirst else { return }
-            guard let onFailure else { return URLConnection.log.warning("\(error.localizedDescription)") }
+            guard let onFailure else { return Log.connections.warning("\(error.localizedDescription)") }
             onFailure(error)
         }
     }

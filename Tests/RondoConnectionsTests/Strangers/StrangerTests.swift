@@ -51,7 +51,7 @@ import Testing
             try load(target) { connection in
                 configure(connection)
                 connection.configuration.onDiagnostic = { diagnostic in
-                    if case .reusing = diagnostic { reused.mutate { $0 += 1 } }
+                    if diagnostic.kind == .reusing { reused.mutate { $0 += 1 } }
                 }
             }
         }
@@ -84,7 +84,8 @@ import Testing
             let recorder = try load(request) { connection in
                 connection.configuration.cache = store.cache
                 connection.configuration.onDiagnostic = { diagnostic in
-                    if case .responseHead(let text) = diagnostic { heads.mutate { $0.append(text) } }
+                    guard diagnostic.kind == .responseHead, let text = diagnostic.head else { return }
+                    heads.mutate { $0.append(text) }
                 }
             }
             #expect(recorder.response?.statusCode == 200 && recorder.hasBody(page), "\(recorder.calls)")

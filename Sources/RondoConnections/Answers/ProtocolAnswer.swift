@@ -1,0 +1,78 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// The answer of a `URLProtocol` of the program (rule UC-66).
+///
+/// What the protocol says is delivered in passes of the load's modes, as what comes from a socket is.
+final class ProtocolAnswer: Answer {
+    /// Released by `cancel()`, or when the protocol has ended.
+    private var bridge: ProtocolBridge?
+    /// A challenge of the protocol, which hears the answer itself.
+    private var challenge: URLAuthenticationChallenge?
+    private unowned let owner: any AnswerOwner
+
+    /// - Parameters:
+    ///   - cached: What is kept of an earlier response; the protocol says whether that is valid.
+    ///   - loop: Where the protocol is to run; nil: where the load is served.
+    init(
+        of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,
+        for owner: any AnswerOwner
+    ) {
+        self.owner = owner
+        bridge = ProtocolBridge(type, request: request, cached: cached, on: loop) { [weak owner] in
+            owner?.wakeUp()
+        }
+    }
+
+    func start() {
+        owner.noteCall()
+        bridge?.start()
+    }
+
+    /// Hands on what the protocol has said, as far as the load takes it.
+    func serve() {
+        while challenge == nil, owner.takesMore, let bridge, let message = bridge.next() {
+            owner.noteProgress()
+            take(message, from: bridge)
+        }
+    }
+
+    private func take(_ message: ProtocolBridge.Message, from bridge: ProtocolBridge) {
+        switch message {
+        case .redirect(let request, let response): owner.received(.redirect(request, response))
+        case .response(let response, let policy): owner.received(.response(response, policy))
+        case .data(let data): owner.received(.content(data))
+        case .finish:
+            bridge.stop()
+            self.bridge = nil
+            owner.received(.end)
+        case .fail(let error): owner.received(.failed(.program(error as NSError)))
+        case .challenge(let challenge):
+            self.challenge = challenge
+            owner.received(.challenge(challenge, silent: nil, isTrust: false))
+        case .cancelledChallenge(let challenge): owner.received(.cancelledChallenge(challenge))
+        }
+    }
+
+    /// Where the delegate does not answer, the protocol goes on without a credential.
+    func answered(_ answer: DelegateCall.ChallengeAnswer) {
+        guard let challenge = challenge.take() else { return }
+        switch answer {
+        case .taken, .takenByOlderMethod: break
+        case .useSilently, .performDefaultHandling:
+            challenge.sender?.continueWithoutCredential(for: challenge)
+        }
+        owner.wakeUp()
+    }
+
+    // Messages wait in the bridge until they are taken.
+    func pause() {}
+    func resume() {}
+
+    func cancel() {
+        challenge = nil
+        bridge.take()?.stop()
+    }
+
+    var isWaitingForThisSide: Bool { false }
+}

@@ -1,0 +1,622 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+internal import Synchronization
+
+/// What a load tells the server's answer beyond the request.
+protocol ServerAnswerOwner: AnswerOwner {
+    /// What the connection is called in run loops while it serves the load; nil: nothing of its own.
+    var nameInRunLoops: String? { get }
+
+    /// The shared queue of the only loop and mode that serve the load; nil: there are several.
+    var onlyQueue: SharedQueue? { get }
+
+    func forEachQueue(_ body: (SharedQueue) -> Void)
+
+    /// Whether the load began at the origin of `address`.
+    func isAtOrigin(_ address: WebAddress) -> Bool
+
+    /// Adds the fields of cookies and cache.
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields)
+
+    /// The request is on its way with these fields.
+    func noteSent(_ fields: HeaderFields)
+
+    /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
+    func setInterest(_ interest: ChannelInterest?)
+
+    /// See `ExchangeOwner.putOff(_:)`.
+    func putOff(_ work: any PutOffWork) -> Bool
+}
+
+/// A server's answers to the requests of one load, one after the other.
+///
+/// A request goes through steps, each of which may have to wait: its body is there, its connection is to be had, and
+/// the exchange is under way. A connection that breaks before the server can have acted on the request is replaced
+/// once, unnoticed.
+///
+/// `@unchecked Sendable`: used inside the gate of its load, but for `shared`, which has a lock.
+final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
+    /// Times that a request is sent again because the connection that it went over broke before anything was
+    /// heard of the server.
+    static let maximumRetries = 1
+
+    /// Exchanges that are remembered for the metrics; a load has no more, unless its delegate answers challenges
+    /// for ever.
+    static let maximumTransfers = 100
+
+    /// A request on its way to a connection.
+    private struct Attempt {
+        let request: LoadRequest
+        var body: BodyStream?
+        /// It may go over a connection that was kept.
+        let mayReuse: Bool
+    }
+
+    private enum Phase {
+        /// No request is under way.
+        case idle
+        /// The delegate was asked for a new stream.
+        case waitingForBodyStream(Attempt)
+        /// The whole body is read and hashed before its head is sent.
+        case hashingBody(Attempt)
+        /// As many connections as may be are in use; the ticket says which one is granted to this request.
+        case waitingForConnection(Attempt, ticket: Int, key: PoolKey)
+        case exchanging(HTTPExchange)
+    }
+
+    /// What a timer has to say to the next pass.
+    private struct Alarms: OptionSet {
+        let rawValue: Int
+        /// The server's go-ahead is waited for no longer.
+        static let goAhead = Alarms(rawValue: 1)
+        /// The body's stream is worth another look.
+        static let body = Alarms(rawValue: 2)
+    }
+
+    private struct Shared {
+        var alarms: Alarms = []
+        var admittedTicket: Int?
+    }
+
+    private let schedule: [LoopMode]
+    private let settings: LoadSettings
+    private let defaults: DelegateDefaults?
+    /// When the load began, if its metrics are wanted.
+    private let startedAt: LoopInstant?
+    /// Released by `close()`.
+    private var owner: (any ServerAnswerOwner)?
+    private let shared = Mutex(Shared())
+
+    private var phase = Phase.idle
+    /// The place among the connections in use that the request under way has.
+    private var slot: PoolKey?
+    private var url: URL?
+    /// Times that the request under way was sent again.
+    private var retries = 0
+    /// The request is handed to the proxy that it goes by, which answers it, and not through it.
+    private var isAskingProxy = false
+    private var isWaitingForBody = false
+    /// The body of a request, from a stream; it outlives the request, which may have to be sent again.
+    private var body: BodyStream?
+    private var bodyTimer: ScheduleTimer?
+    private var goAheadTimer: ScheduleTimer?
+    /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
+    private var challenges: ServerChallenges?
+    /// What the delegate has said (rule UC-43).
+    private let usesCredentialStorage: Bool
+    private(set) var transfers: [TransferMetrics] = []
+    /// The last exchange, which is over; see `takeFinished()`.
+    private var finished: HTTPExchange?
+
+    init(
+        for owner: any ServerAnswerOwner, in schedule: [LoopMode], settings: LoadSettings,
+        defaults: DelegateDefaults?, timesFrom startedAt: LoopInstant?, usesCredentialStorage: Bool
+    ) {
+        self.usesCredentialStorage = usesCredentialStorage
+        self.owner = owner
+        self.schedule = schedule
+        self.settings = settings
+        self.defaults = defaults
+        self.startedAt = startedAt
+    }
+
+    // MARK: - Steps of a request
+
+    /// Sends `request`, over a kept connection if `mayReuse`.
+    func start(_ request: LoadRequest, mayReuse: Bool = true) {
+        if mayReuse { retries = 0 }
+        url = request.url
+        authenticator?.url = url
+        prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
+    }
+
+    /// The kept connection turned out dead: the same request goes over a new one.
+    private func sendAgain(_ request: LoadRequest) {
+        retries += 1
+        prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
+    }
+
+    /// First step: the body that goes with the request, if it is a stream.
+    private func prepareBody(of attempt: Attempt) {
+        var attempt = attempt
+        guard let stream = attempt.request.value.httpBodyStream else {
+            closeBody()
+            return authorize(attempt)
+        }
+        if let body, body.origin === stream {
+            guard body.isUntouched else {
+                phase = .waitingForBodyStream(attempt)
+                owner?.received(.needsBodyStream(attempt.request.value))
+                return
+            }
+            attempt.body = body
+        } else {
+            attempt.body = useBody(stream, of: stream)
+        }
+        authorize(attempt)
+    }
+
+    /// The delegate's answer to `.needsBodyStream`; `.none` if it has no such method.
+    ///
+    /// Whether a delegate has the method is known only once it was called, and it may be called only where it is due.
+    /// So what is sent is kept until a delegate of that class was found to have the method (rules UC-39 and UC-40).
+    func answered(bodyStream answer: Foundation.InputStream??) {
+        guard case .waitingForBodyStream(var attempt) = phase,
+            let origin = attempt.request.value.httpBodyStream
+        else { return }
+        phase = .idle
+        switch answer {
+        case .none:
+            guard let body, body.rewind() else { return fail(.bodyStreamMissing) }
+            attempt.body = body
+        case .some(.none):
+            defaults?.noteBodyStreamMethod()
+            return fail(.bodyStreamMissing)
+        case .some(.some(let stream)):
+            defaults?.noteBodyStreamMethod()
+            attempt.body = useBody(stream, of: origin)
+        }
+        authorize(attempt)
+    }
+
+    private func useBody(_ stream: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
+        closeBody()
+        let body = BodyStream(stream, of: origin, keeps: !(defaults?.hasBodyStreamMethod ?? false)) {
+            [weak self] in self?.wakeUp()
+        }
+        self.body = body
+        return body
+    }
+
+    /// Second step: what the head has to say of the body, where the answer to a challenge protects that as well.
+    private func authorize(_ attempt: Attempt) {
+        guard let address = attempt.request.address else {
+            let isPort = attempt.request.url.map { URIPort(of: $0) == .impossible } ?? false
+            return fail(isPort ? .impossiblePort : .unsupportedURL)
+        }
+        do throws(LoadFailure) {
+            let route = try self.route(to: address)
+            isAskingProxy = route.isForProxy
+            if let body = attempt.body, let authenticator,
+                authenticator.bodyHashes(toProxy: isAskingProxy).contains(where: { body.digests[$0] == nil })
+            {
+                body.open(in: schedule)
+                phase = .hashingBody(attempt)
+                return wakeUp()
+            }
+            connect(attempt, by: route)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// A piece of the body is hashed in a pass.
+    private func hashBody(_ attempt: Attempt) {
+        let wanted = (authenticator?.bodyHashes(toProxy: true) ?? []).first { body?.digests[$0] == nil }
+        guard let body, let wanted else { return authorize(attempt) }
+        var piece = [UInt8](repeating: 0, count: RequestSender.pieceSize)
+        var rest = RequestSender.maximumPerPass / piece.count
+        while true {
+            switch body.hash(by: wanted, piece: &piece) {
+            case .done:
+                return wakeUp()
+            case .more:
+                owner?.noteProgress()
+                rest -= 1
+                if rest == 0 { return wakeUp() }
+            case .notReady:
+                return waitForBody()
+            case .failed(let error):
+                return fail(.bodyStreamFailed(error as NSError))
+            case .lost:
+                return fail(.bodyStreamMissing)
+            }
+        }
+    }
+
+    /// Third step: a connection, as soon as one more may be in use.
+    private func connect(_ attempt: Attempt, by route: Route) {
+        if slot == nil {
+            if let ticket = ConnectionSlots.shared.enter(route.key, self) {
+                phase = .waitingForConnection(attempt, ticket: ticket, key: route.key)
+                return
+            }
+            slot = route.key
+        }
+        exchange(attempt, by: route)
+    }
+
+    /// A connection may be in use for the request with `ticket`. Any thread.
+    func admit(ticket: Int) {
+        shared.withLock { $0.admittedTicket = ticket }
+        wakeUp()
+    }
+
+    /// Last step: the exchange.
+    private func exchange(_ attempt: Attempt, by route: Route) {
+        guard let owner else { return }
+        let outgoing: OutgoingRequest
+        do throws(LoadFailure) {
+            outgoing = try outgoingRequest(attempt)
+        } catch {
+            return fail(error)
+        }
+        owner.noteSent(outgoing.head.fields)
+        if let body = attempt.body {
+            // It may be a class of the program's.
+            owner.noteCall()
+            body.open(in: schedule)
+        }
+        let (link, isScheduled) = takeConnection(route, mayReuse: attempt.mayReuse)
+        let exchange = HTTPExchange(
+            outgoing, for: attempt.request, over: link, of: self, tellsHeads: tellsSteps,
+            isTimed: startedAt != nil)
+        phase = .exchanging(exchange)
+        let channel = link.channel
+        channel.label = owner.nameInRunLoops
+        channel.gate = exchange
+        if !isScheduled { owner.forEachQueue { channel.schedule(with: $0) } }
+        owner.setInterest(channel.interest)
+        exchange.begin()
+    }
+
+    private var tellsSteps: Bool { settings.values.onStep != nil }
+
+    private func outgoingRequest(_ attempt: Attempt) throws(LoadFailure) -> OutgoingRequest {
+        let (request, body, isForProxy) = (attempt.request, attempt.body, isAskingProxy)
+        return try OutgoingRequest(
+            request, stream: body, omittedFields: settings.values.omittedFields, isForProxy: isForProxy
+        ) { target, sent, fields in
+            authenticator?.setFields(
+                method: request.method, target: target, toProxy: isForProxy ? sent : nil, in: &fields
+            ) { hash in
+                body.map { $0.digests[hash] } ?? hash.hexadecimal(of: request.value.httpBody ?? Data())
+            }
+            owner?.addFields(of: request, to: &fields)
+        }
+    }
+
+    /// - Returns: The connection, and whether it is in the loop of the load already.
+    private func takeConnection(_ route: Route, mayReuse: Bool) -> (HTTPLink, isScheduled: Bool) {
+        if mayReuse, let kept = Pool.shared.take(for: route.key, at: owner?.onlyQueue) {
+            if tellsSteps {
+                let address = kept.channel.remoteAddress?.description ?? route.key.host
+                owner?.received(.step(.reusing(address: address)))
+            }
+            return (kept, kept.endStay())
+        }
+        let link = HTTPLink(SocketChannel(route.channel), key: route.key)
+        // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
+        if !route.isForProxy { askAboutTLS(of: link) }
+        return (link, false)
+    }
+
+    /// The way to `address`: directly, or by a proxy.
+    private func route(to address: WebAddress) throws(LoadFailure) -> Route {
+        let atOrigin = !settings.isForOneOrigin || (owner?.isAtOrigin(address) ?? true)
+        if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
+        let proxy = try proxy(for: address)
+        authenticator?.proxy = proxy
+        guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
+        let authenticator = madeChallenges.authenticator
+        authenticator.proxy = proxy
+        let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
+        return Route(to: address, tls: tls, by: proxy) { target in
+            // A CONNECT has no body.
+            let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
+                $0.hexadecimal(of: "")
+            }
+            return (authorization, authenticator.proxyProof)
+        }
+    }
+
+    /// The proxy for `address`; nil: none.
+    private func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
+        switch settings.values.proxy {
+        case .direct: return nil
+        case .by(let proxy): return proxy
+        case .environment:
+            do throws(ProxyEnvironment.Failure) {
+                return try ProxyEnvironment.process.proxy(
+                    scheme: address.isSecure ? "https" : "http", host: address.host, port: address.port)
+            } catch {
+                switch error {
+                case .unsupported(let text): throw .unsupportedProxy(text)
+                }
+            }
+        }
+    }
+
+    // MARK: - Answer
+
+    func serve() {
+        if case .exchanging(let exchange) = phase { exchange.sendIfPutOff() }
+        let (alarms, ticket) = shared.withLock { shared in
+            defer { shared.alarms = [] }
+            return (shared.alarms, shared.admittedTicket)
+        }
+        challenges?.takeResponses()
+        switch phase {
+        case .idle, .waitingForBodyStream: break
+        case .hashingBody(let attempt): hashBody(attempt)
+        case .waitingForConnection(let attempt, let wanted, let key):
+            guard ticket == wanted else { break }
+            phase = .idle
+            slot = key
+            owner?.noteProgress()
+            // Proxy and credentials may be others by now.
+            authorize(attempt)
+        case .exchanging(let exchange):
+            if alarms.contains(.goAhead) { exchange.goAhead() }
+            guard isWaitingForBody else { break }
+            isWaitingForBody = false
+            owner?.noteCall()
+            exchange.bodyIsReady()
+        }
+    }
+
+    func pause() { if case .exchanging(let exchange) = phase { exchange.pause() } }
+
+    func resume() { if case .exchanging(let exchange) = phase { exchange.resume() } }
+
+    func cancel() { releaseExchange(mayStay: false) }
+
+    var isWaitingForThisSide: Bool {
+        if challenges?.isWaiting ?? false { return true }
+        switch phase {
+        case .idle, .waitingForBodyStream, .hashingBody: return false
+        case .waitingForConnection: return true
+        case .exchanging(let exchange):
+            return exchange.isPaused || exchange.isPutOff || exchange.hasUnreadInput
+        }
+    }
+
+    /// The load is over.
+    func close() {
+        cancel()
+        challenges?.close()
+        closeBody()
+        owner = nil
+    }
+
+    /// A request is under way on a connection.
+    var isExchanging: Bool { if case .exchanging = phase { true } else { false } }
+
+    /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
+    func resumeInterest() {
+        if case .exchanging(let exchange) = phase { exchange.link.channel.resumeInterest() }
+    }
+
+    /// The failure, if the sender of `head` says that it knows the password, and does not.
+    func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
+
+    /// The last exchange, if it is over: what it holds is released when the load is.
+    func takeFinished() -> HTTPExchange? { finished.take() }
+
+    // MARK: - Events of the exchange
+
+    func received(_ event: HTTPExchange.Event) {
+        switch event {
+        // That this side waits is no sign of the server's life.
+        case .waitsForBody: return waitForBody()
+        case .waitsForGoAhead: return waitForGoAhead()
+        default: owner?.noteProgress()
+        }
+        guard case .exchanging(let exchange) = phase else { return }
+        switch event {
+        case .diagnostic(let diagnostic): owner?.received(.step(diagnostic))
+        case .progress, .waitsForBody, .waitsForGoAhead: break
+        case .mayGoAhead: stopGoAheadTimer()
+        case .sent(let bytes, let total, let expected):
+            owner?.received(.sent(bytes, total: total, expected: expected))
+        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, by: exchange)
+        case .body(let data):
+            authenticator?.received(data)
+            owner?.received(.content(data))
+        case .end: ended(exchange)
+        case .failed(let failure): failed(failure, exchange)
+        }
+    }
+
+    private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: HTTPExchange) {
+        stopGoAheadTimer()
+        if exchange.hasServerTimedOut, retries < Self.maximumRetries {
+            releaseExchange(mayStay: false)
+            return sendAgain(exchange.loadRequest)
+        }
+        let origin = ResponseOrigin(
+            isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
+            isVerified: exchange.link.channel.isPeerVerified)
+        owner?.received(.head(head, bodyLength: bodyLength, from: origin))
+    }
+
+    private func ended(_ exchange: HTTPExchange) {
+        finished = exchange
+        releaseExchange(mayStay: true)
+        if let failure = authenticator?.receivedEnd() {
+            fail(failure)
+        } else {
+            owner?.received(.end)
+        }
+        // The load is not over yet: its connection need not stay in its loop for what follows.
+        finished?.link.leave()
+    }
+
+    private func failed(_ failure: LoadFailure, _ exchange: HTTPExchange) {
+        let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
+        releaseExchange(mayStay: false)
+        if let head = TunnelNegotiation.challenge(in: failure) {
+            owner?.received(
+                .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
+        } else if mayBeSentAgain {
+            sendAgain(exchange.loadRequest)
+        } else {
+            fail(failure)
+        }
+    }
+
+    private func fail(_ failure: LoadFailure) { owner?.received(.failed(failure)) }
+
+    /// Ends the request under way. Its connection is kept if it can serve another request, or else closed.
+    ///
+    /// - Parameter mayStay: The connection may stay in its loop for the next request.
+    private func releaseExchange(mayStay: Bool) {
+        isWaitingForBody = false
+        stopGoAheadTimer()
+        let phase = phase
+        self.phase = .idle
+        // Afterwards: the request that is let in next can have the connection that is kept.
+        defer {
+            if let slot = slot.take() { ConnectionSlots.shared.leave(slot) }
+        }
+        switch phase {
+        case .idle, .waitingForBodyStream, .hashingBody: break
+        case .waitingForConnection(_, let ticket, let key):
+            // If it was let in meanwhile, the place is free again.
+            if !ConnectionSlots.shared.withdraw(ticket) { ConnectionSlots.shared.leave(key) }
+        case .exchanging(let exchange): release(exchange, mayStay: mayStay)
+        }
+    }
+
+    private func release(_ exchange: HTTPExchange, mayStay: Bool) {
+        owner?.setInterest(nil)
+        exchange.discardRest()
+        note(exchange)
+        let channel = exchange.link.channel
+        // A callback that looks it up late has nothing to do there: the channel is closed, or kept.
+        channel.gate = nil
+        channel.onTrust = nil
+        channel.onIdentityRequest = nil
+        if exchange.startNextCycle() {
+            // A call that was turned away from this load has silenced the channel; the next load has to hear it.
+            channel.resumeInterest()
+            let queue = mayStay && channel.mayStayScheduled ? owner?.onlyQueue : nil
+            Pool.shared.keep(exchange.link, stayingAt: queue)
+        } else {
+            let wasOpen = channel.isOpen
+            channel.close()
+            if wasOpen {
+                owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
+            }
+        }
+    }
+
+    /// What the exchange took is kept for the end.
+    private func note(_ exchange: HTTPExchange) {
+        guard let startedAt, transfers.count < Self.maximumTransfers, let url = exchange.loadRequest.url
+        else { return }
+        transfers.append(TransferMetrics(of: exchange, url: url, since: startedAt))
+    }
+
+    // MARK: - Challenges
+
+    private var authenticator: Authenticator? { challenges?.authenticator }
+
+    private var madeChallenges: ServerChallenges {
+        if let challenges { return challenges }
+        guard let owner else { preconditionFailure("bug in Rondo: a load that is over has a challenge") }
+        let challenges = ServerChallenges(for: owner)
+        challenges.authenticator.usesCredentialStorage = usesCredentialStorage
+        challenges.authenticator.url = url
+        self.challenges = challenges
+        return challenges
+    }
+
+    /// The response `head` is a challenge.
+    func challenged(by head: ResponseHead) { madeChallenges.challenged(by: head) }
+
+    func answered(_ answer: DelegateCall.ChallengeAnswer) { challenges?.answered(answer) }
+
+    /// The next request goes to another origin: credentials stay behind (rule UC-33).
+    func leaveOrigin() { authenticator?.leaveOrigin() }
+
+    /// Has the delegate asked about `link`'s server, unless the settings name handlers, or the delegate has no method
+    /// to answer: a connection that asks takes no earlier session up.
+    private func askAboutTLS(of link: HTTPLink) {
+        guard let tls = link.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
+        let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
+        guard asksForTrust || asksForIdentity else { return }
+        madeChallenges.askAboutTLS(
+            of: link, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
+    }
+
+    // MARK: - Waiting
+
+    private func waitForBody() {
+        isWaitingForBody = true
+        guard let body, body.mustBePolled else { return }
+        bodyTimer?.invalidate()
+        bodyTimer = ScheduleTimer(schedule, after: BodyStream.pollInterval, repeats: false) { [weak self] _ in
+            self?.ring(.body)
+        }
+    }
+
+    private func waitForGoAhead() {
+        guard goAheadTimer == nil else { return }
+        let seconds = max(0, settings.values.goAheadTimeout)
+        goAheadTimer = ScheduleTimer(schedule, after: seconds, repeats: false) { [weak self] _ in
+            self?.ring(.goAhead)
+        }
+    }
+
+    private func stopGoAheadTimer() { goAheadTimer.take()?.invalidate() }
+
+    /// A timer has fired: its work is done in a pass of the shared queue, because what comes of it is a delivery
+    /// (rule UC-72).
+    private func ring(_ alarm: Alarms) {
+        shared.withLock { _ = $0.alarms.insert(alarm) }
+        wakeUp()
+    }
+
+    /// The body of the request is needed no more.
+    func closeBody() {
+        bodyTimer.take()?.invalidate()
+        body.take()?.close()
+    }
+
+    // MARK: - ExchangeOwner
+
+    /// Lets in what a loop brings to the channel of `exchange`.
+    ///
+    /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
+    /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
+    /// lost: a descriptor that is ready is so for the loops that watch it now.
+    func enter(for exchange: HTTPExchange, _ body: (SocketChannel) -> Void) {
+        guard schedule.servesCallingThread, let owner else { return }
+        owner.enter {
+            // The same load may have gone on to another request.
+            guard case .exchanging(let current) = phase, current === exchange else { return }
+            let channel = exchange.link.channel
+            let negotiated = channel.negotiatedBytes
+            body(channel)
+            // What a proxy says before it makes a tunnel is no event, and progress all the same.
+            if channel.negotiatedBytes > negotiated { owner.noteProgress() }
+        }
+    }
+
+    func putOff(_ work: any PutOffWork) -> Bool { owner?.putOff(work) ?? false }
+    func noteProgress() { owner?.noteProgress() }
+    func wakeUp() { owner?.wakeUp() }
+}

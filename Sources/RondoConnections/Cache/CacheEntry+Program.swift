@@ -1,0 +1,20 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+extension CacheEntry {
+    /// What the rules look at of a response that a program has stored by itself: it came when it says that it was made, and
+    /// answers any request. Nil for what is no HTTP.
+    init?(storedByProgram cached: CachedURLResponse) {
+        guard let response = cached.response as? HTTPURLResponse else { return nil }
+        var fields = HeaderFields()
+        for (name, value) in response.allHeaderFields {
+            if let name = name as? String, let value = value as? String {
+                fields.append(name: name, value: value)
+            }
+        }
+        let date = fields["Date"].flatMap { HTTPDate.parse($0) } ?? .distantPast
+        fields.remove("Vary")
+        self.init(status: response.statusCode, fields: fields, requestedAt: date, receivedAt: date)
+    }
+}

@@ -1,0 +1,298 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What the cache has to do with a load, step by step: before a request is sent, when the head of a response is here,
+/// when the server fails, and when all is here.
+///
+/// What is kept and used is decided by `CacheRules`. It decides and stores; its owner sends and delivers.
+final class LoadCache {
+    /// How a request is answered.
+    enum Decision {
+        /// By a server, or by a protocol of the program.
+        case send
+        /// By what is kept.
+        case use(URLResponse, Data)
+        case fail(LoadFailure)
+    }
+
+    /// What the head of a response is to what is kept.
+    enum HeadDecision {
+        /// A response like any other.
+        case deliver
+        /// What is kept answers: the server has confirmed it, or has failed.
+        case use(URLResponse, Data)
+        /// The server speaks of another response than the one that is kept: the request is sent again, without
+        /// conditions.
+        case sendAgain
+    }
+
+    /// How storing changes the end of the load.
+    enum End {
+        /// The delegate is asked what is to be stored (rule UC-54).
+        case ask(CachedURLResponse)
+        case nothing
+    }
+
+    private let settings: LoadSettings
+    private let defaults: DelegateDefaults?
+    /// The load's body goes to a file, and is never stored.
+    private let isDownload: Bool
+    /// The load, which outlives this object.
+    private unowned let waiter: any StoreWaiter
+    /// The request under way; nil: the cache has nothing to do with it, or no more.
+    private var current: CacheLoad?
+    /// The last one, released with the load: to free it takes longer than the next request should wait.
+    private var finished: CacheLoad?
+
+    init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
+    {
+        self.settings = settings
+        self.defaults = defaults
+        self.isDownload = isDownload
+        self.waiter = waiter
+    }
+
+    /// The load is over, or its answer comes from elsewhere.
+    func forget() { current = nil }
+
+    // MARK: - Before the request is sent
+
+    /// - Parameter fields: The request's fields as they would be sent: Vary may name any of them.
+    func decide(_ request: LoadRequest, fields: () -> HeaderFields) -> Decision {
+        current = nil
+        if ProtocolRegistry.accepting(request.value) != nil { return decideForProtocol(request) }
+        guard request.address != nil else { return .send }
+        let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
+        guard let cache = settings.cache, let load = CacheLoad(request, cache, policy) else {
+            return policy == .cacheOnly ? .fail(.notInCache) : .send
+        }
+        current = load
+        if policy == .reload || policy == .reloadEndToEnd { return .send }
+        load.found = load.store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
+        // Without an entry the fields do not matter, but for only-if-cached.
+        let relevant = load.found == nil ? Self.cacheControl(of: request) : fields()
+        switch CacheRules.decide(policy, request: relevant, entry: load.found?.entry, now: Date()) {
+        case .load: return .send
+        case .revalidate:
+            load.isRevalidating = true
+            return .send
+        case .fail: return .fail(.notInCache)
+        case .use: return use(load.found)
+        case .useAndRevalidate:
+            settings.values.refresh(request.value, settings.values)
+            return use(load.found)
+        }
+    }
+
+    /// A protocol of the program knows its own rules: it is handed what is kept, and says whether that is valid.
+    /// The policies that ask neither are kept here.
+    private func decideForProtocol(_ request: LoadRequest) -> Decision {
+        let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
+        if let cache = settings.cache, request.method == "GET" {
+            let load = CacheLoad(ofProtocol: request, cache, policy)
+            switch policy {
+            case .reload, .reloadEndToEnd: break
+            case .protocolRules, .revalidate: load.kept = load.store.find(ofProtocol: request)
+            case .cacheElseLoad, .cacheOnly:
+                if let kept = load.store.find(ofProtocol: request) { return .use(kept.response, kept.data) }
+            }
+            current = load
+        }
+        return policy == .cacheOnly ? .fail(.notInCache) : .send
+    }
+
+    /// What a protocol of the program may take for an answer; once.
+    func takeKept() -> CachedURLResponse? { current?.kept.take() }
+
+    private static func cacheControl(of request: LoadRequest) -> HeaderFields {
+        guard let value = request.value.value(forHTTPHeaderField: "Cache-Control") else {
+            return HeaderFields()
+        }
+        return HeaderFields([("Cache-Control", value)])
+    }
+
+    /// Sets the fields by which the server is asked about an entry, or caches on the way are told to ask.
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
+        guard let current else { return }
+        if current.isRevalidating {
+            for (name, value) in current.found?.entry.conditions ?? [] {
+                fields.set(name: name, value: value)
+            }
+        }
+        for (name, value) in CacheRules.endToEndFields(current.policy)
+        where request.value.value(forHTTPHeaderField: name) == nil {
+            fields.set(name: name, value: value)
+        }
+    }
+
+    /// The request is on its way with these fields.
+    func noteSent(_ fields: HeaderFields) {
+        guard let current else { return }
+        current.fields = fields
+        current.sentAt = Date()
+    }
+
+    // MARK: - The head of the response
+
+    /// - Parameters:
+    ///   - request: The one that was sent.
+    ///   - isVerified: Whether what the server says holds for other loads too.
+    func received(
+        _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
+    ) -> HeadDecision {
+        invalidate(by: head, request)
+        guard let current, let found = current.found else { return .deliver }
+        if current.isRevalidating, head.status == 304 {
+            return confirm(found, current, by: head, forOthers: isVerified)
+        }
+        if head.status >= 500, mayStandIn(for: head.status), case .use(let response, let data) = use(found) {
+            return .use(response, data)
+        }
+        return .deliver
+    }
+
+    /// What is kept is still right, as the server says.
+    ///
+    /// - Parameter forOthers: Whether it is fresh for other loads as well.
+    private func confirm(
+        _ found: FoundResponse, _ load: CacheLoad, by head: ResponseHead, forOthers: Bool
+    ) -> HeadDecision {
+        let renewed = found.entry.freshened(by: head, requestedAt: load.sentAt, receivedAt: Date())
+        guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
+            load.found = nil
+            load.isRevalidating = false
+            return .sendAgain
+        }
+        if forOthers { store(load.store.store(found, confirmed: renewed, confirmed, for: load.request)) }
+        current = nil
+        return .use(confirmed.response, confirmed.data)
+    }
+
+    /// What is kept, where it may answer for a server that was not reached.
+    func standIn() -> (URLResponse, Data)? {
+        guard let found = current?.found, mayStandIn(for: nil),
+            case .use(let response, let data) = use(found)
+        else { return nil }
+        return (response, data)
+    }
+
+    /// - Parameter status: Of the server's error; nil: it was not reached.
+    private func mayStandIn(for status: Int?) -> Bool {
+        guard let current, let entry = current.found?.entry else { return false }
+        return CacheRules.mayStandIn(
+            entry, for: status, request: current.fields, policy: current.policy, now: Date())
+    }
+
+    /// What is kept is the answer.
+    private func use(_ found: FoundResponse?) -> Decision {
+        guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
+        current = nil
+        return .use(response, found.content)
+    }
+
+    private func invalidate(by head: ResponseHead, _ request: LoadRequest) {
+        guard request.method != "GET", let url = request.url, let cache = settings.cache else {
+            return
+        }
+        for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
+            let store = CacheLoad.store(cache)
+            // Behind what is being stored: it was fetched before.
+            if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
+        }
+    }
+
+    // MARK: - Storing
+
+    /// A response is about to be delivered: is it to be kept?
+    ///
+    /// - Parameters:
+    ///   - bodyLength: Nil: it is not known.
+    ///   - isPlain: The body is the content, and the delegate is called on the loop.
+    ///   - hasParts: The body has parts, of which none is kept.
+    func beginStoring(
+        _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool,
+        isVerified: Bool
+    ) {
+        guard let load = current else { return }
+        if let bodyLength, isPlain, spares(.willCacheResponse),
+            load.store.hasJustStored(head, size: bodyLength, for: load.request)
+        {
+            current = nil
+            finished = load
+            return store(.isWritten)
+        }
+        let isStored =
+            !isDownload && !hasParts && CacheRules.mayStore(head, to: load.fields) && isVerified
+            && (load.isOfUse(head) || mayAsk)
+            && load.begin(storing: response, head, bodyLength: bodyLength)
+        if !isStored { current = nil }
+    }
+
+    /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
+    func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+        guard let load = current, load.isOfProtocol else { return }
+        let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
+        load.storagePolicy = policy
+        let isStored =
+            policy != .notAllowed && isGood && !isDownload && load.response == nil
+            && load.begin(storing: response, nil, bodyLength: nil)
+        if !isStored { current = nil }
+    }
+
+    /// A piece of the content.
+    func received(_ content: Data) {
+        guard let current, current.isStoring else { return }
+        if !current.add(content) { self.current = nil }
+    }
+
+    /// All is here.
+    ///
+    /// - Parameter callsOnLoop: The delegate is called on the loop. With a queue the question comes after the calls that
+    ///   wait there, which may cancel the load.
+    func receivedEnd(callsOnLoop: Bool) -> End {
+        guard let load = current else { return .nothing }
+        if load.isStoring, callsOnLoop, spares(.willCacheResponse) {
+            current = nil
+            finished = load
+            store(load.storeAsReceived())
+            return .nothing
+        }
+        return load.propose().map(End.ask) ?? .nothing
+    }
+
+    /// The delegate's answer to `End.ask`.
+    func answered(_ answer: CachedURLResponse?) {
+        guard let load = current, load.proposal != nil else { return }
+        current = nil
+        // Now it is known whether the delegate has the method.
+        if let answer, load.isOfUse || mayAsk { store(load.store(answer)) }
+    }
+
+    /// Whether the delegate may have a word about what is stored, as far as is known.
+    private var mayAsk: Bool { !(defaults?.contains(.willCacheResponse) ?? true) }
+
+    /// Whether a call of `method` would come to its default, and be shown by no trace.
+    private func spares(_ method: DelegateDefaults.Method) -> Bool {
+        defaults?.contains(method) ?? false && !RunLoop.isTraced
+    }
+
+    /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
+    /// delegate hears of the end when it is done, and what was stored is found then. Where too much waits to be
+    /// stored, it is not.
+    private func store(_ decision: CacheDecision) {
+        switch decision {
+        case .nothing: break
+        case .isWritten: if CacheWriter.shared.isBusy { waiter.store {} }
+        // What waits is older, and must not come later.
+        case .write(let write) where write.takesTime || CacheWriter.shared.isBusy:
+            if CacheWriter.shared.isFull { return }
+            // Also if the load is cancelled by then: another load of the same counts on it.
+            waiter.store { write.perform() }
+            write.noteAsWritten()
+        case .write(let write):
+            write.perform()
+            write.noteAsWritten()
+        }
+    }
+}

@@ -1,0 +1,219 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import Synchronization
+
+/// A store for responses, in memory and on the disk; what `URLConnection.Cache` is made of.
+///
+/// In memory stands a table of all that was used last; on the disk a database, which a thread of its own writes. Any thread
+/// may call any of this.
+final class ResponseCache: Sendable {
+    private let state: Mutex<State>
+    private let path: String?
+
+    private struct State {
+        var table: MemoryTable
+        var diskCapacity: Int
+        /// Opened on first use; nil too where there is no folder for it.
+        var disk: ResponseDisk?
+        var hasLookedForDisk = false
+    }
+
+    /// - Parameter path: A folder; nil: one of the program's own in the user's folder for caches.
+    init(memoryCapacity: Int, diskCapacity: Int, path: String?) {
+        self.path = path
+        state = Mutex(State(table: MemoryTable(capacity: memoryCapacity), diskCapacity: diskCapacity))
+    }
+
+    // MARK: For programs
+
+    /// The response that is kept for the URL of `request`; of variants the one that answers its fields, or else the newest.
+    func response(for request: URLRequest) -> CachedURLResponse? {
+        guard let url = request.url else { return nil }
+        let responses = find(Self.name(url))
+        let fields = HeaderFields((request.allHTTPHeaderFields ?? [:]).map { ($0.key, $0.value) })
+        let found = responses.last { $0.matches { fields } } ?? responses.last
+        return found?.cached(url)
+    }
+
+    /// Keeps a response in place of all that is kept for `url`.
+    func store(_ cached: CachedURLResponse, for url: URL) {
+        store(KeptResponse(Self.name(url), CacheEntry(storedByProgram: cached), cached))
+    }
+
+    func removeAll() {
+        let gone = state.withLock { $0.table.removeAll() }
+        withExtendedLifetime(gone) {}
+        disk?.removeAll()
+    }
+
+    /// Waits for the disk.
+    func remove(since date: Date) {
+        let gone = state.withLock { state in
+            state.table.all.filter { $0.date > date }.flatMap { state.table.remove($0.key) }
+        }
+        withExtendedLifetime(gone) {}
+        disk?.remove(since: date)
+    }
+
+    var memoryCapacity: Int {
+        get { state.withLock { $0.table.capacity } }
+        set {
+            let gone = state.withLock { state in
+                state.table.capacity = newValue
+                return state.table.trim()
+            }
+            withExtendedLifetime(gone) {}
+        }
+    }
+
+    var diskCapacity: Int {
+        get { state.withLock { $0.diskCapacity } }
+        set {
+            // Looked for before, so that what is there already is bounded too.
+            let disk = disk
+            state.withLock { $0.diskCapacity = newValue }
+            disk?.setCapacity(newValue)
+        }
+    }
+
+    var memoryUsage: Int { state.withLock { $0.table.cost } }
+
+    /// Bytes that the database uses; what is not written yet does not count.
+    var diskUsage: Int { disk?.usage ?? 0 }
+
+    // MARK: Finding and keeping
+
+    /// The key of a URL, in canonical form, so that what a program asks for is what loads store (rule UC-73).
+    private static func name(_ url: URL) -> String {
+        if let address = WebAddress(url), address.isPlain { return address.name }
+        return WebAddress.name(of: CanonicalRequest.of(URLRequest(url: url))?.url ?? url)
+    }
+
+    /// Nil where nothing is to be kept on the disk.
+    private var disk: ResponseDisk? {
+        state.withLock { state in
+            if state.diskCapacity == 0, !state.hasLookedForDisk { return nil }
+            if !state.hasLookedForDisk {
+                state.hasLookedForDisk = true
+                state.disk = Self.folder(path).map {
+                    ResponseDisk.at($0.appendingPathComponent("responses.sqlite"))
+                }
+                state.disk?.setCapacity(state.diskCapacity)
+            }
+            return state.disk
+        }
+    }
+
+    private static func folder(_ path: String?) -> URL? {
+        if let path { return URL(fileURLWithPath: path, isDirectory: true) }
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+        let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        return caches?.appendingPathComponent("org.rondo.URLCache", isDirectory: true)
+            .appendingPathComponent(name.replacingOccurrences(of: "/", with: "_"), isDirectory: true)
+    }
+
+    /// What is kept for a URL, the newest last.
+    private func find(_ name: String) -> [KeptResponse] {
+        let key = KeptResponse.key(name)
+        let responses = state.withLock { $0.table.find(name, key) }
+        // Of variants others may be on the disk.
+        if responses.first?.selecting.isEmpty ?? false { return responses }
+        guard let disk else { return responses }
+        var found = disk.find(name, key)
+        if found.isEmpty { return responses }
+        found.removeAll { old in responses.contains { $0.selecting == old.selecting } }
+        var gone: [KeptResponse] = []
+        state.withLock { state in
+            for response in found { gone += state.table.insert(response) }
+        }
+        withExtendedLifetime(gone) {}
+        return found + responses
+    }
+
+    /// - Parameter isOnDisk: The disk has it, as good as it is now.
+    private func store(_ response: KeptResponse, isOnDisk: Bool = false) {
+        guard response.mayBeKept else { return }
+        let gone = state.withLock { $0.table.insert(response) }
+        withExtendedLifetime(gone) {}
+        guard !isOnDisk, let disk else { return }
+        if response.mayGoToDisk, response.cost <= diskCapacity {
+            disk.insert(response)
+        } else {
+            disk.remove(response.key)
+        }
+    }
+
+    /// Has what waits written to the disk, and returns when it is.
+    func flush() { disk?.flush() }
+}
+
+// MARK: - For loads
+
+extension ResponseCache: ResponseStore {
+    private func key(_ request: LoadRequest) -> String? {
+        request.address?.name ?? request.url.map(WebAddress.name(of:))
+    }
+
+    func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse? {
+        guard let name = key(request), let url = request.url else { return nil }
+        let responses = find(name)
+        let chosen = responses.count < 2 ? responses.last : responses.last { $0.matches(fields) }
+        return chosen?.found(url)
+    }
+
+    func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
+        guard let name = key(request), let url = request.url else { return nil }
+        return find(name).last?.cached(url)
+    }
+
+    var maximumSize: Int {
+        state.withLock { ($0.diskCapacity > 0 ? $0.diskCapacity : $0.table.capacity) / 20 }
+    }
+
+    /// Seconds in which the same response is not stored again; its freshness is that much behind at most.
+    static let rewriteInterval = 1.0
+
+    func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
+        guard let name = key(request),
+            let kept = state.withLock({ $0.table.peek(name, KeptResponse.key(name)) })
+        else {
+            return false
+        }
+        return kept.isOf(head) && Int64(kept.content.count) == size && kept.selecting.isEmpty
+            && LoopClock.machineNow.seconds(since: kept.storedAt) < Self.rewriteInterval
+    }
+
+    func store(_ response: ReceivedResponse, for request: LoadRequest) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        store(KeptResponse(name, response))
+        return .nothing
+    }
+
+    func store(
+        _ found: FoundResponse, confirmed: CacheEntry, _ cached: CachedURLResponse, for request: LoadRequest
+    ) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        let length = Int64(found.content.count)
+        let kept =
+            found.isOfEntry
+            ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
+            : KeptResponse(name, confirmed, cached)
+        // What is not fresh now either has the server asked again, with the same words.
+        store(kept, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
+        return .nothing
+    }
+
+    func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
+        guard let name = key(request) else { return .nothing }
+        store(KeptResponse(name, nil, cached))
+        return .nothing
+    }
+
+    func remove(_ url: URL) {
+        let key = KeptResponse.key(Self.name(url))
+        let gone = state.withLock { $0.table.remove(key) }
+        withExtendedLifetime(gone) {}
+        disk?.remove(key)
+    }
+}

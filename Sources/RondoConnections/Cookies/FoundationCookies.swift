@@ -1,0 +1,37 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// Foundation's storage as the place where a program sees cookies. One that has been released holds nothing.
+///
+/// `@unchecked Sendable`: the reference is set once, and the storage has a queue of its own.
+final class FoundationCookies: VisibleCookies, @unchecked Sendable {
+    /// The shared storage, made in a folder for the user alone; see `CookieFolder`. It reads its file when it is made,
+    /// 27 µs a cookie: so the store's thread does that, unless the program is the first to want it.
+    static let sharedStorage: HTTPCookieStorage = {
+        CookieFolder.prepare()
+        return .shared
+    }()
+
+    private weak let own: HTTPCookieStorage?
+    private let isShared: Bool
+
+    init(_ storage: HTTPCookieStorage) { (own, isShared) = (storage, false) }
+
+    /// The shared storage, which reads its file when it is first asked for anything.
+    init() { (own, isShared) = (nil, true) }
+
+    private var storage: HTTPCookieStorage? { isShared ? Self.sharedStorage : own }
+
+    var isGone: Bool { !isShared && own == nil }
+    var cookies: [HTTPCookie] { storage?.cookies ?? [] }
+    var policy: HTTPCookie.AcceptPolicy { storage?.cookieAcceptPolicy ?? .never }
+    func set(_ cookie: HTTPCookie) { storage?.setCookie(cookie) }
+    func delete(_ cookie: HTTPCookie) { storage?.deleteCookie(cookie) }
+
+    func write() {
+        // It writes after each deletion, of one that is not there too. Nobody can set this one: it has no name.
+        if let nothing = HTTPCookie(properties: [.name: "", .value: "", .path: "", .domain: ""]) {
+            storage?.deleteCookie(nothing)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Answers the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
+///
+/// It decides and remembers; its owner sends requests, and shows challenges to the delegate.
+final class Authenticator {
+    /// How a challenge goes on.
+    enum Step {
+        /// The request is sent again, with an answer.
+        case sendAgain
+        /// The response to the challenge is the result (rule UC-48).
+        case goOnWithout
+        case ask(Inquiry)
+        case fail(LoadFailure)
+    }
+
+    /// What the delegate is asked about.
+    struct Inquiry {
+        fileprivate let question: Authentication.Question
+        fileprivate let isProxy: Bool
+        let space: URLProtectionSpace
+        let proposed: URLCredential?
+        let failures: Int
+        /// The response that made the challenge.
+        let response: URLResponse?
+        let problem: String?
+        /// A credential of the URL or the storage that has not failed yet.
+        var silent: URLCredential? { question.silent?.credential }
+    }
+
+    /// The URL of the request under way.
+    var url: URL?
+    /// What the delegate has said (rule UC-43).
+    var usesCredentialStorage = true
+    /// The proxy that the request under way goes by.
+    var proxy: StreamProxy?
+
+    private var server = Authentication()
+    private var ofProxy = Authentication()
+    /// The proxy has refused the user of its URL.
+    private var hasProxyURLFailed = false
+    private var failureHead: ResponseHead?
+    /// The response's body has to be what its head says.
+    private var bodyProof: BodyProof?
+    /// Told why a credential cannot be sent.
+    private let reportProblem: (String) -> Void
+
+    init(reportProblem: @escaping (String) -> Void) { self.reportProblem = reportProblem }
+
+    /// What a server was told is not for another one to hear (rule UC-33).
+    func leaveOrigin() { server.leftOrigin() }
+
+    // MARK: - Challenges
+
+    /// The response `head` is a challenge.
+    func challenged(by head: ResponseHead) -> Step {
+        let isProxy = head.status == 407
+        if isProxy { hasProxyURLFailed = true }
+        let values = head.fields.values(for: isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
+        let step = with(isProxy) { authentication in
+            authentication.challenged(
+                by: values, makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
+                candidates: { candidates(for: $0, isProxy: isProxy) })
+        }
+        failureHead = head
+        return nextStep(step, isProxy: isProxy)
+    }
+
+    /// The delegate's answer to `inquiry`.
+    func respond(_ response: ChallengeResponse, to inquiry: Inquiry) -> Step {
+        let (question, isProxy) = (inquiry.question, inquiry.isProxy)
+        switch response {
+        case .use(let credential):
+            return use(credential, from: .delegate, for: question, isProxy: isProxy)
+        case .performDefaultHandling:
+            guard let silent = question.silent else { return .goOnWithout }
+            return use(silent.credential, from: silent.origin, for: question, isProxy: isProxy)
+        case .continueWithout:
+            return .goOnWithout
+        case .cancel:
+            return .fail(.authenticationCancelled)
+        case .rejectProtectionSpace:
+            let step = with(isProxy) { authentication in
+                authentication.reject(question)
+                return authentication.next(
+                    makeSpace: { protectionSpace($0, $1, isProxy: isProxy) },
+                    candidates: { candidates(for: $0, isProxy: isProxy) })
+            }
+            return nextStep(step, isProxy: isProxy)
+        }
+    }
+
+    private func nextStep(_ step: Authentication.Step, isProxy: Bool) -> Step {
+        switch step {
+        case .repeatAnswer: return .sendAgain
+        case .giveUp: return .goOnWithout
+        case .ask(let question):
+            let response = failureHead.flatMap { head in
+                url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
+            }
+            return .ask(
+                Inquiry(
+                    question: question, isProxy: isProxy, space: question.space,
+                    proposed: question.proposed, failures: question.failures, response: response,
+                    problem: with(isProxy) { $0.takeProblem() }))
+        }
+    }
+
+    private func use(
+        _ credential: URLCredential, from origin: Authentication.Origin,
+        for question: Authentication.Question, isProxy: Bool
+    ) -> Step {
+        if with(isProxy, { $0.use(credential, from: origin, for: question) }) { return .sendAgain }
+        if let problem = with(isProxy, { $0.takeProblem() }) { reportProblem(problem) }
+        return .goOnWithout
+    }
+
+    private func with<Result>(_ isProxy: Bool, _ body: (inout Authentication) -> Result) -> Result {
+        isProxy ? body(&ofProxy) : body(&server)
+    }
+
+    // MARK: - Spaces and credentials
+
+    private func protectionSpace(_ realm: String, _ method: String, isProxy: Bool) -> URLProtectionSpace {
+        let scheme = url?.scheme?.lowercased() ?? "http"
+        if isProxy, let proxy {
+            let isHTTPS = scheme == "https"
+            return URLProtectionSpace(
+                proxyHost: proxy.host, port: proxy.port,
+                type: isHTTPS ? NSURLProtectionSpaceHTTPSProxy : NSURLProtectionSpaceHTTPProxy, realm: realm,
+                authenticationMethod: method)
+        }
+        return URLProtectionSpace(
+            host: url?.host ?? "", port: url?.port ?? (scheme == "https" ? 443 : 80), protocol: scheme,
+            realm: realm, authenticationMethod: method)
+    }
+
+    private func candidates(
+        for space: URLProtectionSpace, isProxy: Bool
+    ) -> [(URLCredential, Authentication.Origin)] {
+        var candidates: [(URLCredential, Authentication.Origin)] = []
+        if isProxy {
+            // Basic was sent already, without being asked for.
+            if let proxy, let user = proxy.userName,
+                space.authenticationMethod != NSURLAuthenticationMethodHTTPBasic
+            {
+                let password = proxy.password ?? ""
+                candidates.append(
+                    (URLCredential(user: user, password: password, persistence: .none), .url))
+            }
+        } else if let url, let credential = Self.credential(of: url) {
+            candidates.append((credential, .url))
+        }
+        if usesCredentialStorage, let stored = StoredCredentials.defaultCredential(for: space) {
+            candidates.append((stored, .storage))
+        }
+        return candidates
+    }
+
+    /// User and password in a URL.
+    static func credential(of url: URL) -> URLCredential? {
+        guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user,
+            !user.isEmpty
+        else { return nil }
+        return URLCredential(user: user, password: parts.password ?? "", persistence: .none)
+    }
+
+    // MARK: - With a request
+
+    /// Sets the fields that name the user.
+    ///
+    /// - Parameter sent: The target as a proxy gets it; nil: the request is not handed to a proxy.
+    func setFields(
+        method: String, target: String, toProxy sent: String?, in fields: inout HeaderFields,
+        bodyHash: (DigestHash) -> String?
+    ) {
+        if !server.isIdle,
+            let value = server.fieldValue(method: method, target: target, bodyHash: bodyHash)
+        {
+            fields.set(name: "Authorization", value: value)
+        }
+        if let sent, let value = proxyAuthorization(method: method, target: sent, bodyHash: bodyHash) {
+            fields.set(name: "Proxy-Authorization", value: value)
+        }
+    }
+
+    /// The value of Proxy-Authorization: what answered a challenge, or what the proxy's URL holds.
+    func proxyAuthorization(
+        method: String, target: String, bodyHash: (DigestHash) -> String?
+    ) -> String? {
+        if !ofProxy.isIdle {
+            return ofProxy.fieldValue(method: method, target: target, bodyHash: bodyHash)
+        }
+        guard let proxy, let user = proxy.userName, !hasProxyURLFailed else { return nil }
+        do throws(BasicAuthentication.Failure) {
+            return try BasicAuthentication(user: user, password: proxy.password ?? "").fieldValue
+        } catch {
+            reportProblem(error.description)
+            return nil
+        }
+    }
+
+    /// What proves that the proxy knows the password too.
+    var proxyProof: (session: DigestSession, answer: DigestSession.Answer)? { ofProxy.proof }
+
+    /// Hashes of the body that the request's head has to hold (`auth-int`, RFC 7616 §3.4.3).
+    func bodyHashes(toProxy: Bool) -> [DigestHash] {
+        [server.protectingHash, toProxy ? ofProxy.protectingHash : nil].compactMap { $0 }
+    }
+
+    // MARK: - After a response
+
+    /// The head of a response, challenges among them.
+    ///
+    /// - Returns: The failure, if its sender does not know the password that it says it knows.
+    func received(_ head: ResponseHead) -> LoadFailure? {
+        bodyProof = nil
+        if head.status != 401, !server.isIdle {
+            let info = head.fields.values(for: "Authentication-Info").first
+            if let failure = accept(info, isProxy: false) { return failure }
+        }
+        if head.status != 407, !ofProxy.isIdle {
+            let info = head.fields.values(for: "Proxy-Authentication-Info").first
+            if let failure = accept(info, isProxy: true) { return failure }
+        }
+        return nil
+    }
+
+    private func accept(_ info: String?, isProxy: Bool) -> LoadFailure? {
+        var proof: BodyProof?
+        let acceptance = with(isProxy) { authentication in
+            authentication.accepted(info: info) { hash in
+                if let info { proof = BodyProof(info, hash, isProxy: isProxy) }
+            }
+        }
+        switch acceptance {
+        case .refuted: return .impostor(isProxy: isProxy)
+        case .accepted(let worthStoring):
+            if let worthStoring, usesCredentialStorage {
+                StoredCredentials.store(worthStoring.credential, for: worthStoring.space)
+            }
+            if let proof { bodyProof = proof }
+            return nil
+        }
+    }
+
+    /// A piece of the response's body, as it is transferred.
+    func received(_ data: Data) { bodyProof?.update(data) }
+
+    /// The response's body is complete.
+    ///
+    /// - Returns: The failure, if it is not what the head has said of it.
+    func receivedEnd() -> LoadFailure? {
+        guard let proof = bodyProof.take() else { return nil }
+        let confirms = with(proof.isProxy) { $0.confirms(proof.info, bodyHash: proof.finish()) }
+        return confirms ? nil : .impostor(isProxy: proof.isProxy)
+    }
+}
+
+/// The hash of a response's body as it is transferred, for what the head has said of it (`auth-int`, RFC 7616 §3.5).
+private final class BodyProof {
+    let info: String
+    let isProxy: Bool
+    private var running: DigestHash.RunningHash?
+
+    init(_ info: String, _ hash: DigestHash, isProxy: Bool) {
+        self.info = info
+        self.isProxy = isProxy
+        running = DigestHash.RunningHash(hash)
+    }
+
+    func update(_ data: Data) { running?.update(data.bytes) }
+
+    /// Nil where OpenSSL has failed: nothing is proven by that.
+    func finish() -> String? { running.take()?.finish() }
+}

@@ -1,0 +1,174 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+internal import Synchronization
+
+/// The challenges of a server, of the proxy before it, and of TLS, shown to the delegate one at a time.
+///
+/// While the delegate thinks, the response stands unread, and its time is not the server's (rule UC-47). The answer
+/// comes from any thread, by the challenge's sender, and is taken in the next pass.
+final class ServerChallenges {
+    private enum Kind {
+        case http(Authenticator.Inquiry)
+        case tls(TLSProtectionSpace.Question, HTTPLink)
+    }
+
+    /// A challenge that waits for its answer.
+    ///
+    /// The challenge itself is not kept: its end is how its sender learns that no answer will come.
+    private struct Open {
+        let kind: Kind
+        let number: Int
+        /// The delegate got it by the older method, and is told when it is cancelled.
+        var isForOlderMethod = false
+    }
+
+    /// What the senders of challenges were told, with the challenge's number.
+    private final class Responses: Sendable {
+        private let waiting = Mutex<[(Int, ChallengeResponse)]>([])
+
+        func append(_ response: ChallengeResponse, to number: Int) {
+            waiting.withLock { $0.append((number, response)) }
+        }
+
+        func take() -> [(Int, ChallengeResponse)] {
+            waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+        }
+    }
+
+    let authenticator: Authenticator
+    /// The load; it keeps this object, and releases it when it is over.
+    private unowned let owner: any AnswerOwner
+    private let responses = Responses()
+    private var open: Open?
+    private var count = 0
+
+    init(for owner: any AnswerOwner) {
+        self.owner = owner
+        authenticator = Authenticator { [unowned owner] problem in
+            owner.received(.step(.unusableCredential(reason: problem)))
+        }
+    }
+
+    /// The delegate has not answered yet.
+    var isWaiting: Bool { open != nil }
+
+    /// The response `head` is a challenge of HTTP.
+    func challenged(by head: ResponseHead) { go(authenticator.challenged(by: head)) }
+
+    /// Has the delegate asked about the server at the other end of `link`.
+    ///
+    /// - Parameters:
+    ///   - asksForTrust: No handler of the settings answers this question.
+    ///   - asksForIdentity: The same of this one.
+    func askAboutTLS(of link: HTTPLink, asksForTrust: Bool, asksForIdentity: Bool) {
+        if asksForTrust {
+            link.channel.onTrust = { [weak self, weak link] in self?.ask(.trust($0), of: link) }
+        }
+        if asksForIdentity {
+            link.channel.onIdentityRequest = { [weak self, weak link] in self?.ask(.identity($0), of: link) }
+        }
+    }
+
+    private func ask(_ question: TLSProtectionSpace.Question, of link: HTTPLink?) {
+        guard let link else { return }
+        var error: (any Error)?
+        if case .trust(let trust) = question, let explanation = trust.explanation {
+            error = URLErrors.error(.serverCertificateUntrusted, explanation, url: authenticator.url)
+        }
+        let challenge = URLAuthenticationChallenge(
+            protectionSpace: TLSProtectionSpace(question, host: link.key.host, port: link.key.port),
+            proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
+            sender: begin(.tls(question, link)))
+        owner.received(.challenge(challenge, silent: nil, isTrust: true))
+    }
+
+    private func go(_ step: Authenticator.Step) {
+        switch step {
+        case .sendAgain: owner.received(.hasCredential)
+        case .goOnWithout: owner.received(.hasNoCredential)
+        case .fail(let failure): owner.received(.failed(failure))
+        case .ask(let inquiry):
+            let error = inquiry.problem.map {
+                URLErrors.error(.userAuthenticationRequired, $0, url: authenticator.url)
+            }
+            let challenge = URLAuthenticationChallenge(
+                protectionSpace: inquiry.space, proposedCredential: inquiry.proposed,
+                previousFailureCount: inquiry.failures, failureResponse: inquiry.response, error: error,
+                sender: begin(.http(inquiry)))
+            owner.received(.challenge(challenge, silent: inquiry.silent, isTrust: false))
+        }
+    }
+
+    /// - Returns: What takes the answer to the next pass.
+    private func begin(_ kind: Kind) -> ChallengeSender {
+        count += 1
+        open = Open(kind: kind, number: count)
+        return ChallengeSender { [weak owner, responses, number = count] response in
+            guard let owner else { return }
+            responses.append(response, to: number)
+            owner.wakeUp()
+        }
+    }
+
+    // MARK: - Answers
+
+    /// What the delegate's methods have made of the challenge.
+    func answered(_ answer: DelegateCall.ChallengeAnswer) {
+        switch answer {
+        case .taken: break
+        case .takenByOlderMethod: open?.isForOlderMethod = true
+        case .useSilently, .performDefaultHandling: respond(.performDefaultHandling)
+        }
+        takeResponses()
+    }
+
+    /// What the sender of the open challenge was told meanwhile. Answers to earlier challenges are no answers to it.
+    func takeResponses() {
+        for (number, response) in responses.take() where number == open?.number { respond(response) }
+    }
+
+    /// No answer is wanted any more.
+    func close() { open = nil }
+
+    private func respond(_ response: ChallengeResponse) {
+        guard let answered = open.take() else { return }
+        owner.noteProgress()
+        if case .cancel(let challenge) = response, answered.isForOlderMethod {
+            owner.received(.cancelledChallenge(challenge))
+        }
+        switch answered.kind {
+        case .http(let inquiry): go(authenticator.respond(response, to: inquiry))
+        case .tls(let question, let link): respond(response, to: question, of: link)
+        }
+    }
+
+    /// A question that has no answer answers itself by the settings.
+    private func respond(
+        _ response: ChallengeResponse, to question: TLSProtectionSpace.Question, of link: HTTPLink
+    ) {
+        switch (response, question) {
+        case (.use(let credential), .trust(let trust)):
+            // A name and a password, given to whatever is asked, are no word about this server.
+            guard credential.isTrust else { return trust.useDefault() }
+            // Another load has not agreed to this.
+            if !trust.isTrusted { link.isPrivate = true }
+            trust.accept()
+        case (.use(let credential), .identity(let request)):
+            guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
+            link.isPrivate = true
+            request.use(identity)
+        case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
+            trust.useDefault()
+        case (.performDefaultHandling, .identity(let request)): request.useDefault()
+        case (.continueWithout, .identity(let request)), (.rejectProtectionSpace, .identity(let request)):
+            request.useNone()
+        case (.rejectProtectionSpace, .trust(let trust)): trust.reject()
+        case (.cancel, _): owner.received(.failed(.authenticationCancelled))
+        }
+    }
+}

@@ -1,0 +1,31 @@
+internal import Synchronization
+
+/// Which methods of a class of delegates are defaults that change nothing, as far as that is known.
+///
+/// Whether a class has a method of its own can only be told by calling it (rule UC-74), and stays as it is from
+/// then on: so a default is called once for each class, and the calls after it are left out.
+final class DelegateDefaults: Sendable {
+    enum Method: UInt8 {
+        case shouldUseCredentialStorage = 1
+        case willCacheResponse = 2
+        case didCollectMetrics = 4
+        case willSendRequestForChallenge = 8
+        case canAuthenticate = 16
+    }
+
+    private let defaults = Atomic<UInt8>(0)
+    private let bodyStreamMethodIsKnown = Atomic(false)
+
+    func contains(_ method: Method) -> Bool { defaults.load(ordering: .relaxed) & method.rawValue != 0 }
+
+    func insert(_ method: Method) { defaults.bitwiseOr(method.rawValue, ordering: .relaxed) }
+
+    /// The class has no method that is asked about TLS: the settings answer such questions
+    /// (rules UC-44 and UC-45).
+    var leavesTLSToSettings: Bool { contains(.willSendRequestForChallenge) && contains(.canAuthenticate) }
+
+    /// The class was found to have `connection(_:needNewBodyStream:)`.
+    var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
+
+    func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
+}

@@ -1,0 +1,126 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// The file that a download delegate's body goes to (rule UC-67), and what is needed to ask for the rest of it.
+///
+/// A body that breaks off is asked for again from where it broke off, where the server can prove that it is still
+/// the same (RFC 9110 §13.1.5). Anything but the rest itself leaves the failure as it is.
+final class DownloadTarget {
+    /// Times that the rest of a body is asked for; each has to have brought something.
+    static let maximumResumptions = 5
+
+    /// What is being asked for again, and the failure that made it necessary.
+    private struct Resuming {
+        let resumption: DownloadResumption
+        let failure: LoadFailure
+    }
+
+    /// What the head of a response is to a file whose rest was asked for.
+    enum Rest {
+        /// Nothing was asked for again: it is a response like any other.
+        case notAwaited
+        /// What follows is the rest.
+        case follows
+        /// It is not the rest; the failure that came first stands.
+        case failed(LoadFailure)
+    }
+
+    private var file: DownloadFile?
+    private(set) var length: Int64 = 0
+    private(set) var expectedLength: Int64 = 0
+    /// The response whose body it is.
+    private var response: URLResponse?
+    private var resuming: Resuming?
+    private var resumptions = 0
+    private var resumedAt: Int64 = 0
+
+    /// Makes a new file for the body of `response`.
+    ///
+    /// - Parameter expecting: Bytes of content; negative: not known.
+    func open(for response: URLResponse, expecting length: Int64) throws(LoadFailure) {
+        do throws(SystemError) {
+            file = try DownloadFile()
+        } catch {
+            throw .file(
+                .cannotCreateFile, sentence: "A file could not be created in \(NSTemporaryDirectory())", error
+            )
+        }
+        self.length = 0
+        expectedLength = max(0, length)
+        self.response = response
+    }
+
+    func write(_ data: Data) throws(LoadFailure) {
+        guard let file else { return }
+        do throws(SystemError) {
+            try file.write(data)
+        } catch {
+            throw .file(
+                .cannotWriteToFile, sentence: "The file \(file.path) could not be written", error)
+        }
+        length += Int64(data.count)
+    }
+
+    /// The file, closed; nil: the response had none.
+    func close() throws(LoadFailure) -> DownloadFile? {
+        guard let file = file.take() else { return nil }
+        do throws(SystemError) {
+            try file.close()
+            return file
+        } catch {
+            throw .file(.cannotCloseFile, sentence: "The file \(file.path) could not be closed", error)
+        }
+    }
+
+    /// Deletes what there is.
+    func discard() { file = nil }
+
+    // MARK: - Asking for the rest
+
+    /// The request for what is missing after `failure`; nil: the failure stands.
+    func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> LoadRequest? {
+        guard file != nil, failure.isLossOfConnection, length > resumedAt,
+            resumptions < Self.maximumResumptions,
+            request.value.value(forHTTPHeaderField: "Range") == nil,
+            let response = response as? HTTPURLResponse,
+            let resumption = DownloadResumption(response, bytes: length, method: request.method)
+        else { return nil }
+        resuming = Resuming(resumption: resumption, failure: failure)
+        resumptions += 1
+        resumedAt = length
+        var rest = request.value
+        rest.setValue(resumption.range, forHTTPHeaderField: "Range")
+        rest.setValue(resumption.validator, forHTTPHeaderField: "If-Range")
+        return LoadRequest(rest)
+    }
+
+    /// The request for the rest has failed: the failure that came first; nil: no rest was asked for.
+    func takeFirstFailure() -> LoadFailure? { resuming.take()?.failure }
+
+    /// Looks at the head of a response, which may be that of the rest.
+    func receive(_ head: ResponseHead, from url: URL?) -> Rest {
+        guard let resuming = resuming.take() else { return .notAwaited }
+        guard head.status == 206, let url,
+            let response = LoadedResponse(url: url, head: head, bodyLength: nil),
+            resuming.resumption.offset(of: response) == length
+        else { return .failed(resuming.failure) }
+        return .follows
+    }
+
+    /// The rest of the file has come, and the whole is not as long as was announced.
+    var restFailure: LoadFailure? {
+        guard resumptions > 0, file != nil, expectedLength > 0, length != expectedLength else { return nil }
+        return .http(.peer(.truncatedBody(expected: expectedLength, received: length)))
+    }
+}
+
+extension LoadFailure {
+    /// The connection broke; any other failure would come again.
+    fileprivate var isLossOfConnection: Bool {
+        switch self {
+        case .channel(.broken), .http(.peer(.truncatedBody)): true
+        default: false
+        }
+    }
+}

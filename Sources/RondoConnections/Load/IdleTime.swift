@@ -1,0 +1,57 @@
+internal import RondoCore
+
+/// How long a load has heard nothing (rule UC-58).
+///
+/// Time outside the scheduled modes is not held against the load, and time that several loops ran at once counts
+/// once.
+struct IdleTime {
+    /// What both clocks said at one moment.
+    private struct Reading {
+        /// How long the scheduled modes had been running, in nanoseconds, the sum of all.
+        let running: Int64
+        let clock: LoopInstant
+    }
+
+    private let schedule: [LoopMode]
+    /// The one mode of nearly all loads can be asked directly; the common name may stand for several.
+    private let isInOneMode: Bool
+    private var progressedAt: Reading
+
+    init(_ schedule: [LoopMode]) {
+        self.schedule = schedule
+        isInOneMode = schedule.count == 1 && schedule[0].mode != .common
+        progressedAt = Reading(running: 0, clock: LoopInstant(nanoseconds: 0))
+    }
+
+    /// Begins anew: there was a sign of progress, or a reason to wait that is not the server's.
+    mutating func restart() { progressedAt = now }
+
+    /// Seconds since the last `restart()`: of running modes, and no more than the clock says.
+    var seconds: Double {
+        let now = now
+        let running = Double(now.running - progressedAt.running) / 1e9
+        return min(running, now.clock.seconds(since: progressedAt.clock))
+    }
+
+    private var now: Reading {
+        let clock = LoopClock.now
+        return Reading(running: nanosecondsRun(until: clock), clock: clock)
+    }
+
+    private func nanosecondsRun(until now: LoopInstant) -> Int64 {
+        if isInOneMode { return schedule[0].loop.nanosecondsRun(in: schedule[0].mode, until: now) }
+        guard schedule.count > 1 else {
+            return schedule.reduce(0) { sum, place in
+                place.loop.modes(named: place.mode).reduce(sum) {
+                    $0 + place.loop.nanosecondsRun(in: $1, until: now)
+                }
+            }
+        }
+        // A mode may be scheduled twice, by its own name and by the common one.
+        let modes = Set(
+            schedule.flatMap { place in
+                place.loop.modes(named: place.mode).map { LoopMode(loop: place.loop, mode: $0) }
+            })
+        return modes.reduce(0) { $0 + $1.loop.nanosecondsRun(in: $1.mode, until: now) }
+    }
+}

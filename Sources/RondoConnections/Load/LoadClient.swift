@@ -1,0 +1,25 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// What a load works for: the connection that started it, which makes the calls to the delegate.
+///
+/// A load knows nothing else of it, so that a session's task can take its place.
+protocol LoadClient: AnyObject, Sendable {
+    /// No call may be made any more. Any thread.
+    var isCancelled: Bool { get }
+
+    /// What the load's registrations in run loops are called in traces; nil: nothing of their own.
+    var nameInRunLoops: String? { get }
+
+    /// The queue that calls are made on; nil: the thread of the loop that serves the load.
+    var delegateQueue: OperationQueue? { get }
+
+    /// Makes `call` on the calling thread.
+    func make(_ call: DelegateCall) -> DelegateCall.Answer
+
+    /// The request that is sent next: the canonical one, or the one that a redirect leads to (rule UC-14).
+    func setCurrentRequest(_ request: URLRequest)
+
+    /// The load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
+    func loadDidEnd()
+}

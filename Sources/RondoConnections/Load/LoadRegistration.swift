@@ -1,0 +1,84 @@
+internal import RondoCore
+internal import RondoStreams
+internal import Synchronization
+
+/// A load's registration with the shared queues of the loops and modes that it is scheduled in.
+///
+/// `@unchecked Sendable`: `schedule` has a lock; `first` and `others` are used inside the gate of the load only.
+final class LoadRegistration: @unchecked Sendable {
+    /// Where the load is scheduled; it does not change.
+    let modes: [LoopMode]
+    private let schedule = Mutex(StreamSchedule())
+    private var first: SharedQueue.Registration?
+    /// Where there are several loops or modes.
+    private var others: [SharedQueue.Registration] = []
+
+    init(_ modes: [LoopMode]) { self.modes = modes }
+
+    /// - Parameter label: What the registrations are called in traces; nil: they share one with others.
+    /// - Returns: False if the threads of all loops have ended.
+    func join(as client: any RegisteredClient, label: String?) -> Bool {
+        for place in modes {
+            let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
+            if first == nil { first = registration } else { others.append(registration) }
+            schedule.withLock { $0.insert(registration.queue) }
+        }
+        return !isLost
+    }
+
+    /// The threads of all loops have ended. Any thread.
+    var isLost: Bool { schedule.withLock { $0.isLost } }
+
+    /// The queue of the only loop and mode; nil: there are several, or the load has left.
+    var onlyQueue: SharedQueue? { modes.count == 1 ? first?.queue : nil }
+
+    var isJoined: Bool { first != nil }
+
+    func forEachQueue(_ body: (SharedQueue) -> Void) {
+        if let first { body(first.queue) }
+        for other in others { body(other.queue) }
+    }
+
+    /// Has `client` served in a pass of one of the modes. Any thread.
+    ///
+    /// - Parameter deferred: The pass may come after the callbacks of the descriptors that are ready by now.
+    func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
+        let turns = schedule.withLock { schedule in
+            schedule.isWanted = true
+            return schedule.turnsToAskFor()
+        }
+        turns.ask(for: client, later: deferred)
+    }
+
+    /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
+    func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
+        schedule.withLock { schedule in
+            guard schedule.turnHasCome(by: queue, to: client) else { return false }
+            defer { schedule.isWanted = false }
+            return schedule.isWanted
+        }
+    }
+
+    /// Has `client` told once when a short delay has passed; false: its loops cannot tell.
+    func notifyAfterShortDelay() -> Bool {
+        guard let first, modes.count == 1 else { return false }
+        first.notifyAfterShortDelay()
+        return true
+    }
+
+    /// - Parameter finished: An exchange that is over, and is released when those that wait have been served.
+    func leave(_ client: any RegisteredClient, releasing finished: HTTPExchange?) {
+        let left = schedule.withLock { $0.takeAll(of: client) }
+        withExtendedLifetime(left) {}
+        if let first = first.take() {
+            let isAwaited = first.queue.releaseAfterTurns(finished)
+            if let link = finished?.link, link.isStaying {
+                // A request that waits there may use the connection.
+                if isAwaited { first.queue.loop.leaveLater(link) } else { link.leave() }
+            }
+            first.leave()
+        }
+        for other in others { other.leave() }
+        others = []
+    }
+}

@@ -1,0 +1,34 @@
+internal import RondoCore
+
+/// A timer in all the loops of a load: one timer for each loop, since a timer belongs to one.
+struct ScheduleTimer {
+    private let first: Timer
+    /// Those of the other loops: nearly always there are none.
+    private let others: [Timer]
+
+    /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
+    init(
+        _ places: [LoopMode], after seconds: TimeInterval, repeats: Bool,
+        fire: @escaping @Sendable (Timer) -> Void
+    ) {
+        let timer = { (loop: RunLoop) in
+            let timer = Timer(timeInterval: seconds, repeats: repeats, block: fire)
+            for place in places where place.loop === loop { loop.add(timer, forMode: place.mode) }
+            return timer
+        }
+        first = timer(places[0].loop)
+        others = places.count == 1 ? [] : Set(places.map(\.loop)).subtracting([places[0].loop]).map(timer)
+    }
+
+    /// The next firing comes in so many seconds.
+    func move(to seconds: TimeInterval) {
+        forEach { $0.fireDate = LoopClock.date(inSeconds: max(seconds, 0.001)) }
+    }
+
+    func invalidate() { forEach { $0.invalidate() } }
+
+    private func forEach(_ body: (Timer) -> Void) {
+        body(first)
+        for timer in others { body(timer) }
+    }
+}
