@@ -219,7 +219,7 @@ extension RunLoop {
             if hasRun { warnUnlessRun() }
             return
         }
-        LoopOwner.log.warning(
+        Log.core.warning(
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
             and nothing scheduled on it can be served: \(waiting.map(\.summary).joined(separator: "; ")). Run it, or \

@@ -113,7 +113,7 @@ extension LoopState {
     /// Members of modes that do not run, and of none that does.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
-        var timers: [(date: TimerDate, mode: RunLoop.Mode)] = []
+        var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
         var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var mainQueueWaits = false

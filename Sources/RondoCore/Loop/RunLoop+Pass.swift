@@ -301,7 +301,7 @@ struct Pass {
 
     func sleep(until instant: LoopInstant, now: LoopInstant) {
         guard let source = loop.owner.timeSource else {
-            let hasTimer = loop.armTimer(noLaterThan: instant, now: now)
+            let hasTimer = loop.owner.kernel.armTimer(noLaterThan: instant, now: now)
             return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)
         }
         // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the
@@ -310,7 +310,7 @@ struct Pass {
         let isIdle =
             modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
         guard isIdle, !source.loopIsIdle(until: instant) else { return }
-        loop.armTimer(noLaterThan: .never, now: now)
+        loop.owner.kernel.armTimer(noLaterThan: .never, now: now)
         modeLoop.poll(mayBlock: true)
     }
 
@@ -390,7 +390,9 @@ struct Pass {
         while let (source, events) = modeLoop.nextReady() {
             // Nobody is called before `serve` holds it.
             let served = source._withUnsafeGuaranteedRef {
-                loop.serve($0, events: events, in: mode, named: name)
+                // What a mode watches it was handed as a source (`updateWatchers`).
+                loop.serve(
+                    unsafeDowncast($0, to: RunLoop.Source.self), events: events, in: mode, named: name)
             }
             if served { return true }
         }

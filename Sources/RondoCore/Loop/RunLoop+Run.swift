@@ -126,7 +126,7 @@ extension RunLoop {
             owner.knownNow = nil
             return nil
         }
-        let modeLoop = modeLoop(index)
+        let modeLoop = owner.kernel.modeLoop(index)
         guard let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
         else {
             // The limit has read it, and nobody knows when the next run comes.
@@ -200,7 +200,7 @@ extension RunLoop {
             owner.modeLoops[outer]?.era = owner.era
         } else if owner.isEmbedded && !owner.isTurning {
             // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
-            owner.wakeUp?.wake()
+            owner.kernel.wakeUp?.wake()
         }
         // It may have been run for the last time.
         if mustLookAgain { warnUnlessRun() }

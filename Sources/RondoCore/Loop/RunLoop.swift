@@ -1,5 +1,4 @@
 internal import CEv
-internal import Logging
 internal import Synchronization
 
 /// A run loop: waits for timers, sources and blocks of one thread, and calls them.
@@ -20,13 +19,13 @@ public final class RunLoop: NSObject, Sendable {
 
     /// `nonisolated(unsafe)`: touched by the loop's own thread only; the functions that do say so by
     /// `requireOwnThread()` or are reached from one that did.
-    nonisolated(unsafe) let owner = LoopOwner()
+    nonisolated(unsafe) let owner: LoopOwner
 
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
     let attention: Attention
-    let intake: BlockIntake
+    let intake: BlockIntake<Mode>
     /// `LoopState.observedActivities`, written under the lock, so that where nobody observes a pass need not
     /// take it to know that.
     private let observed = Atomic<UInt>(0)
@@ -40,6 +39,7 @@ public final class RunLoop: NSObject, Sendable {
     fileprivate init(isMain: Bool) {
         self.isMain = isMain
         attention = Attention()
+        owner = LoopOwner(attention)
         intake = BlockIntake(attention)
     }
 
@@ -129,7 +129,7 @@ public final class RunLoop: NSObject, Sendable {
     ///
     /// - Returns: What the caller has to write, with no lock held; nil where the loop is awake.
     func askForAttention() -> WakeUp? {
-        attention.ask() ? state.withLock { $0.wakeUp } : nil
+        attention.askForWakeUp()
     }
 
     // MARK: - Blocks
@@ -194,7 +194,7 @@ public final class RunLoop: NSObject, Sendable {
 
     private func noteEnqueued(inMode mode: Mode, mustWake: Bool) {
         Trace.request(self, .perform, mode: mode)
-        if mustWake { state.withLock { $0.wakeUp }?.wake() }
+        if mustWake { attention.wakeUpToWrite?.wake() }
         warnUnlessRun()
     }
 }
@@ -208,15 +208,9 @@ final class LoopOwner {
         return key
     }()
 
-    static let log = Logger(label: "rondo.core")
-
-    @exclusivity(unchecked) var modeLoops: [ModeLoop?] = []
-    @exclusivity(unchecked) var wakeUp: WakeUp?
-    /// What the kernel has refused the loop last, and when that was last logged.
-    @exclusivity(unchecked) var refusal: SystemError?
-    @exclusivity(unchecked) var lastComplaint: LoopInstant?
-    /// The errno of a look at the kernel, until it has been dealt with; 0: it has not failed.
-    @exclusivity(unchecked) var lookFailure: Int32 = 0
+    let kernel: LoopKernel
+    /// By the index of the mode; nil where the mode has never run.
+    var modeLoops: [ModeLoop?] { kernel.modeLoops }
     @exclusivity(unchecked) var isEmbedded = false
     /// Inside a turn that a foreign loop makes.
     @exclusivity(unchecked) var isTurning = false
@@ -224,8 +218,6 @@ final class LoopOwner {
     @exclusivity(unchecked) var timeSource: (any LoopTimeSource)?
     /// The time, as long as nothing has been called and the loop has not slept since it was read.
     @exclusivity(unchecked) var knownNow: LoopInstant?
-    /// What the timerfd is set to.
-    @exclusivity(unchecked) var armed = LoopInstant.never
     /// The last wait was no longer than `spinDuration`.
     @exclusivity(unchecked) var hasWaitedShortly = false
     /// Counts activations that began or ended.
@@ -245,9 +237,36 @@ final class LoopOwner {
     @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
+
+    init(_ attention: Attention) {
+        kernel = LoopKernel(attention)
+    }
 }
 
 extension RunLoop {
+    // MARK: - The clock
+
+    /// This moment for a pass, which reads the clock only if something was called or it has slept since it last
+    /// did: between two of its steps no time worth a reading goes by. Loop's thread only.
+    var now: LoopInstant {
+        if let known = owner.knownNow { return known }
+        let now = LoopClock.now
+        // A clock that a test holds may be moved at any moment.
+        if owner.timeSource == nil { owner.knownNow = now }
+        return now
+    }
+
+    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
+    package func setTimeSource(_ source: (any LoopTimeSource)?) {
+        requireOwnThread()
+        if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
+        LoopClock.setTimeSource(source)
+        owner.timeSource = source
+        owner.knownNow = nil
+        // What it is set to is an instant of the machine's clock.
+        owner.kernel.disarmTimer()
+    }
+
     // MARK: - The thread
 
     private func adoptThread() {
@@ -303,10 +322,7 @@ extension RunLoop {
             for source in mode.sources { remove(source, forMode: mode.name) }
         }
         let common = state.withLock { state in
-            defer {
-                state.taskExecutors = [:]
-                state.wakeUp = nil
-            }
+            defer { state.taskExecutors = [:] }
             return (
                 state.commonSources, state.commonObservers, state.commonTimers, state.executors,
                 state.taskExecutors
@@ -316,8 +332,7 @@ extension RunLoop {
         for observer in common.1 { _ = observer.unregister(from: self) }
         for timer in common.2 { _ = timer.unregister(from: self) }
         for executor in common.3.values { executor.letGoOfLoop() }
-        owner.modeLoops.removeAll()
-        owner.wakeUp = nil
+        owner.kernel.close()
         // Where the thread has ended inside a callback.
         haveLeaversLeave()
         // A source that this kept might keep this.
@@ -325,6 +340,7 @@ extension RunLoop {
         while blocks.popFirst() != nil {}
         withExtendedLifetime((members, common, watched)) {}
         UnservedWarning.forget(self)
+        if owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
 
     /// The name of the calling thread, for messages.

@@ -57,7 +57,7 @@ public final class RunLoopThread: Sendable {
         do throws(SystemError) {
             return try makeThread()
         } catch {
-            LoopOwner.log.error("The thread “\(name)” could not be started: \(error).")
+            Log.core.error("The thread “\(name)” could not be started: \(error).")
             let loop = RunLoop.withoutThread()
             state.withLock { state in
                 state.phase = .ended

@@ -1,5 +1,4 @@
 internal import CEv
-internal import Synchronization
 
 // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
 // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
@@ -24,47 +23,5 @@ extension RunLoop {
         Trace.callOut(self, mode, .mainQueue) { _dispatch_main_queue_callback_4CF(nil) }
         owner.isDrainingMainQueue = false
         modeLoop.mainQueueWasDrained()
-    }
-}
-
-/// The main dispatch queue, as the main loop sees it.
-enum MainQueue {
-    private static let known = Atomic<Int32>(-1)
-
-    /// Where libdispatch says that there is work; it stays the same. Nil: it has none so far, and descriptors have run
-    /// out.
-    ///
-    /// libdispatch makes an eventfd when it is first asked, and traps where it cannot: so it is asked only where one
-    /// could be made just now.
-    static var descriptor: Int32? {
-        let found = known.load(ordering: .relaxed)
-        if found >= 0 { return found }
-        guard let probe = try? systemCall("eventfd", { rondo_eventfd() }) else { return nil }
-        close(probe)
-        let made = _dispatch_get_main_queue_handle_4CF()
-        known.store(made, ordering: .relaxed)
-        return made
-    }
-
-    /// An epoll set with that descriptor alone, as long as the process lives; nil: descriptors had run out.
-    private static let epollSet: Int32? = {
-        guard let descriptor, let set = try? systemCall("epoll_create1", { rondo_epoll() }) else {
-            return nil
-        }
-        if (try? systemCall("epoll_ctl") { rondo_epoll_set(set, descriptor, 1, 0) }) != nil { return set }
-        close(set)
-        return nil
-    }()
-
-    /// Asked in nearly every pass of the main loop: of a set that stands the kernel knows the answer, and is done in half
-    /// the time that `poll` takes.
-    static var hasWork: Bool {
-        if let epollSet {
-            let found = rondo_epoll_has_events(epollSet)
-            if found >= 0 { return found > 0 }
-        }
-        guard let descriptor else { return false }
-        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&request, 1, 0) > 0
     }
 }

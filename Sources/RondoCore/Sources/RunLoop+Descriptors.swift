@@ -104,19 +104,4 @@ extension RunLoop {
         }
         return served
     }
-
-    /// Sees to it that the timerfd ends the sleep at `instant` at the latest, and that it is not one that has passed
-    /// (and would end every sleep).
-    ///
-    /// An earlier moment that it is set to, for a timer that has gone, is left: the loop then looks once and goes on
-    /// sleeping, while setting it is a system call, which a request with a timeout would cost in each sleep.
-    ///
-    /// - Returns: False: there is no timer that would end the sleep.
-    @discardableResult
-    func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) -> Bool {
-        guard instant < owner.armed || owner.armed <= now else { return true }
-        guard let wakeUp = owner.wakeUp, wakeUp.arm(instant) else { return false }
-        owner.armed = instant
-        return true
-    }
 }

@@ -317,7 +317,7 @@ extension RunLoop {
         func isRefused(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
             guard let perform = invalidate(because: error) else { return false }
             guard keepsFile else {
-                LoopOwner.log.warning(
+                Log.core.warning(
                     """
                     A source\(label.map { " “\($0)”" } ?? "") is not watched any more, and has become invalid: the kernel \
                     refuses its descriptor (\(error)).
