@@ -98,7 +98,7 @@ public final class RunLoop: NSObject, Sendable {
     public var isWaiting: Bool { attention.isWaiting }
 
     /// Modes and what is in them, in the spirit of `CFShow`.
-    public override var debugDescription: String { describeInFull() }
+    public override var debugDescription: String { LoopDescription(loop: self).text }
 
     // MARK: - Stopping and waking
 
@@ -350,6 +350,15 @@ extension RunLoop {
         guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
         return "thread \(name) (\(rondo_thread_number()))"
     }
+
+    /// Whether the thread of the loop has not ended.
+    package var isAlive: Bool { state.withLock { $0.isAlive } }
+
+    /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
+    package var nameOfItsThread: String? { threadName }
+
+    /// The name of the loop's thread, as far as it is known.
+    var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
 
     /// The name of the loop's thread, for messages.
     var nameOfItsThreadAndNumber: String {

@@ -1,18 +1,5 @@
 internal import CEv
 
-extension RunLoop.Source.Interest {
-    /// libev's `EV_READ | EV_WRITE`.
-    var events: Int32 {
-        (contains(.read) ? Int32(EV_READ) : 0) | (contains(.write) ? Int32(EV_WRITE) : 0)
-    }
-
-    init(events: Int32) {
-        self = []
-        if events & Int32(EV_READ) != 0 { insert(.read) }
-        if events & Int32(EV_WRITE) != 0 { insert(.write) }
-    }
-}
-
 // Loop's thread only.
 extension RunLoop {
     /// Makes the mode's watchers match its members: first what left, so that a number that was closed and
@@ -28,7 +15,7 @@ extension RunLoop {
             for source in changes.stop { modeLoop.unwatch(source) }
             var isChanged = !changes.stop.isEmpty
             for (source, interest) in zip(changes.watch, interests) {
-                guard case .descriptor(let descriptor) = source.kind,
+                guard let descriptor = source.kind.behaviour.descriptor,
                     state.modes[mode].holds(source)
                 else { continue }
                 // It has left and come back, as a connection does between two requests.

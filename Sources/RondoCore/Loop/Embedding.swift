@@ -131,7 +131,7 @@ extension RunLoop {
             let number = mirror.descriptor
             let stale = loop.state.withLock { state in
                 state.modes.flatMap { mode in
-                    mode.sources.filter { if case .descriptor(number) = $0.kind { true } else { false } }
+                    mode.sources.filter { $0.kind.behaviour.descriptor == number }
                 }
             }
             let index = loop.state.withLock { $0.index(of: mode) }
