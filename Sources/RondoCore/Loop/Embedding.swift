@@ -143,9 +143,10 @@ extension RunLoop {
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
             // Of a run before the embedding.
-            loop.endLeaves(of: index)
+            let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
+            update.endLeaves()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
-            loop.updateWatchers(changes, in: modeLoop, index)
+            update.apply(changes)
         }
 
         /// Gives the mode back. Loop's thread only.

@@ -156,7 +156,7 @@ public final class RunLoopThread: Sendable {
         }
         keepAlive.invalidate()
         // Before anybody's join() returns: cancel callbacks, and descriptors.
-        RunLoop.endOfThread()
+        ThreadEnd.runNow()
         state.withLock { $0.phase = .ended }
         changed.notify()
     }

@@ -359,7 +359,7 @@ extension RunLoop {
                     endLeaving(&state)
                     return nil
                 }
-                if keepsFile, state.mayLeaveLater(membership), loop.letsLeaveLater(self, mode) {
+                if keepsFile, state.mayLeaveLater(membership), leaveLater(loop, mode) {
                     state.isLeaving = true
                     return nil
                 }
@@ -369,6 +369,21 @@ extension RunLoop {
                 return .some(state.rare?.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
+        }
+
+        /// Has `loop` take the source out of `mode` when it next looks: soon, if it is the calling thread's and runs in
+        /// the mode just now.
+        ///
+        /// - Returns: False where it does not: the source is to leave at once.
+        private func leaveLater(_ loop: RunLoop, _ mode: Mode) -> Bool {
+            guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
+            return loop.state.withLock { state in
+                guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
+                    return false
+                }
+                state.modes[running].noteLeaving(self)
+                return true
+            }
         }
 
         /// The mode that it has left takes it out. Its loop's thread, when it looks; the loop may have it back.
