@@ -7,7 +7,7 @@ import Testing
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
     /// Takes out what is due, as a pass does.
-    private func takeDue(from heap: TimerHeap, at now: Int64) -> [ObjectIdentifier] {
+    private func takeDue(from heap: TimerHeap<Timer>, at now: Int64) -> [ObjectIdentifier] {
         heap.collectDue(at: LoopInstant(nanoseconds: now))
         var taken: [ObjectIdentifier] = []
         while let node = heap.takeFirstDue(), let timer = node.timer?.takeUnretainedValue() {
@@ -20,7 +20,7 @@ import Testing
     /// what is due leaves in pieces.
     @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
-        let heap = TimerHeap(mode: 3)
+        let heap = TimerHeap<Timer>(mode: 3)
         var generator = SplitMix(state: 7)
         var expected: [(date: Int64, timer: Timer)] = []
         var added: UInt32 = 0
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func `TM-15 a date is taken back wherever it stands, in the heap or among those that are due`() {
-        let heap = TimerHeap(mode: 0)
+        let heap = TimerHeap<Timer>(mode: 0)
         var generator = SplitMix(state: 11)
         var timers: [(date: Int64, timer: Timer)] = []
         for order in 0..<500 {
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
-        let heap = TimerHeap(mode: 0)
+        let heap = TimerHeap<Timer>(mode: 0)
         let timers = (0..<4).map { _ in timer() }
         for (order, timer) in timers.enumerated() {
             timer.slots.add(0, order: UInt32(order))

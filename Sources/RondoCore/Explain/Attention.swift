@@ -48,7 +48,18 @@ final class Attention: Sendable {
         return Bits(rawValue: known)
     }
 
+    /// What ends the sleep of the loop's thread; nil where it has none.
+    private let wakeUp = Mutex<WakeUp?>(nil)
+
     // MARK: Any thread
+
+    /// Asks for attention, as `ask()` does.
+    ///
+    /// - Returns: What the caller has to write, with no lock held; nil where the loop is awake.
+    func askForWakeUp() -> WakeUp? { ask() ? wakeUp.withLock { $0 } : nil }
+
+    /// What the caller has to write whom `ask()` has told so.
+    var wakeUpToWrite: WakeUp? { wakeUp.withLock { $0 } }
 
     /// Asks for attention. A loop that is not running forgets it when it runs (rule RL-50).
     ///
@@ -76,6 +87,14 @@ final class Attention: Sendable {
     func endWatching() { update { $0.subtracting(.isWatched) } }
 
     // MARK: Loop's thread only
+
+    func setWakeUp(_ new: WakeUp?) {
+        let old = wakeUp.withLock { wakeUp in
+            defer { wakeUp = new }
+            return wakeUp
+        }
+        withExtendedLifetime(old) {}
+    }
 
     var wasAsked: Bool { bits.contains(.asked) }
 

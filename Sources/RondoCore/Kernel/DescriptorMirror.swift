@@ -24,20 +24,21 @@ final class DescriptorMirror {
 
     var isAlwaysReady: Bool { !alwaysReady.isEmpty }
 
+    /// - Parameter events: `EV_READ | EV_WRITE`.
     /// - Returns: Why the kernel does not take it: it was not added then.
-    func add(_ other: Int32, _ interest: RunLoop.Source.Interest) -> SystemError? {
-        guard let refusal = change(other, interest, by: 1) else { return nil }
-        remove(other, interest)
+    func add(_ other: Int32, events: Int32) -> SystemError? {
+        guard let refusal = change(other, events, by: 1) else { return nil }
+        remove(other, events: events)
         return refusal
     }
 
-    func remove(_ other: Int32, _ interest: RunLoop.Source.Interest) { change(other, interest, by: -1) }
+    func remove(_ other: Int32, events: Int32) { change(other, events, by: -1) }
 
     @discardableResult
-    private func change(_ other: Int32, _ interest: RunLoop.Source.Interest, by step: Int) -> SystemError? {
+    private func change(_ other: Int32, _ events: Int32, by step: Int) -> SystemError? {
         var counts = wanted[other] ?? Wanted()
-        if interest.contains(.read) { counts.reads += step }
-        if interest.contains(.write) { counts.writes += step }
+        if events & Int32(EV_READ) != 0 { counts.reads += step }
+        if events & Int32(EV_WRITE) != 0 { counts.writes += step }
         let isWanted = counts.reads > 0 || counts.writes > 0
         wanted[other] = isWanted ? counts : nil
         do throws(SystemError) {

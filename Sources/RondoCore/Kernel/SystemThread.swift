@@ -42,4 +42,12 @@ package enum SystemThread {
         }
         pthread_detach(thread)
     }
+
+    /// The name of the calling thread, for messages.
+    static var nameOfCurrent: String {
+        if Thread.isMainThread { return "the main thread" }
+        // On Linux a thread without a name of its own has its maker's: the number tells them apart.
+        guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
+        return "thread \(name) (\(rondo_thread_number()))"
+    }
 }

@@ -7,9 +7,9 @@ internal import CEv
 struct Watcher {
     /// Comes first: the address that libev calls back with is that of the watcher.
     var io = ev_io()
-    /// What to serve when the descriptor is ready, retained by the watcher; nil for the loop's own descriptors, and where
-    /// nobody stands.
-    var source: Unmanaged<RunLoop.Source>?
+    /// What to serve when the descriptor is ready, retained by the watcher; nil for the loop's own descriptors, and in a
+    /// place that is free.
+    var source: Unmanaged<AnyObject>?
     /// Tells apart those that have stood here.
     var generation: UInt32 = 0
     var isStarted = false
@@ -38,9 +38,11 @@ extension WatcherPointer {
 
     /// Starts what is not started, and what libev has stopped itself: having been set, it is handed to the kernel again,
     /// though libev thinks that it is there.
-    func startAnew(_ descriptor: Int32, events: Int32, in loop: OpaquePointer) {
+    func startAnew(
+        _ descriptor: Int32, events: Int32, in loop: OpaquePointer, _ callback: rondo_ev_io_callback
+    ) {
         guard !pointee.isStarted else { return }
-        set(descriptor, events: events)
+        set(descriptor, events: events, callback)
         start(in: loop)
     }
 
@@ -51,31 +53,17 @@ extension WatcherPointer {
     func forget(_ loop: OpaquePointer) { ev_io_stop(loop, io) }
 
     /// It must be stopped.
-    func set(_ descriptor: Int32, events: Int32) { rondo_ev_io_init(io, ioReadiness, descriptor, events) }
+    func set(_ descriptor: Int32, events: Int32, _ callback: rondo_ev_io_callback) {
+        rondo_ev_io_init(io, callback, descriptor, events)
+    }
 
     /// The struct's first member has its address.
     private var io: UnsafeMutablePointer<ev_io> {
         UnsafeMutableRawPointer(self).assumingMemoryBound(to: ev_io.self)
     }
 
-    fileprivate init(_ io: UnsafeMutablePointer<ev_io>) {
+    init(_ io: UnsafeMutablePointer<ev_io>) {
         self = UnsafeMutableRawPointer(io).assumingMemoryBound(to: Watcher.self)
-    }
-}
-
-/// libev's callback for every descriptor: notes what is ready and returns. User code is called by the pass.
-///
-/// `ev_userdata` is the `ModeLoop`, unretained: it owns the `ev_loop` and outlives it.
-private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
-    // The kernel has refused a descriptor; what libev has done since has left the reason.
-    let code = events & rondo_ev_error == 0 ? 0 : errno
-    guard let userdata = ev_userdata(loop) else { return }
-    Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
-        if events & rondo_ev_error == 0 {
-            $0.report(WatcherPointer(io), events: events)
-        } else {
-            $0.isRefused(WatcherPointer(io), code: code)
-        }
     }
 }
 

@@ -39,10 +39,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 package enum LoopClock {
     /// This moment, by the clock of the calling thread's loop if that has one of its own.
     package static var now: LoopInstant {
-        if hasTimeSources.load(ordering: .relaxed), let source = RunLoop.currentTimeSource {
-            return source.now
-        }
-        return machineNow
+        timeSource?.now ?? machineNow
     }
 
     /// This moment by the machine's clock, whatever clock the calling thread's loop has: for what all threads
@@ -50,9 +47,6 @@ package enum LoopClock {
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
-
-    /// Whether any loop of the process has a clock of its own: one branch where none has.
-    fileprivate static let hasTimeSources = Atomic(false)
 
     private static func nanoseconds(on clock: clockid_t) -> Int64 {
         var time = timespec()
@@ -89,10 +83,7 @@ package enum LoopClock {
     /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself, since
     /// the kept offset may be some microseconds off.
     package static func date(inSeconds seconds: Double) -> Date {
-        if hasTimeSources.load(ordering: .relaxed), RunLoop.currentTimeSource != nil {
-            return date(of: now.advanced(bySeconds: seconds))
-        }
-        return machineDate(inSeconds: seconds)
+        isMachines ? machineDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
     }
 
     /// The date in so many seconds by the machine's clock; see `machineNow`.
@@ -103,8 +94,29 @@ package enum LoopClock {
     }
 
     /// Whether the calling thread's loop has no clock of its own.
-    package static var isMachines: Bool {
-        !hasTimeSources.load(ordering: .relaxed) || RunLoop.currentTimeSource == nil
+    package static var isMachines: Bool { timeSource == nil }
+
+    // MARK: Clocks of threads
+
+    /// Whether any thread of the process has had a clock of its own: one branch where none has.
+    private static let hasTimeSources = Atomic(false)
+    private static let timeSources = Mutex<[pthread_t: any LoopTimeSource]>([:])
+
+    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as well.
+    private static var timeSource: (any LoopTimeSource)? {
+        guard hasTimeSources.load(ordering: .relaxed) else { return nil }
+        return timeSources.withLock { $0[pthread_self()] }
+    }
+
+    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be done before
+    /// the thread ends.
+    static func setTimeSource(_ source: (any LoopTimeSource)?) {
+        if source != nil { hasTimeSources.store(true, ordering: .relaxed) }
+        let replaced = timeSources.withLock { sources in
+            defer { sources[pthread_self()] = source }
+            return sources[pthread_self()]
+        }
+        withExtendedLifetime(replaced) {}
     }
 
     /// The date of a moment of the machine's clock, as the two clocks stand now: the reverse of
@@ -158,35 +170,4 @@ package protocol LoopTimeSource: AnyObject, Sendable {
     ///
     /// - Returns: Whether time has passed; if not, the loop sleeps until somebody wakes it.
     func loopIsIdle(until instant: LoopInstant) -> Bool
-}
-
-extension RunLoop {
-    fileprivate static var currentTimeSource: (any LoopTimeSource)? {
-        // Asked under locks as well, so the loop is not made here.
-        guard let pointer = pthread_getspecific(LoopOwner.key) else { return nil }
-        // The thread's slot holds a reference, so the object is alive.
-        return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue().owner.timeSource
-    }
-
-    /// This moment for a pass, which reads the clock only if something was called or it has slept since it last
-    /// did: between two of its steps no time worth a reading goes by. Loop's thread only.
-    var now: LoopInstant {
-        if let known = owner.knownNow { return known }
-        let now = LoopClock.now
-        // A clock that a test holds may be moved at any moment.
-        if owner.timeSource == nil { owner.knownNow = now }
-        return now
-    }
-
-    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
-    package func setTimeSource(_ source: (any LoopTimeSource)?) {
-        requireOwnThread()
-        if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
-        if source != nil { LoopClock.hasTimeSources.store(true, ordering: .relaxed) }
-        owner.timeSource = source
-        owner.knownNow = nil
-        // What it is set to is a moment of the machine's clock.
-        owner.wakeUp?.arm(.never)
-        owner.armed = .never
-    }
 }

@@ -10,7 +10,7 @@ extension LoopState {
     }
 
     @inline(__always)
-    func withTimers<Result>(of mode: Int, _ body: (TimerHeap) -> Result) -> Result {
+    func withTimers<Result>(of mode: Int, _ body: (TimerHeap<Timer>) -> Result) -> Result {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
@@ -118,7 +118,7 @@ extension LoopState {
     }
 
     /// The timers in `mode` and their dates, in no particular order.
-    func timerDates(inMode mode: Int) -> [TimerDate] {
+    func timerDates(inMode mode: Int) -> [TimerDate<Timer>] {
         modes[mode].timers.dates
             + firingTimers.map { $0.timer.takeUnretainedValue() }.filter { $0.slots.contains(mode) }
             .map { TimerDate(timer: $0, deadline: $0.slots.deadline) }

@@ -29,7 +29,6 @@ struct LoopState: ~Copyable {
     var threadName: String?
     /// The kernel's number of the thread; 0 before the loop has one.
     var threadNumber: Int32 = 0
-    var wakeUp: WakeUp?
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
@@ -132,13 +131,13 @@ struct LoopState: ~Copyable {
 
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
-    func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
+    func isEmpty(_ mode: Int, _ intake: BlockIntake<RunLoop.Mode>) -> Bool {
         guard !modes[mode].holdsSources, modes[mode].timers.count == 0 else { return false }
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
     /// Puts what has arrived into the queues, for whoever wants to know what waits for which mode.
-    mutating func collectBlocks(from intake: BlockIntake) {
+    mutating func collectBlocks(from intake: BlockIntake<RunLoop.Mode>) {
         intake.empty { block, queue in append(block, to: queue) }
     }
 
@@ -162,7 +161,9 @@ struct LoopState: ~Copyable {
     }
 
     /// Moves the eligible blocks to `blocks`, which are none, in order. They leave every queue they stood in.
-    mutating func takeBlocks(for mode: Int, _ intake: BlockIntake, into blocks: inout PerformedBlocks) {
+    mutating func takeBlocks(
+        for mode: Int, _ intake: BlockIntake<RunLoop.Mode>, into blocks: inout PerformedBlocks
+    ) {
         if !intake.isEmpty {
             if !hasQueuedBlocks(for: mode),
                 intake.exchange(for: mode, isCommon: modes[mode].isCommon, &blocks)
@@ -259,9 +260,9 @@ struct ModeState {
     /// Descriptor sources that the mode's `ev_loop` has a watcher for.
     private var watched: Set<RunLoop.Source> = []
 
-    let timers: TimerHeap
+    let timers: TimerHeap<Timer>
     /// `timers`, without counting the reference for each timer that comes and goes: the mode keeps the heap.
-    let unretainedTimers: Unmanaged<TimerHeap>
+    let unretainedTimers: Unmanaged<TimerHeap<Timer>>
 
     private(set) var observers: [RunLoop.Observer] = []
     private(set) var observedActivities: RunLoop.Activity = []

@@ -8,13 +8,11 @@ extension ModeLoop {
     static let longestSleepUnwakeable: Int64 = 10
     /// Milliseconds that it sleeps at most otherwise, before it asks for what it lacks again.
     static let longestSleepBare: Int64 = 1_000
-    private static let restNanoseconds = 1_000_000
 
     /// - Parameter end: When the sleep ends; nil: there is none.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
-            runLoop.equip(self)
-            // It has looked at its descriptors on the way.
+            askForWhatIsLacking()
             if isWhole { return }
         }
         var requests: [pollfd] = []
@@ -42,7 +40,7 @@ extension ModeLoop {
         }
         guard CEv.poll(&requests, nfds_t(requests.count), milliseconds(until: end)) != -1 else {
             // Memory has run out, or there are more than the limit allows. (Or a signal has come.)
-            if end != nil { Self.rest() }
+            if end != nil { SystemFailure.rest() }
             return
         }
         for (request, watcher) in zip(requests, polled) where request.revents != 0 {
@@ -72,58 +70,5 @@ extension ModeLoop {
         let nanoseconds = max(
             0, end.nanoseconds.subtractingReportingOverflow(LoopClock.machineNow.nanoseconds).partialValue)
         return Int32(min(longest, nanoseconds / 1_000_000 + 1))
-    }
-
-    /// Keeps what fails at once from being tried at full speed.
-    static func rest() {
-        var time = timespec(tv_sec: 0, tv_nsec: restNanoseconds)
-        nanosleep(&time, nil)
-    }
-}
-
-extension RunLoop {
-    /// The mode as libev knows it, made when the mode first runs.
-    func modeLoop(_ index: Int) -> ModeLoop {
-        while owner.modeLoops.count <= index { owner.modeLoops.append(nil) }
-        if let modeLoop = owner.modeLoops[index] { return modeLoop }
-        let modeLoop = ModeLoop(of: self)
-        owner.modeLoops[index] = modeLoop
-        equip(modeLoop)
-        return modeLoop
-    }
-
-    /// Asks the kernel for what a mode lacks. Not under the loop's lock.
-    func equip(_ modeLoop: ModeLoop) {
-        do throws(SystemError) {
-            try modeLoop.becomeWhole(intactWakeUp())
-        } catch {
-            owner.refusal = error
-            complain(of: error)
-        }
-    }
-
-    private func intactWakeUp() throws(SystemError) -> WakeUp {
-        if let wakeUp = owner.wakeUp, wakeUp.isIntact { return wakeUp }
-        let wakeUp = try WakeUp()
-        owner.wakeUp = wakeUp
-        owner.armed = .never
-        state.withLock { $0.wakeUp = wakeUp }
-        return wakeUp
-    }
-
-    /// Seconds between two complaints of one loop that the kernel refuses it something.
-    static let complaintInterval: Double = 60
-
-    private func complain(of error: SystemError) {
-        let now = LoopClock.machineNow
-        if let last = owner.lastComplaint, now.seconds(since: last) < Self.complaintInterval { return }
-        owner.lastComplaint = now
-        LoopOwner.log.error(
-            """
-            A run loop goes on without what the kernel refuses it (\(error)): it looks at its descriptors by poll(2), \
-            and up to \(ModeLoop.longestSleepUnwakeable) ms late at what other threads ask for. Each thread that runs a \
-            loop needs two file descriptors, and one more for each mode; raise the limits (ulimit -n, \
-            fs.epoll.max_user_watches), or close some. It asks for them again by itself.
-            """)
     }
 }

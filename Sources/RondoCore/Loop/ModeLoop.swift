@@ -12,7 +12,7 @@ internal import CEv
 /// looks without it (`ModeLoop+Bare`), and asks for it again at each look.
 final class ModeLoop {
     /// Owns this object.
-    unowned let runLoop: RunLoop
+    private unowned let kernel: LoopKernel
     /// Nil: the kernel has had no epoll set for it so far.
     @exclusivity(unchecked) private(set) var loop: OpaquePointer?
     @exclusivity(unchecked) private(set) var wakeUp: WakeUp?
@@ -58,8 +58,8 @@ final class ModeLoop {
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
     @exclusivity(unchecked) var era: UInt32 = 0
 
-    init(of runLoop: RunLoop) {
-        self.runLoop = runLoop
+    init(of kernel: LoopKernel) {
+        self.kernel = kernel
         var table = WatcherTable()
         (wakeUpWatcher, timerWatcher, mainQueueWatcher) = (table.take(), table.take(), table.take())
         self.table = table
@@ -93,8 +93,9 @@ final class ModeLoop {
         }
         if loop == nil { try makeLoop() }
         guard let loop else { return }
-        wakeUpWatcher.startAnew(wakeUp.eventDescriptor, events: Int32(EV_READ), in: loop)
-        timerWatcher.startAnew(wakeUp.timerDescriptor, events: Int32(EV_READ), in: loop)
+        wakeUpWatcher.startAnew(wakeUp.eventDescriptor, events: Int32(EV_READ), in: loop, ioReadiness)
+        timerWatcher.startAnew(
+            wakeUp.timerDescriptor, events: Int32(EV_READ), in: loop, ioReadiness)
         // libev hands them to the kernel in this look.
         if let code = look(sleeps: false) { throw SystemError("epoll_ctl", code: code) }
         isWhole = hasOwnWatchers
@@ -103,7 +104,7 @@ final class ModeLoop {
     private var hasOwnWatchers: Bool { wakeUpWatcher.pointee.isStarted && timerWatcher.pointee.isStarted }
 
     private func makeLoop() throws(SystemError) {
-        SystemFailure.install()
+        SystemFailure.beginThread()
         var code: Int32 = 0
         var made: OpaquePointer?
         OwnDescriptors.add {
@@ -231,7 +232,7 @@ final class ModeLoop {
         if let code = refusal(of: watcher.pointee.io.fd), watcher.pointee.source != nil { return code }
         let others = refused
         refused = []
-        watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop)
+        watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop, ioReadiness)
         errno = 0
         rondo_ev_poll(loop, 0)
         defer { refused = others + refused.filter { $0.watcher != watcher } }
@@ -269,7 +270,7 @@ final class ModeLoop {
         let sleeps = mayBlock && !ready.hasReport
         if mustRest, sleeps {
             mustRest = false
-            Self.rest()
+            SystemFailure.rest()
         }
         if isWhole, hasTimer || !sleeps {
             _ = look(sleeps: sleeps)
@@ -287,6 +288,9 @@ final class ModeLoop {
         _ = look(sleeps: false)
         ready.collect()
     }
+
+    /// Asks for what the mode lacks. It looks at its descriptors on the way, if it gets it.
+    func askForWhatIsLacking() { kernel.equip(self) }
 
     /// Of `pollBare`.
     func lookAtOnce() { _ = look(sleeps: false) }
@@ -330,7 +334,7 @@ final class ModeLoop {
     ///
     /// An entry of an earlier era is asked about again: a nested or ended run has had the time to serve it.
     /// Its watcher keeps the source, at least until somebody is called.
-    func nextReady() -> (source: Unmanaged<RunLoop.Source>, events: Int32)? {
+    func nextReady() -> (source: Unmanaged<AnyObject>, events: Int32)? {
         while let entry = ready.popFirst() {
             guard let source = source(of: entry) else { continue }
             let watcher = entry.watcher
@@ -350,7 +354,7 @@ final class ModeLoop {
     }
 
     /// Nil: whoever was found ready has been taken out since.
-    private func source(of entry: ReadySet.Entry) -> Unmanaged<RunLoop.Source>? {
+    private func source(of entry: ReadySet.Entry) -> Unmanaged<AnyObject>? {
         entry.watcher.pointee.generation == entry.generation ? entry.watcher.pointee.source : nil
     }
 
@@ -381,31 +385,31 @@ final class ModeLoop {
     // MARK: Watchers
 
     /// Whether `source` is watched for just these events.
-    func watches(_ source: RunLoop.Source, events: Int32) -> Bool {
+    func watches(_ source: AnyObject, events: Int32) -> Bool {
         guard let watcher = watchers[ObjectIdentifier(source)] else { return false }
         return watcher.pointee.isStarted && watcher.pointee.events == events
     }
 
-    func watch(_ source: RunLoop.Source, descriptor: Int32, events: Int32) {
+    func watch(_ source: AnyObject, descriptor: Int32, events: Int32) {
         let key = ObjectIdentifier(source)
         if let watcher = watchers[key] {
             // Set anew in any case: the number may stand for another file than it did.
             stop(watcher)
             paused.remove(key)
-            watcher.set(descriptor, events: events)
+            watcher.set(descriptor, events: events, ioReadiness)
             if events != 0 { start(watcher) }
             return
         }
         guard events != 0 else { return }
         let watcher = table.take()
-        watcher.set(descriptor, events: events)
+        watcher.set(descriptor, events: events, ioReadiness)
         // Until `unwatch`, or the end of this object.
         watcher.pointee.source = .passRetained(source)
         watchers[key] = watcher
         start(watcher)
     }
 
-    func unwatch(_ source: RunLoop.Source) {
+    func unwatch(_ source: AnyObject) {
         let key = ObjectIdentifier(source)
         guard let watcher = watchers.removeValue(forKey: key) else { return }
         stop(watcher)
@@ -419,19 +423,19 @@ final class ModeLoop {
 
     /// While a callback of `source` is on the stack, a nested run must not find it ready: it could not serve
     /// it (rule SRC-26) and would spin.
-    func pause(_ source: RunLoop.Source) {
+    func pause(_ source: AnyObject) {
         guard let watcher = watchers[ObjectIdentifier(source)] else { return }
         stop(watcher)
         paused.insert(ObjectIdentifier(source))
     }
 
     /// Whether `source` is paused; it is until it is watched again.
-    func hasPaused(_ source: RunLoop.Source) -> Bool {
+    func hasPaused(_ source: AnyObject) -> Bool {
         !paused.isEmpty && paused.contains(ObjectIdentifier(source))
     }
 
     /// The kernel will not have the descriptor of `source`, or must not be asked: it is told so in its turn.
-    func refuse(_ source: RunLoop.Source, code: Int32) {
+    func refuse(_ source: AnyObject, code: Int32) {
         let key = ObjectIdentifier(source)
         let watcher = watchers[key] ?? table.take()
         if watcher.pointee.source == nil {
@@ -455,14 +459,13 @@ final class ModeLoop {
         while startedCounts.count <= descriptor { startedCounts.append(0) }
         startedCounts[descriptor] += 1
         startedCount += 1
-        let refusal = mirror?.add(
-            watcher.pointee.io.fd, RunLoop.Source.Interest(events: watcher.pointee.events))
+        let refusal = mirror?.add(watcher.pointee.io.fd, events: watcher.pointee.events)
         if let refusal { listError(watcher, refusal.code) }
     }
 
     private func noteStopped(_ watcher: WatcherPointer) {
         let descriptor = watcher.pointee.io.fd
-        mirror?.remove(descriptor, RunLoop.Source.Interest(events: watcher.pointee.events))
+        mirror?.remove(descriptor, events: watcher.pointee.events)
         startedCounts[Int(descriptor)] -= 1
         startedCount -= 1
     }
@@ -485,8 +488,8 @@ final class ModeLoop {
         self.mirror = mirror
         guard let mirror else { return }
         for watcher in watchers.values where watcher.pointee.isStarted {
-            let interest = RunLoop.Source.Interest(events: watcher.pointee.events)
-            if let refusal = mirror.add(watcher.pointee.io.fd, interest) { listError(watcher, refusal.code) }
+            let refusal = mirror.add(watcher.pointee.io.fd, events: watcher.pointee.events)
+            if let refusal { listError(watcher, refusal.code) }
         }
     }
 
@@ -500,7 +503,7 @@ final class ModeLoop {
         if watches, !mainQueueWatcher.pointee.isStarted {
             // Where there is none, no block of the queue waits for this loop yet; it is asked for again at the next look.
             guard let descriptor = MainQueue.descriptor else { return }
-            mainQueueWatcher.set(descriptor, events: Int32(EV_READ))
+            mainQueueWatcher.set(descriptor, events: Int32(EV_READ), ioReadiness)
             mainQueueWatcher.start(in: loop)
             // A refusal shows in a look that does not sleep.
             if isWhole { applyChanges() }
@@ -511,35 +514,18 @@ final class ModeLoop {
     }
 }
 
-/// The kinds of event of step (j); they take turns from pass to pass, so that none starves the others.
-enum EventKind: CaseIterable {
-    case timers, mainQueue, descriptors
-
-    var next: EventKind {
-        switch self {
-        case .timers: .mainQueue
-        case .mainQueue: .descriptors
-        case .descriptors: .timers
+/// libev's callback for every descriptor: notes what is ready and returns. User code is called by the pass.
+///
+/// `ev_userdata` is the `ModeLoop`, unretained: it owns the `ev_loop` and outlives it.
+private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
+    // The kernel has refused a descriptor; what libev has done since has left the reason.
+    let code = events & rondo_ev_error == 0 ? 0 : errno
+    guard let userdata = ev_userdata(loop) else { return }
+    Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
+        if events & rondo_ev_error == 0 {
+            $0.report(WatcherPointer(io), events: events)
+        } else {
+            $0.isRefused(WatcherPointer(io), code: code)
         }
-    }
-}
-
-/// The kinds that a pass serves, in order: a list without an array, which would be an allocation a pass.
-struct EventKinds: Sequence, IteratorProtocol {
-    private var kinds: (EventKind?, EventKind?, EventKind?) = (nil, nil, nil)
-    private(set) var last: EventKind?
-
-    mutating func append(_ kind: EventKind) {
-        last = kind
-        switch kinds {
-        case (nil, _, _): kinds.0 = kind
-        case (_, nil, _): kinds.1 = kind
-        default: kinds.2 = kind
-        }
-    }
-
-    mutating func next() -> EventKind? {
-        defer { kinds = (kinds.1, kinds.2, nil) }
-        return kinds.0
     }
 }

@@ -42,17 +42,6 @@ extension RunLoop {
         }
     }
 
-    // MARK: Ports
-
-    /// Keeps `mode` from being empty while `port` is in it. See `Port`.
-    public func add(_ port: Port, forMode mode: Mode) {
-        if let source = port.sourceToAdd() { add(source, forMode: mode) }
-    }
-
-    public func remove(_ port: Port, forMode mode: Mode) {
-        if let source = port.source { remove(source, forMode: mode) }
-    }
-
     // MARK: Observers
 
     /// Calls `observer` at its activities while this loop runs in `mode`.

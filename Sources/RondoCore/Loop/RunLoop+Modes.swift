@@ -1,15 +1,3 @@
-extension Foundation.RunLoop.Mode {
-    /// The mode that a user interface runs in while the user scrolls: an ordinary mode by name, and a common
-    /// one from the start (rules RL-19 and RL-26).
-    public static let tracking = Foundation.RunLoop.Mode("NSEventTrackingRunLoopMode")
-    /// `.tracking` by its AppKit name.
-    public static let eventTracking = tracking
-
-    /// Whether it is `.common`. Asked of every addition: that a mode is the default one shows without looking
-    /// at its letters, while these two names are equally long and begin alike.
-    var namesCommonModes: Bool { self != .default && self == .common }
-}
-
 extension RunLoop {
     /// Makes `mode` one of those that `.common` stands for on this loop, for ever (rule RL-22).
     ///

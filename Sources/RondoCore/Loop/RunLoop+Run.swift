@@ -11,31 +11,6 @@ extension RunLoop {
         case handledSource = 4
     }
 
-    /// When an activation ends by time.
-    enum RunLimit {
-        /// One pass that does not sleep.
-        case immediately
-        case at(LoopInstant)
-        case never
-
-        init(seconds: TimeInterval, from now: @autoclosure () -> LoopInstant) {
-            if !(seconds > 0) {
-                self = .immediately
-            } else {
-                let instant = now().advanced(bySeconds: seconds)
-                self = instant == .never ? .never : .at(instant)
-            }
-        }
-
-        init(date: Date, from now: @autoclosure () -> LoopInstant) {
-            self.init(instant: date == .distantFuture ? .never : LoopClock.instant(of: date), from: now())
-        }
-
-        init(instant: LoopInstant, from now: @autoclosure () -> LoopInstant) {
-            self = instant == .never ? .never : instant > now() ? .at(instant) : .immediately
-        }
-    }
-
     /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run() {
@@ -112,97 +87,15 @@ extension RunLoop {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }
 
-    // MARK: - One activation
-
     /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
     /// - Returns: How it ended; nil if it could not even start.
     @discardableResult
     func runActivation(
         _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
-        // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
-        if !isRepeated { doWhatWasPutOff() }
-        guard !owner.isEnding, let index = index(ofModeToRun: mode) else {
-            owner.knownNow = nil
-            return nil
-        }
-        let modeLoop = modeLoop(index)
-        guard let hasWork = beginActivation(index, modeLoop, returnsAfterSource: returnAfterSourceHandled)
-        else {
-            // The limit has read it, and nobody knows when the next run comes.
-            owner.knownNow = nil
-            return nil
-        }
-        let pass = Pass(
-            loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
-            returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
-        let outer = owner.innermost
-        owner.innermost = RunOnStack(
-            isUnderWay: true, servedFurtherOut: owner.serving.count,
-            returnsLate: isRepeated || !returnAfterSourceHandled,
-            hasHabit: !outer.isUnderWay && owner.habit.begin(index, at: now))
-        let result = pass.run(hasWork: hasWork)
-        owner.innermost = outer
-        endActivation(index, modeLoop)
-        return result
-    }
-
-    /// Nearly always the mode that was run last, which is found without hashing its name.
-    private func index(ofModeToRun mode: Mode) -> Int? {
-        if let last = owner.lastRun, last.mode == mode { return last.index }
-        guard mode != .common, let index = state.withLock({ $0.existingIndex(of: mode) }) else { return nil }
-        owner.lastRun = (mode, index)
-        return index
-    }
-
-    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the mode.
-    private func beginActivation(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool? {
-        let now = self.now
-        // The question and the beginning are one step: whoever takes the last item away wakes a loop that
-        // runs, and is not heard by one that does not run yet.
-        let hasWork = state.withLock { state -> Bool? in
-            if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return nil }
-            if state.activations.isEmpty {
-                attention.beginRunning()
-                state.runs += 1
-            }
-            state.countTime(until: now)
-            state.activations.append(
-                LoopState.Activation(mode: mode, returnsAfterSource: returnsAfterSource))
-            return state.hasWork(for: mode)
-        }
-        guard let hasWork else { return nil }
-        owner.era &+= 1
-        modeLoop.era = owner.era
-        // The first look pauses them.
-        for source in owner.serving { state.withLock { $0.modes[mode].noteChange(of: source) } }
-        return hasWork
-    }
-
-    private func endActivation(_ mode: Int, _ modeLoop: ModeLoop) {
-        let now = self.now
-        let (outer, mustLookAgain) = state.withLock { state -> (Int?, Bool) in
-            state.countTime(until: now)
-            let ended = state.activations.removeLast()
-            // A wake-up that the ended activation took may have been meant for the one further out.
-            let isOutermost = state.activations.isEmpty
-            if isOutermost {
-                attention.endRunning()
-            } else if ended.tookWakeUp {
-                attention.askAgain()
-            }
-            return (state.activations.last?.mode, isOutermost && attention.isUnserved)
-        }
-        if outer == nil { owner.habit.end(at: now) }
-        owner.knownNow = nil
-        owner.era &+= 1
-        if let outer {
-            owner.modeLoops[outer]?.era = owner.era
-        } else if owner.isEmbedded && !owner.isTurning {
-            // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
-            owner.wakeUp?.wake()
-        }
-        // It may have been run for the last time.
-        if mustLookAgain { warnUnlessRun() }
+        Activation(
+            loop: self, name: mode, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
+            isRepeated: isRepeated
+        ).run()
     }
 }

@@ -1,5 +1,4 @@
 internal import CEv
-internal import Logging
 internal import Synchronization
 
 /// A run loop: waits for timers, sources and blocks of one thread, and calls them.
@@ -20,13 +19,13 @@ public final class RunLoop: NSObject, Sendable {
 
     /// `nonisolated(unsafe)`: touched by the loop's own thread only; the functions that do say so by
     /// `requireOwnThread()` or are reached from one that did.
-    nonisolated(unsafe) let owner = LoopOwner()
+    nonisolated(unsafe) let owner: LoopOwner
 
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
     let attention: Attention
-    let intake: BlockIntake
+    let intake: BlockIntake<Mode>
     /// `LoopState.observedActivities`, written under the lock, so that where nobody observes a pass need not
     /// take it to know that.
     private let observed = Atomic<UInt>(0)
@@ -40,6 +39,7 @@ public final class RunLoop: NSObject, Sendable {
     fileprivate init(isMain: Bool) {
         self.isMain = isMain
         attention = Attention()
+        owner = LoopOwner(attention)
         intake = BlockIntake(attention)
     }
 
@@ -98,7 +98,7 @@ public final class RunLoop: NSObject, Sendable {
     public var isWaiting: Bool { attention.isWaiting }
 
     /// Modes and what is in them, in the spirit of `CFShow`.
-    public override var debugDescription: String { describeInFull() }
+    public override var debugDescription: String { LoopDescription(loop: self).text }
 
     // MARK: - Stopping and waking
 
@@ -129,7 +129,7 @@ public final class RunLoop: NSObject, Sendable {
     ///
     /// - Returns: What the caller has to write, with no lock held; nil where the loop is awake.
     func askForAttention() -> WakeUp? {
-        attention.ask() ? state.withLock { $0.wakeUp } : nil
+        attention.askForWakeUp()
     }
 
     // MARK: - Blocks
@@ -194,165 +194,7 @@ public final class RunLoop: NSObject, Sendable {
 
     private func noteEnqueued(inMode mode: Mode, mustWake: Bool) {
         Trace.request(self, .perform, mode: mode)
-        if mustWake { state.withLock { $0.wakeUp }?.wake() }
+        if mustWake { attention.wakeUpToWrite?.wake() }
         warnUnlessRun()
-    }
-}
-
-/// What only the loop's thread touches. (For `@exclusivity(unchecked)` see `ModeLoop`.)
-final class LoopOwner {
-    static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let status = pthread_key_create(&key) { RunLoop.threadEnds($0) }
-        precondition(status == 0, "Rondo: no thread-specific key is left for the run loops")
-        return key
-    }()
-
-    static let log = Logger(label: "rondo.core")
-
-    @exclusivity(unchecked) var modeLoops: [ModeLoop?] = []
-    @exclusivity(unchecked) var wakeUp: WakeUp?
-    /// What the kernel has refused the loop last, and when that was last logged.
-    @exclusivity(unchecked) var refusal: SystemError?
-    @exclusivity(unchecked) var lastComplaint: LoopInstant?
-    /// The errno of a look at the kernel, until it has been dealt with; 0: it has not failed.
-    @exclusivity(unchecked) var lookFailure: Int32 = 0
-    @exclusivity(unchecked) var isEmbedded = false
-    /// Inside a turn that a foreign loop makes.
-    @exclusivity(unchecked) var isTurning = false
-    /// The clock of this loop, if it is not the machine's.
-    @exclusivity(unchecked) var timeSource: (any LoopTimeSource)?
-    /// The time, as long as nothing has been called and the loop has not slept since it was read.
-    @exclusivity(unchecked) var knownNow: LoopInstant?
-    /// What the timerfd is set to.
-    @exclusivity(unchecked) var armed = LoopInstant.never
-    /// The last wait was no longer than `spinDuration`.
-    @exclusivity(unchecked) var hasWaitedShortly = false
-    /// Counts activations that began or ended.
-    @exclusivity(unchecked) var era: UInt32 = 0
-    /// Descriptor sources whose callback is on the stack, the innermost last.
-    @exclusivity(unchecked) var serving: [RunLoop.Source] = []
-    @exclusivity(unchecked) var innermost = RunOnStack()
-    /// The mode that was run last, and its index.
-    @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
-    @exclusivity(unchecked) var isDrainingMainQueue = false
-    @exclusivity(unchecked) var isEnding = false
-    /// Empty: room for the blocks that are performed next.
-    @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
-    @exclusivity(unchecked) var putOff = PutOffList()
-    @exclusivity(unchecked) var lateTurns = LateTurns()
-    /// See `RunLoop.leaveLater(_:)`.
-    @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
-    /// Of the runs that are in no other one.
-    @exclusivity(unchecked) var habit = RunHabit()
-    /// See `RunLoop.attachment(_:orMake:)`.
-    var attachments: [AnyObject] = []
-}
-
-extension RunLoop {
-    // MARK: - The thread
-
-    private func adoptThread() {
-        // Retained for the thread; released by `threadEnds`, which the thread library calls.
-        pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
-        let name = Thread.current.name
-        let number = rondo_thread_number()
-        state.withLock { state in
-            if let name, !name.isEmpty { state.threadName = name }
-            state.threadNumber = number
-        }
-    }
-
-    /// The thread is over: every source leaves every mode, with its cancel callback, blocks are released
-    /// unrun (rule RL-6). In a cancel callback, `RunLoop.current` is still this loop.
-    fileprivate static func threadEnds(_ pointer: UnsafeMutableRawPointer?) {
-        guard let pointer else { return }
-        let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
-        pthread_setspecific(LoopOwner.key, pointer)
-        loop.takeUnretainedValue().tearDown()
-        pthread_setspecific(LoopOwner.key, nil)
-        loop.release()
-    }
-
-    /// The calling thread's loop ends now, and not with its thread.
-    static func endOfThread() { threadEnds(pthread_getspecific(LoopOwner.key)) }
-
-    private func tearDown() {
-        owner.isEnding = true
-        // What is released must not be released under the lock: a deinit may call back.
-        var blocks = PerformedBlocks()
-        let members = state.withLock { state in
-            state.isAlive = false
-            state.activations = []
-            attention.end()
-            intake.close()
-            state.collectBlocks(from: intake)
-            let names = state.modes.map(\.name)
-            let members = state.modes.enumerated().map { index, mode in
-                (
-                    name: names[index], sources: mode.listed, timers: state.timers(inMode: index),
-                    observers: mode.observers
-                )
-            }
-            for index in state.modes.indices { state.modes[index].blocks.removeAll(into: &blocks) }
-            state.commonBlocks.removeAll(into: &blocks)
-            return members
-        }
-        dropWhatWasPutOff()
-        for mode in members {
-            for timer in mode.timers { remove(timer, forMode: mode.name) }
-            for observer in mode.observers { remove(observer, forMode: mode.name) }
-            for source in mode.sources { remove(source, forMode: mode.name) }
-        }
-        let common = state.withLock { state in
-            defer {
-                state.taskExecutors = [:]
-                state.wakeUp = nil
-            }
-            return (
-                state.commonSources, state.commonObservers, state.commonTimers, state.executors,
-                state.taskExecutors
-            )
-        }
-        for source in common.0 { _ = source.unregister(from: self) }
-        for observer in common.1 { _ = observer.unregister(from: self) }
-        for timer in common.2 { _ = timer.unregister(from: self) }
-        for executor in common.3.values { executor.letGoOfLoop() }
-        owner.modeLoops.removeAll()
-        owner.wakeUp = nil
-        // Where the thread has ended inside a callback.
-        haveLeaversLeave()
-        owner.attachments = []
-        // A source that this kept might keep this.
-        let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
-        while blocks.popFirst() != nil {}
-        withExtendedLifetime((members, common, watched)) {}
-        UnservedWarning.forget(self)
-    }
-
-    /// The name of the calling thread, for messages.
-    static var nameOfThread: String {
-        if Thread.isMainThread { return "the main thread" }
-        // On Linux a thread without a name of its own has its maker's: the number tells them apart.
-        guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
-        return "thread \(name) (\(rondo_thread_number()))"
-    }
-
-    /// The name of the loop's thread, for messages.
-    var nameOfItsThreadAndNumber: String {
-        if isMain { return "the main thread" }
-        return state.withLock { state in
-            state.threadName.map { "thread \($0) (\(state.threadNumber))" } ?? "thread \(state.threadNumber)"
-        }
-    }
-
-    /// Traps when the calling thread is not the loop's own.
-    func requireOwnThread(_ function: String = #function) {
-        guard !isCurrent else { return }
-        // Not a precondition, which loses its message in release.
-        fatalError(
-            "RunLoop.\(function) acts on the loop of the calling thread, which is \(Self.nameOfThread), but was "
-                + "called on the loop of \(nameOfItsThreadAndNumber). Call it on that thread, or "
-                + "use perform(_:) to run code there.")
     }
 }

@@ -57,7 +57,7 @@ public final class RunLoopThread: Sendable {
         do throws(SystemError) {
             return try makeThread()
         } catch {
-            LoopOwner.log.error("The thread “\(name)” could not be started: \(error).")
+            Log.core.error("The thread “\(name)” could not be started: \(error).")
             let loop = RunLoop.withoutThread()
             state.withLock { state in
                 state.phase = .ended
@@ -156,7 +156,7 @@ public final class RunLoopThread: Sendable {
         }
         keepAlive.invalidate()
         // Before anybody's join() returns: cancel callbacks, and descriptors.
-        RunLoop.endOfThread()
+        ThreadEnd.runNow()
         state.withLock { $0.phase = .ended }
         changed.notify()
     }

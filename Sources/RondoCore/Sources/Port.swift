@@ -118,3 +118,14 @@ open class Port: NSObject, @unchecked Sendable {
         init(_ token: any NSObjectProtocol) { self.token = token }
     }
 }
+
+extension RunLoop {
+    /// Keeps `mode` from being empty while `port` is in it. See `Port`.
+    public func add(_ port: Port, forMode mode: Mode) {
+        if let source = port.sourceToAdd() { add(source, forMode: mode) }
+    }
+
+    public func remove(_ port: Port, forMode mode: Mode) {
+        if let source = port.source { remove(source, forMode: mode) }
+    }
+}

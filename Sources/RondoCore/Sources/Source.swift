@@ -23,9 +23,18 @@ extension RunLoop {
 
         public typealias ModeCallback = @Sendable (RunLoop, Mode) -> Void
 
+        /// What kind of source it is, in as little memory as possible.
         enum Kind {
-            case signalled(order: Int)
-            case descriptor(Int32)
+            case signalled(SignalledKind)
+            case descriptor(DescriptorKind)
+
+            /// What differs between the kinds. They are told apart here and nowhere else.
+            var behaviour: any SourceKind {
+                switch self {
+                case .signalled(let kind): kind
+                case .descriptor(let kind): kind
+                }
+            }
         }
 
         /// What is to be called. In a struct of its own, since a bare closure that leaves a lock's closure as its
@@ -90,7 +99,7 @@ extension RunLoop {
 
         /// Signalled sources of one pass are performed in increasing order (rule SRC-6); descriptor sources
         /// ignore it.
-        public var order: Int { if case .signalled(let order) = kind { order } else { 0 } }
+        public var order: Int { kind.behaviour.order }
         let kind: Kind
         /// The descriptor names one file for as long as the source is valid: its owner invalidates the source before
         /// closing it. Then a watcher that is as it should be need not be set again.
@@ -98,53 +107,16 @@ extension RunLoop {
         let state: Mutex<State>
         private let live = LiveObject(.source)
 
-        /// A source that is served after `signal()`.
-        ///
         /// - Parameters:
-        ///   - schedule: Called for every (loop, mode) that the source enters, on the thread that adds it.
-        ///   - cancel: Called for every (loop, mode) that it leaves: by removal, invalidation, or the end of
-        ///     the loop's thread.
+        ///   - keepsFile: See `keepsFile`.
         ///   - perform: Called on the thread of a loop that holds it, with no lock held.
-        public init(
-            order: Int = 0, schedule: ModeCallback? = nil, cancel: ModeCallback? = nil,
-            perform: @escaping @Sendable () -> Void
+        init(
+            _ kind: Kind, keepsFile: Bool = false, interest: Interest = [], schedule: ModeCallback?,
+            cancel: ModeCallback?, perform: Callback
         ) {
-            kind = .signalled(order: order)
-            keepsFile = false
-            var state = State(perform: Callback { _, _ in perform() })
-            if schedule != nil || cancel != nil {
-                let rare = state.madeRare()
-                (rare.schedule, rare.cancel) = (schedule, cancel)
-            }
-            self.state = Mutex(state)
-        }
-
-        /// A source that is served when `fileDescriptor` is ready.
-        ///
-        /// The descriptor stays the caller's; it should be non-blocking, since another callback may have read
-        /// what made it ready (rule SRC-17). Invalidate the source before you close it: a descriptor found
-        /// closed invalidates the source and sets `error` (rule SRC-27).
-        /// - Parameter perform: Gets the source and what it is ready for; called on the loop's thread.
-        public convenience init(
-            fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,
-            cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
-        ) {
-            self.init(
-                fileDescriptor: fileDescriptor, keepsFile: false, interest: interest, schedule: schedule,
-                cancel: cancel, perform: perform)
-        }
-
-        /// - Parameters:
-        ///   - keepsFile: The caller invalidates the source before the descriptor is closed, always.
-        ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the descriptor: the
-        ///     source has become invalid then, for the reason in `error`.
-        package init(
-            fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
-            cancel: ModeCallback? = nil, perform: @escaping @Sendable (Source, Interest) -> Void
-        ) {
-            kind = .descriptor(fileDescriptor)
+            self.kind = kind
             self.keepsFile = keepsFile
-            var state = State(interest: interest, perform: Callback(call: perform))
+            var state = State(interest: interest, perform: perform)
             if schedule != nil || cancel != nil {
                 let rare = state.madeRare()
                 (rare.schedule, rare.cancel) = (schedule, cancel)
@@ -240,7 +212,7 @@ extension RunLoop {
             var others: [WakeUp] = []
             let (isNew, isForLater, traced) = state.withLock { state -> (Bool, Bool, [Membership]) in
                 var isNew = false
-                if case .signalled = kind { isNew = state.isValid && state.signal == nil }
+                if kind.behaviour.takesSignals { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
                 // Of several the most urgent counts.
                 state.mayBeServedLate = mayBeServedLate && (isNew || state.mayBeServedLate)
@@ -311,25 +283,6 @@ extension RunLoop {
             return perform
         }
 
-        /// The kernel will not watch the descriptor, and the source is invalid from now on. On the thread of `loop`.
-        ///
-        /// - Returns: Whether its owner was called.
-        func isRefused(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
-            guard let perform = invalidate(because: error) else { return false }
-            guard keepsFile else {
-                LoopOwner.log.warning(
-                    """
-                    A source\(label.map { " “\($0)”" } ?? "") is not watched any more, and has become invalid: the kernel \
-                    refuses its descriptor (\(error)).
-                    """)
-                return false
-            }
-            Trace.callOut(loop, mode, .descriptorSource([]), label: label, of: self) {
-                perform.call(self, [])
-            }
-            return true
-        }
-
         private func withdraw(from membership: Membership) {
             membership.loop.state.withLock { loopState in
                 guard let index = loopState.existingIndex(of: membership.mode) else { return }
@@ -384,10 +337,8 @@ extension RunLoop {
                     guard loopState.isAlive else { return false }
                     let index = loopState.index(of: mode)
                     loopState.modes[index].insert(self)
-                    switch kind {
-                    case .descriptor: loopState.modes[index].noteChange(of: self)
-                    case .signalled: if state.signal != nil { loopState.modes[index].signalled.insert(self) }
-                    }
+                    if state.signal != nil { loopState.modes[index].signalled.insert(self) }
+                    if kind.behaviour.descriptor != nil { loopState.modes[index].noteChange(of: self) }
                     return true
                 }
                 state.threadHasEnded = !added
@@ -408,7 +359,7 @@ extension RunLoop {
                     endLeaving(&state)
                     return nil
                 }
-                if keepsFile, state.mayLeaveLater(membership), loop.letsLeaveLater(self, mode) {
+                if keepsFile, state.mayLeaveLater(membership), leaveLater(loop, mode) {
                     state.isLeaving = true
                     return nil
                 }
@@ -418,6 +369,21 @@ extension RunLoop {
                 return .some(state.rare?.cancel)
             }
             if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
+        }
+
+        /// Has `loop` take the source out of `mode` when it next looks: soon, if it is the calling thread's and runs in
+        /// the mode just now.
+        ///
+        /// - Returns: False where it does not: the source is to leave at once.
+        private func leaveLater(_ loop: RunLoop, _ mode: Mode) -> Bool {
+            guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
+            return loop.state.withLock { state in
+                guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
+                    return false
+                }
+                state.modes[running].noteLeaving(self)
+                return true
+            }
         }
 
         /// The mode that it has left takes it out. Its loop's thread, when it looks; the loop may have it back.
@@ -462,21 +428,6 @@ extension RunLoop {
             }
             guard let perform else { return false }
             Trace.callOut(loop, mode, .signalledSource, label: label, of: self) { perform.call(self, []) }
-            return true
-        }
-
-        @inline(__always)
-        func perform(ready: Interest, in mode: Int, named name: Mode, of loop: RunLoop) -> Bool {
-            let (perform, ready) = state.withLock { state in
-                // It may have left the mode since it was found ready, or want something else.
-                let isMember =
-                    !state.isLeaving && state.memberships.contains(Membership(loop: loop, mode: name))
-                return (isMember ? state.perform : nil, ready.intersection(state.interest))
-            }
-            guard let perform, !ready.isEmpty else { return false }
-            Trace.callOut(loop, mode, .descriptorSource(ready), label: label, of: self) {
-                perform.call(self, ready)
-            }
             return true
         }
     }

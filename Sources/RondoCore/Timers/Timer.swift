@@ -6,7 +6,7 @@ internal import Synchronization
 /// Never early; late only as long as the loop is busy or in another mode, and lateness does not add up
 /// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
 /// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
-public final class Timer: NSObject, Sendable {
+public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// In a struct of its own, since a bare closure that leaves a lock's closure as its result is put into a
     /// new one, which is an allocation a call.
     struct Block: Sendable {

@@ -1,14 +1,20 @@
 internal import CEv
 
+/// What a `TimerHeap` keeps dates of.
+protocol TimerHeapMember: AnyObject {
+    /// The heap reads the order of addition here, and writes where in the heap the date stands.
+    var slots: TimerSlots { get set }
+}
+
 /// A timer and the date for which it waits, as its heap tells them.
-struct TimerDate {
-    let timer: Timer
+struct TimerDate<Member: AnyObject> {
+    let timer: Member
     let deadline: LoopInstant
 }
 
 extension TimerDate {
     /// Nil: the date has been taken back.
-    init?(_ node: TimerNode) {
+    init?(_ node: TimerNode<Member>) {
         guard let timer = node.timer?.takeUnretainedValue() else { return nil }
         self.init(timer: timer, deadline: node.deadline)
     }
@@ -30,24 +36,26 @@ extension TimerDate {
 /// - What is due leaves the heap in one go and is sorted in its place; with equal dates only then. (A buffer to sort
 ///   in would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
 ///
-/// A class, since what it owns cannot be copied.
-final class TimerHeap {
+/// A class, since what it owns cannot be copied. It knows its timers as `Member` only, and nothing of their loop.
+final class TimerHeap<Member: TimerHeapMember> {
+    private typealias Node = TimerNode<Member>
+
     /// How many timers fire while one comes from memory.
-    private static let lookAhead = 6
+    private static var lookAhead: Int { 6 }
 
     private let mode: Int
     // `@exclusivity(unchecked)`: under the lock, and none of them is handed out while it changes.
     /// Four children a node.
-    @exclusivity(unchecked) private var nodes = TimerNodes()
+    @exclusivity(unchecked) private var nodes = TimerNodes<Member>()
     /// What was found due and has not fired yet, from `nextDue` on.
-    @exclusivity(unchecked) private var due = TimerNodes()
+    @exclusivity(unchecked) private var due = TimerNodes<Member>()
     @exclusivity(unchecked) private var nextDue = 0
     /// Whether timers know where their dates stand: in `nodes`, or in `due` if the index is negative.
     @exclusivity(unchecked) private var keepsIndices = false
     /// How many of `nodes` are gaps.
     @exclusivity(unchecked) private var gaps = 0
     /// Gaps that are not worth the work of removing them.
-    private static let toleratedGaps = 64
+    private static var toleratedGaps: Int { 64 }
     /// Timers in the mode, those that are firing just now included.
     @exclusivity(unchecked) var count = 0
 
@@ -57,15 +65,15 @@ final class TimerHeap {
     }
 
     /// In no particular order.
-    var dates: [TimerDate] {
-        nodes.all.compactMap(TimerDate.init) + due.all[nextDue...].compactMap(TimerDate.init)
+    var dates: [TimerDate<Member>] {
+        nodes.all.compactMap { TimerDate($0) } + due.all[nextDue...].compactMap { TimerDate($0) }
     }
 
     // MARK: - Dates
 
     /// - Parameter timer: A member of the mode that has no date.
-    func insert(_ timer: Timer, _ deadline: LoopInstant) {
-        let node = TimerNode(deadline: deadline, timer: .passUnretained(timer))
+    func insert(_ timer: Member, _ deadline: LoopInstant) {
+        let node = Node(deadline: deadline, timer: .passUnretained(timer))
         nodes.append(node)
         siftUp(node, from: nodes.count - 1)
     }
@@ -73,7 +81,7 @@ final class TimerHeap {
     /// - Parameter timer: One that has a date.
     /// - Returns: The date.
     @discardableResult
-    func remove(_ timer: Timer) -> LoopInstant {
+    func remove(_ timer: Member) -> LoopInstant {
         let index = index(of: timer)
         guard index >= 0 else {
             let deadline = due.start[~index].deadline
@@ -92,13 +100,13 @@ final class TimerHeap {
     }
 
     /// - Parameter timer: One that has a date.
-    func deadline(of timer: Timer) -> LoopInstant {
+    func deadline(of timer: Member) -> LoopInstant {
         let index = index(of: timer)
         return index >= 0 ? nodes.start[index].deadline : due.start[~index].deadline
     }
 
     @inline(__always)
-    private var nearestNode: TimerNode? {
+    private var nearestNode: Node? {
         if gaps > 0 { removeGapsOnTop() }
         let first = nodes.isEmpty ? nil : nodes.start[0]
         guard nextDue < due.count else { return first }
@@ -110,7 +118,7 @@ final class TimerHeap {
     @inline(__always)
     var nearest: LoopInstant? { nearestNode?.deadline }
 
-    var nearestTimer: TimerDate? { nearestNode.flatMap(TimerDate.init) }
+    var nearestTimer: TimerDate<Member>? { nearestNode.flatMap { TimerDate($0) } }
 
     // MARK: - What is due
 
@@ -153,11 +161,11 @@ final class TimerHeap {
 
     private struct DateOrder: SortOrder {
         @inline(__always)
-        func comesBefore(_ one: TimerNode, _ other: TimerNode) -> Bool { one.deadline < other.deadline }
+        func comesBefore(_ one: Node, _ other: Node) -> Bool { one.deadline < other.deadline }
     }
 
     /// By date, equal dates in order of addition: that order stands in the timers, and is fetched from each only once.
-    private static func sort(_ nodes: UnsafeMutableBufferPointer<TimerNode>) {
+    private static func sort(_ nodes: UnsafeMutableBufferPointer<Node>) {
         let sort = InPlaceSort(order: DateOrder())
         sort.sort(nodes)
         var first = 0
@@ -176,12 +184,12 @@ final class TimerHeap {
     }
 
     @inline(__always)
-    private static func order(of node: TimerNode) -> Int64 {
+    private static func order(of node: Node) -> Int64 {
         node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.slots.order ?? 0) } } ?? 0
     }
 
     /// The first of those noted that still has its date, which it loses here, in this mode.
-    func takeFirstDue() -> TimerNode? {
+    func takeFirstDue() -> TimerNode<Member>? {
         guard nextDue < due.count else { return nil }
         let node = due.start[nextDue]
         fetchNextDue()
@@ -212,7 +220,7 @@ final class TimerHeap {
     }
 
     /// All timers that are due at `now`, in firing order; they stay where they are.
-    func dueTimers(at now: LoopInstant) -> [TimerDate] {
+    func dueTimers(at now: LoopInstant) -> [TimerDate<Member>] {
         var found = due.all[nextDue...].filter { $0.timer != nil }
         var unexplored = [0]
         while let index = unexplored.popLast() {
@@ -221,12 +229,12 @@ final class TimerHeap {
             unexplored += (4 * index + 1)...(4 * index + 4)
         }
         found.withUnsafeMutableBufferPointer { Self.sort($0) }
-        return found.compactMap(TimerDate.init)
+        return found.compactMap { TimerDate($0) }
     }
 
     // MARK: - Indices
 
-    private func index(of timer: Timer) -> Int {
+    private func index(of timer: Member) -> Int {
         if !keepsIndices { noteIndices() }
         return Int(timer.slots.index(in: mode))
     }
@@ -242,7 +250,7 @@ final class TimerHeap {
     }
 
     @inline(__always)
-    private func note(_ index: Int32, of node: TimerNode) {
+    private func note(_ index: Int32, of node: Node) {
         guard let timer = node.timer else { return }
         timer._withUnsafeGuaranteedRef { $0.slots.setIndex(index, in: mode) }
     }
@@ -277,12 +285,12 @@ final class TimerHeap {
     }
 
     @inline(__always)
-    private func put(_ node: TimerNode, at index: Int) {
+    private func put(_ node: Node, at index: Int) {
         nodes.start[index] = node
         if keepsIndices { note(Int32(truncatingIfNeeded: index), of: node) }
     }
 
-    private func siftUp(_ node: TimerNode, from start: Int) {
+    private func siftUp(_ node: Node, from start: Int) {
         var index = start
         while index > 0 {
             let parent = (index - 1) / 4
@@ -293,7 +301,7 @@ final class TimerHeap {
         put(node, at: index)
     }
 
-    private func siftDown(_ node: TimerNode, from start: Int) {
+    private func siftDown(_ node: Node, from start: Int) {
         let (heap, count) = (nodes.start, nodes.count)
         var index = start
         while true {

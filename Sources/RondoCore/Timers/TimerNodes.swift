@@ -2,11 +2,11 @@ internal import CEv
 
 /// A date in a heap, and the timer that it is of: nil where it has been taken back.
 ///
-/// `Unmanaged`, because moving it must not count references: whoever has a date is a member of the mode, and the
+/// `Unmanaged`, because moving it must not count references: a timer that has a date is a member of the mode, and the
 /// loop holds its members.
-struct TimerNode {
+struct TimerNode<Member: AnyObject> {
     var deadline: LoopInstant
-    var timer: Unmanaged<Timer>?
+    var timer: Unmanaged<Member>?
 }
 
 /// An array of nodes that, when it is large, does not stand in memory twice.
@@ -14,14 +14,16 @@ struct TimerNode {
 /// One of the standard library's is copied to a larger place as it grows, and both places are full then: with a
 /// million timers that is half of what they need otherwise. This one grows by `realloc`, which moves large pieces
 /// by their page tables, and gives back what it needs no more.
-struct TimerNodes: ~Copyable {
+struct TimerNodes<Member: AnyObject>: ~Copyable {
+    typealias Node = TimerNode<Member>
+
     /// What is more is given back, unless a fourth of it is in use.
-    private static let keptCapacity = 1024
+    private static var keptCapacity: Int { 1024 }
     /// How many nodes are moved from one array to another before what they leave is given back: 64 KiB of them.
-    private static let nodesAtOnce = 4096
+    private static var nodesAtOnce: Int { 4096 }
 
     /// Owned: from `realloc`, and freed in `deinit`. Initialized up to `count`; a node is trivial.
-    private(set) var start: UnsafeMutablePointer<TimerNode>
+    private(set) var start: UnsafeMutablePointer<Node>
     private(set) var count = 0
     private var capacity: Int
 
@@ -35,9 +37,9 @@ struct TimerNodes: ~Copyable {
     }
 
     private static func reallocate(_ memory: UnsafeMutableRawPointer?, _ capacity: Int)
-        -> UnsafeMutablePointer<TimerNode>
+        -> UnsafeMutablePointer<Node>
     {
-        guard let memory = realloc(memory, capacity * MemoryLayout<TimerNode>.stride) else {
+        guard let memory = realloc(memory, capacity * MemoryLayout<Node>.stride) else {
             fatalError("There is no memory for \(capacity) timers.")
         }
         return memory.assumingMemoryBound(to: TimerNode.self)
@@ -50,17 +52,17 @@ struct TimerNodes: ~Copyable {
 
     var isEmpty: Bool { count == 0 }
 
-    var all: UnsafeMutableBufferPointer<TimerNode> { UnsafeMutableBufferPointer(start: start, count: count) }
+    var all: UnsafeMutableBufferPointer<Node> { UnsafeMutableBufferPointer(start: start, count: count) }
 
     @inline(__always)
-    mutating func append(_ node: TimerNode) {
+    mutating func append(_ node: Node) {
         if count == capacity { setCapacity(2 * capacity) }
         (start + count).initialize(to: node)
         count += 1
     }
 
     @inline(__always)
-    mutating func removeLast() -> TimerNode {
+    mutating func removeLast() -> Node {
         count -= 1
         let last = start[count]
         if capacity > Self.keptCapacity, count < capacity / 4 { setCapacity(capacity / 2) }
@@ -76,7 +78,7 @@ struct TimerNodes: ~Copyable {
 
     /// Those from `first` on go to the end of `other`, in their order, and piece by piece, so that there is hardly
     /// ever memory for any of them twice.
-    mutating func move(from first: Int, toEndOf other: inout TimerNodes) {
+    mutating func move(from first: Int, toEndOf other: inout TimerNodes<Member>) {
         let moved = count - first
         if other.count + moved > other.capacity { other.setCapacity(other.count + moved) }
         while count > first {

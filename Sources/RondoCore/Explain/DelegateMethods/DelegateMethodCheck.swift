@@ -11,7 +11,7 @@ package struct DelegateMethodCheck: Sendable {
     /// - Parameter warn: Takes a sentence for the log; called on a thread of its own.
     package init(protocols: [DelegateProtocol], warn: (@Sendable (String) -> Void)? = nil) {
         self.protocols = protocols
-        self.warn = warn ?? { LoopOwner.log.warning("\($0)") }
+        self.warn = warn ?? { Log.core.warning("\($0)") }
     }
 
     /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any thread.

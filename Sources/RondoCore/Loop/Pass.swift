@@ -26,7 +26,7 @@ struct Pass {
     let mode: Int
     let name: RunLoop.Mode
     let modeLoop: ModeLoop
-    let limit: RunLoop.RunLimit
+    let limit: RunLimit
     let returnAfterSourceHandled: Bool
     /// Another one follows at once.
     let isRepeated: Bool
@@ -54,7 +54,7 @@ struct Pass {
     }
 
     /// What a pass begins with, as it was when the last one ended.
-    private struct Outset {
+    struct Outset {
         /// There is work for (c) or (d).
         var hasWork: Bool
         /// `nearestTimer` is known: there was something to serve, and nobody has been called since.
@@ -88,9 +88,9 @@ struct Pass {
             loop.haveLeaversLeave()
         }
 
-        if !drainedMainQueue, loop.mainQueueHasWork(in: mode) {
+        if !drainedMainQueue, mainQueueHasWork {
             loop.doWhatWasPutOff()
-            loop.drainMainQueue(in: mode, modeLoop)
+            drainMainQueue()
             drainedMainQueue = true
             handled = true
         } else {
@@ -225,194 +225,5 @@ struct Pass {
             loop.doWhatIsOverdue()
         }
         return performed
-    }
-
-    // MARK: - The look at the kernel
-
-    /// While descriptors found earlier wait to be served, nothing but the nearest timer decides what is served now,
-    /// and that is known if nobody has been called and nobody has asked for attention since the last pass.
-    ///
-    /// - Returns: Whether timers are due; nil: `look(maySleep:)` tells.
-    @inline(__always)
-    private func timersAreDue(from outset: Outset) -> Bool? {
-        guard outset.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
-            !limit.isReached(at: loop.now)
-        else { return nil }
-        return isDue(outset.nearestTimer)
-    }
-
-    private func isDue(_ timer: LoopInstant) -> Bool { timer != .never && timer <= loop.now }
-
-    /// (h): sleeps until something real has happened, or just looks.
-    ///
-    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and what changed
-    /// about those that are watched can wait as well: who is called is a member that wants it in any case. Not in
-    /// the last pass before the limit, which serves what is ready now. A sleep can
-    /// end without cause (a signal, a stale registration, libev's own minute); it goes on then, or observers
-    /// would see waits that were none.
-    ///
-    /// - Returns: Whether timers are due.
-    private func look(maySleep: Bool) -> Bool {
-        var wasWoken = false
-        while true {
-            let now = loop.now
-            let asksKernel = modeLoop.ready.isEmpty
-            let isLast = limit.isReached(at: now)
-            let spins = spins
-            let outlook = loop.state.withLock { [mode, wasWoken, loop] in
-                $0.prepareToLook(
-                    mode: mode, now: now,
-                    // Who was called after the sources may have taken away what late turns wait for.
-                    maySleep: maySleep && asksKernel && !isLast && !wasWoken
-                        && !loop.owner.lateTurns.wait(for: mode),
-                    updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
-            }
-            wasWoken = wasWoken || outlook.wasWoken
-            if loop.isMain {
-                modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
-            }
-            if outlook.hasLeaves {
-                loop.endLeaves(of: mode)
-                continue
-            }
-            if let changes = outlook.changes {
-                loop.updateWatchers(changes, in: modeLoop, mode)
-                continue
-            }
-            if !outlook.waits {
-                if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
-                return outlook.nearestTimer.map { $0 <= now } ?? false
-            }
-            // `now` may have been read before observers were called.
-            let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-            wait(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now, spins: spins)
-            loop.owner.knownNow = nil
-            loop.attention.endWaiting()
-            if let fellAsleep {
-                let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
-                Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
-            }
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
-                return timersAreDue(nearest: outlook.nearestTimer ?? .never)
-            }
-            // Whether it was a timer, the limit, a wake-up or nothing at all shows in the next round.
-        }
-    }
-
-    func sleep(until instant: LoopInstant, now: LoopInstant) {
-        guard let source = loop.owner.timeSource else {
-            let hasTimer = loop.armTimer(noLaterThan: instant, now: now)
-            return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)
-        }
-        // Under a clock of the loop's own, time does not pass by itself: what is there is looked at, then the
-        // clock is asked, and only if that stands still as well the loop sleeps.
-        modeLoop.poll(mayBlock: false)
-        let isIdle =
-            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
-        guard isIdle, !source.loopIsIdle(until: instant) else { return }
-        loop.armTimer(noLaterThan: .never, now: now)
-        modeLoop.poll(mayBlock: true)
-    }
-
-    /// - Parameter nearest: The nearest timer as it was before the wait.
-    private func timersAreDue(nearest: LoopInstant) -> Bool {
-        // Whoever made one nearer meanwhile has asked for attention. (That one was taken back is found out.)
-        guard loop.attention.wasAsked else { return isDue(nearest) }
-        return isDue(
-            loop.state.withLock { [mode, loop] state in
-                // Attention that was asked for until now has been given.
-                _ = state.takeRequest(loop.attention)
-                return state.modes[mode].timers.nearest ?? .never
-            })
-    }
-
-    // MARK: - (j)
-
-    /// - Returns: Whether a source was called, and whether the main queue was drained.
-    private func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
-        // As it is nearly always: only descriptors are ready, so it is their turn.
-        if !timersAreDue, !modeLoop.mainQueueIsReady {
-            guard !modeLoop.ready.isEmpty else { return (false, false) }
-            modeLoop.turn = EventKind.descriptors.next
-            return (serveDescriptor(), false)
-        }
-        var served = (source: false, mainQueue: false)
-        for kind in kindsToServe(timersAreDue: timersAreDue) {
-            switch kind {
-            case .timers:
-                loop.doWhatWasPutOff()
-                fireDueTimers()
-            case .mainQueue:
-                loop.doWhatWasPutOff()
-                loop.drainMainQueue(in: mode, modeLoop)
-                served.mainQueue = true
-            case .descriptors:
-                served.source = serveDescriptor()
-            }
-        }
-        return served
-    }
-
-    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
-    /// RL-52).
-    private func kindsToServe(timersAreDue: Bool) -> EventKinds {
-        let isLast = limit.isReached(at: loop.now)
-        var found = EventKinds()
-        var kind = modeLoop.turn
-        for _ in EventKind.allCases {
-            let isReady =
-                switch kind {
-                case .timers: timersAreDue
-                case .mainQueue: modeLoop.mainQueueIsReady
-                case .descriptors: !modeLoop.ready.isEmpty
-                }
-            if isReady {
-                found.append(kind)
-                if !isLast { break }
-            }
-            kind = kind.next
-        }
-        if let last = found.last { modeLoop.turn = last.next }
-        return found
-    }
-
-    /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
-    private func fireDueTimers() {
-        let now = loop.now
-        loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
-        while let timer = loop.state.withLock({ [mode] in $0.takeDueTimer(in: mode) }) {
-            timer.fire(in: mode, of: loop)
-        }
-    }
-
-    /// - Returns: Whether a source was called.
-    private func serveDescriptor() -> Bool {
-        while let (source, events) = modeLoop.nextReady() {
-            // Nobody is called before `serve` holds it.
-            let served = source._withUnsafeGuaranteedRef {
-                loop.serve($0, events: events, in: mode, named: name)
-            }
-            if served { return true }
-        }
-        return false
-    }
-}
-
-extension RunLoop.RunLimit {
-    var instant: LoopInstant {
-        switch self {
-        case .immediately: LoopInstant(nanoseconds: 0)
-        case .at(let instant): instant
-        case .never: .never
-        }
-    }
-
-    /// - Parameter now: Asked for only where it decides.
-    func isReached(at now: @autoclosure () -> LoopInstant) -> Bool {
-        switch self {
-        case .immediately: true
-        case .at(let instant): now() >= instant
-        case .never: false
-        }
     }
 }

@@ -40,10 +40,10 @@ extension RunLoop {
 
         fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
-            let modeLoop = loop.modeLoop(index)
-            if !modeLoop.isWhole { loop.equip(modeLoop) }
-            guard modeLoop.isWhole, let wakeUp = loop.owner.wakeUp else {
-                throw Self.error(loop.owner.refusal?.code ?? EMFILE)
+            let modeLoop = loop.owner.kernel.modeLoop(index)
+            if !modeLoop.isWhole { loop.owner.kernel.equip(modeLoop) }
+            guard modeLoop.isWhole, let wakeUp = loop.owner.kernel.wakeUp else {
+                throw Self.error(loop.owner.kernel.refusal?.code ?? EMFILE)
             }
             let mirror: DescriptorMirror
             do {
@@ -52,7 +52,8 @@ extension RunLoop {
                 throw Self.error(error.code)
             }
             let refusal =
-                mirror.add(wakeUp.eventDescriptor, .read) ?? mirror.add(wakeUp.timerDescriptor, .read)
+                mirror.add(wakeUp.eventDescriptor, events: Int32(EV_READ))
+                ?? mirror.add(wakeUp.timerDescriptor, events: Int32(EV_READ))
             if let refusal { throw Self.error(refusal.code) }
             self.mirror = mirror
             self.loop = loop
@@ -101,7 +102,7 @@ extension RunLoop {
                     || !state.modes[index].signalled.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
-            let hasTimer = loop.armTimer(noLaterThan: nearest ?? .never, now: now)
+            let hasTimer = loop.owner.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)
             if hasMore || !hasTimer || !modeLoop.ready.isEmpty || mirror.isAlwaysReady { wakeUp.wake() }
             return result
         }
@@ -114,7 +115,8 @@ extension RunLoop {
             }
             guard mirrorsMainQueue else { return }
             // Where the kernel refuses it, the next turn asks again.
-            guard let descriptor = MainQueue.descriptor, mirror.add(descriptor, .read) == nil else {
+            guard let descriptor = MainQueue.descriptor, mirror.add(descriptor, events: Int32(EV_READ)) == nil
+            else {
                 mirrorsMainQueue = false
                 return
             }
@@ -129,7 +131,7 @@ extension RunLoop {
             let number = mirror.descriptor
             let stale = loop.state.withLock { state in
                 state.modes.flatMap { mode in
-                    mode.sources.filter { if case .descriptor(number) = $0.kind { true } else { false } }
+                    mode.sources.filter { $0.kind.behaviour.descriptor == number }
                 }
             }
             let index = loop.state.withLock { $0.index(of: mode) }
@@ -141,9 +143,10 @@ extension RunLoop {
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
             // Of a run before the embedding.
-            loop.endLeaves(of: index)
+            let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
+            update.endLeaves()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
-            loop.updateWatchers(changes, in: modeLoop, index)
+            update.apply(changes)
         }
 
         /// Gives the mode back. Loop's thread only.

@@ -112,11 +112,11 @@ extension RunLoop {
             guard let loop else {
                 fatalError(
                     "This actor lives in mode \(mode.shortName) of a run loop whose thread has ended, and was used "
-                        + "on \(RunLoop.nameOfThread). Nothing can run it any more.")
+                        + "on \(SystemThread.nameOfCurrent). Nothing can run it any more.")
             }
             let place =
                 !loop.isCurrent
-                ? "on \(RunLoop.nameOfThread)"
+                ? "on \(SystemThread.nameOfCurrent)"
                 : loop.currentMode.map { "while that runs in \($0.shortName)" } ?? "while that does not run"
             fatalError(
                 "This actor lives in mode \(mode.shortName) of the run loop of "

@@ -54,7 +54,9 @@ extension RunLoop {
 
     private func readyDescriptors(among sources: [(source: Source, mode: Mode)]) -> [HeldBack] {
         let asked = sources.prefix(Self.maximumDescriptorsLookedAt).compactMap { source, mode in
-            source.descriptor.map { (source: source, mode: mode, descriptor: $0, events: source.pollEvents) }
+            source.kind.behaviour.descriptor.map {
+                (source: source, mode: mode, descriptor: $0, events: source.interest.pollEvents)
+            }
         }.filter { $0.events != 0 }
         guard !asked.isEmpty else { return [] }
         var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
@@ -72,9 +74,7 @@ extension RunLoop {
         return zip(asked, zip(requests, isMember)).compactMap { entry, answer in
             guard answer.1, answer.0.revents != 0 else { return nil }
             let found = answer.0.revents & entry.events
-            var interest = Source.Interest()
-            if found & Int16(POLLIN) != 0 { interest.insert(.read) }
-            if found & Int16(POLLOUT) != 0 { interest.insert(.write) }
+            let interest = Source.Interest(pollEvents: found)
             return HeldBack(
                 subject: ObjectIdentifier(entry.source),
                 kind: .descriptorSource(interest.isEmpty ? entry.source.interest : interest),
@@ -86,34 +86,13 @@ extension RunLoop {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }
-
-    /// Whether the thread of the loop has not ended.
-    package var isAlive: Bool { state.withLock { $0.isAlive } }
-
-    /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
-    package var nameOfItsThread: String? { threadName }
-}
-
-extension RunLoop.Source {
-    fileprivate var descriptor: Int32? {
-        switch kind {
-        case .signalled: nil
-        case .descriptor(let descriptor): descriptor
-        }
-    }
-
-    fileprivate var pollEvents: Int16 {
-        let interest = interest
-        return (interest.contains(.read) ? Int16(POLLIN) : 0)
-            | (interest.contains(.write) ? Int16(POLLOUT) : 0)
-    }
 }
 
 extension LoopState {
     /// Members of modes that do not run, and of none that does.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
-        var timers: [(date: TimerDate, mode: RunLoop.Mode)] = []
+        var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
         var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var mainQueueWaits = false
@@ -137,11 +116,8 @@ extension LoopState {
             where !(running?.holds(source) ?? false)
                 && seen.insert(ObjectIdentifier(source)).inserted
             {
-                switch source.kind {
-                case .signalled:
-                    if mode.signalled.contains(source) { found.signalled.append((source, mode.name)) }
-                case .descriptor: found.descriptors.append((source, mode.name))
-                }
+                if mode.signalled.contains(source) { found.signalled.append((source, mode.name)) }
+                if source.kind.behaviour.descriptor != nil { found.descriptors.append((source, mode.name)) }
             }
         }
         return found

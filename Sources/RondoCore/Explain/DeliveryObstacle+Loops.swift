@@ -1,0 +1,59 @@
+extension RunLoop {
+    /// What stands between something in `mode` and its callback, as far as this loop is concerned.
+    package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
+        let (isAlive, hasRun, running, since, isInCallback, modes) = state.withLock { state in
+            (
+                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !attention.isWaiting,
+                state.indices(named: mode).map { state.modes[$0].name }
+            )
+        }
+        let place = "scheduled in \(mode.shortName)"
+        let thread = threadName.map { "its loop (thread \($0))" } ?? "its loop"
+        let seconds = { (instant: LoopInstant) in
+            String(format: "%.1f s", LoopClock.now.seconds(since: instant))
+        }
+        guard isAlive else {
+            return DeliveryObstacle(
+                reason: .threadEnded, description: "\(place); the thread of its loop has ended")
+        }
+        guard hasRun else {
+            return DeliveryObstacle(
+                reason: .loopNeverRan,
+                description: "\(place); \(thread) has never been run: run it, in \(mode.shortName)")
+        }
+        guard let running else {
+            return DeliveryObstacle(
+                reason: .loopNotRunning,
+                description: "\(place); \(thread) has not been running for \(seconds(since))")
+        }
+        guard modes.contains(running) else {
+            return DeliveryObstacle(
+                reason: .runsInAnotherMode(running),
+                description:
+                    "\(place); \(thread) has been running in \(running.shortName) for \(seconds(since))")
+        }
+        if isInCallback {
+            return DeliveryObstacle(
+                reason: .busy,
+                description: "\(place); \(thread) runs in it, and is busy with a callback just now")
+        }
+        return DeliveryObstacle(
+            reason: .nothingToDeliver,
+            description: "\(place); \(thread) waits in \(running.shortName): nothing to deliver yet")
+    }
+
+    /// Of several places the one that comes nearest to a delivery.
+    package static func obstacle(places: [(loop: RunLoop, mode: Mode)]) -> DeliveryObstacle {
+        let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
+        return found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found
+            .last
+            ?? DeliveryObstacle(
+                reason: .notScheduled, description: "in no mode of any run loop: schedule it")
+    }
+
+    static let endedObstacle = DeliveryObstacle(
+        reason: .threadEnded, description: "the thread of its loop has ended: schedule it on another loop")
+
+    package static let invalidObstacle = DeliveryObstacle(
+        reason: .invalid, description: "it was invalidated or has ended: nothing will come any more")
+}

@@ -1,0 +1,55 @@
+extension RunLoop.Source {
+    /// Why the source has not been served, or has not been served again.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, places, threadHasEnded) = state.withLock { state in
+            // The common name stands for the modes that it has brought.
+            let common = (state.rare?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
+            let others = state.places.all.filter { !state.isCommon(in: $0.loop) }
+            return (
+                state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
+            )
+        }
+        guard isValid else { return RunLoop.invalidObstacle }
+        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
+        let obstacle = RunLoop.obstacle(places: places)
+        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        return kind.behaviour.obstacle(of: self) ?? obstacle
+    }
+}
+
+extension RunLoop.Observer {
+    /// Why the observer has not been called.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
+        guard isValid else { return RunLoop.invalidObstacle }
+        guard let loop else { return threadHasEnded ? RunLoop.endedObstacle : RunLoop.obstacle(places: []) }
+        let modes = loop.state.withLock { state in
+            state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
+        }
+        return RunLoop.obstacle(places: modes.map { (loop, $0) })
+    }
+}
+
+extension Timer {
+    /// Why the timer has not fired.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (isValid, places, threadHasEnded) = state.withLock { state in
+            // Under both locks: without, the timer might be in another loop by now.
+            let places = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
+                if state.isCommon { return [(loop: loop, mode: .common)] }
+                return loop.state.withLock { loopState in
+                    slots.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
+                }
+            }
+            return (state.isValid, places ?? [], state.threadHasEnded)
+        }
+        guard isValid else { return RunLoop.invalidObstacle }
+        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
+        let obstacle = RunLoop.obstacle(places: places)
+        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        return DeliveryObstacle(
+            reason: .nothingToDeliver,
+            description:
+                "it is not due: it fires in \(String(format: "%.1f s", fireDate.timeIntervalSinceNow))")
+    }
+}

@@ -1,0 +1,95 @@
+internal import CEv
+
+/// What a run loop has of the kernel: the two descriptors that end its sleep, and an `ev_loop` for each mode.
+///
+/// It also knows what the kernel has refused the loop, which goes on without it (`ModeLoop+Bare`). Loop's thread only.
+final class LoopKernel {
+    /// Seconds between two complaints of one loop that the kernel refuses it something.
+    static let complaintInterval: Double = 60
+
+    private let attention: Attention
+    /// By the index of the mode; nil where the mode has never run.
+    private(set) var modeLoops: [ModeLoop?] = []
+    private(set) var wakeUp: WakeUp?
+    /// What the kernel has refused the loop last.
+    private(set) var refusal: SystemError?
+    private var lastComplaint: LoopInstant?
+    /// What the timerfd is set to.
+    private var armed = LoopInstant.never
+
+    /// - Parameter attention: Is told what other threads have to write.
+    init(_ attention: Attention) {
+        self.attention = attention
+    }
+
+    /// The mode as libev knows it, made when the mode first runs.
+    func modeLoop(_ index: Int) -> ModeLoop {
+        while modeLoops.count <= index { modeLoops.append(nil) }
+        if let modeLoop = modeLoops[index] { return modeLoop }
+        let modeLoop = ModeLoop(of: self)
+        modeLoops[index] = modeLoop
+        equip(modeLoop)
+        return modeLoop
+    }
+
+    /// Asks the kernel for what a mode lacks. Not under the loop's lock.
+    func equip(_ modeLoop: ModeLoop) {
+        do throws(SystemError) {
+            try modeLoop.becomeWhole(intactWakeUp())
+        } catch {
+            refusal = error
+            complain(of: error)
+        }
+    }
+
+    private func intactWakeUp() throws(SystemError) -> WakeUp {
+        if let wakeUp, wakeUp.isIntact { return wakeUp }
+        let made = try WakeUp()
+        wakeUp = made
+        armed = .never
+        attention.setWakeUp(made)
+        return made
+    }
+
+    private func complain(of error: SystemError) {
+        let now = LoopClock.machineNow
+        if let lastComplaint, now.seconds(since: lastComplaint) < Self.complaintInterval { return }
+        lastComplaint = now
+        Log.core.error(
+            """
+            A run loop goes on without what the kernel refuses it (\(error)): it looks at its descriptors by poll(2), \
+            and up to \(ModeLoop.longestSleepUnwakeable) ms late at what other threads ask for. Each thread that runs a \
+            loop needs two file descriptors, and one more for each mode; raise the limits (ulimit -n, \
+            fs.epoll.max_user_watches), or close some. It asks for them again by itself.
+            """)
+    }
+
+    /// Sees to it that the timerfd ends the sleep at `instant` at the latest, and that it is not set to an instant that has
+    /// passed (and would end every sleep).
+    ///
+    /// An earlier instant that it is set to, for a timer that has gone, is left: the loop then looks once and goes on
+    /// sleeping, while setting it is a system call, which a request with a timeout would cost in each sleep.
+    ///
+    /// - Returns: False: there is no timer that would end the sleep.
+    @discardableResult
+    func armTimer(noLaterThan instant: LoopInstant, now: LoopInstant) -> Bool {
+        guard instant < armed || armed <= now else { return true }
+        guard let wakeUp, wakeUp.arm(instant) else { return false }
+        armed = instant
+        return true
+    }
+
+    /// The timerfd ends no sleep until it is set again.
+    func disarmTimer() {
+        wakeUp?.arm(.never)
+        armed = .never
+    }
+
+    /// The thread is over.
+    func close() {
+        modeLoops.removeAll()
+        wakeUp = nil
+        attention.setWakeUp(nil)
+        SystemFailure.endThread()
+    }
+}

@@ -1,0 +1,101 @@
+/// One activation of a run loop: from the call of a run function until it returns. Loop's thread only.
+struct Activation {
+    let loop: RunLoop
+    let name: RunLoop.Mode
+    let limit: RunLimit
+    let returnAfterSourceHandled: Bool
+    /// Another one follows at once, as `RunLoop.run()` makes them.
+    let isRepeated: Bool
+
+    private var owner: LoopOwner { loop.owner }
+
+    /// - Returns: How it ended; nil if it could not even start.
+    func run() -> RunLoop.RunResult? {
+        // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
+        if !isRepeated { loop.doWhatWasPutOff() }
+        guard !owner.isEnding, let mode = indexOfMode else {
+            owner.knownNow = nil
+            return nil
+        }
+        let modeLoop = owner.kernel.modeLoop(mode)
+        guard let hasWork = begin(mode, modeLoop) else {
+            // The limit has read the clock, and when the next run comes is not known.
+            owner.knownNow = nil
+            return nil
+        }
+        let pass = Pass(
+            loop: loop, mode: mode, name: name, modeLoop: modeLoop, limit: limit,
+            returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
+        let outer = owner.innermost
+        owner.innermost = RunOnStack(
+            isUnderWay: true, servedFurtherOut: owner.serving.count,
+            returnsLate: isRepeated || !returnAfterSourceHandled,
+            hasHabit: !outer.isUnderWay && owner.habit.begin(mode, at: loop.now))
+        let result = pass.run(hasWork: hasWork)
+        owner.innermost = outer
+        end(mode, modeLoop)
+        return result
+    }
+
+    /// Nearly always the mode that was run last, which is found without hashing its name.
+    private var indexOfMode: Int? {
+        if let last = owner.lastRun, last.mode == name { return last.index }
+        guard name != .common, let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
+            return nil
+        }
+        owner.lastRun = (name, index)
+        return index
+    }
+
+    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the mode.
+    private func begin(_ mode: Int, _ modeLoop: ModeLoop) -> Bool? {
+        let now = loop.now
+        // The question and the beginning are one step: a thread that takes the last item away wakes a loop that
+        // runs, and is not heard by one that does not run yet.
+        let hasWork = loop.state.withLock { [loop] state -> Bool? in
+            if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) { return nil }
+            if state.activations.isEmpty {
+                loop.attention.beginRunning()
+                state.runs += 1
+            }
+            state.countTime(until: now)
+            state.activations.append(
+                LoopState.Activation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
+            return state.hasWork(for: mode)
+        }
+        guard let hasWork else { return nil }
+        owner.era &+= 1
+        modeLoop.era = owner.era
+        // The first look pauses them.
+        for source in owner.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
+        return hasWork
+    }
+
+    private func end(_ mode: Int, _ modeLoop: ModeLoop) {
+        let now = loop.now
+        let (outer, mustLookAgain) = loop.state.withLock {
+            [attention = loop.attention] state -> (Int?, Bool) in
+            state.countTime(until: now)
+            let ended = state.activations.removeLast()
+            // A wake-up that the ended activation took may have been meant for the one further out.
+            let isOutermost = state.activations.isEmpty
+            if isOutermost {
+                attention.endRunning()
+            } else if ended.tookWakeUp {
+                attention.askAgain()
+            }
+            return (state.activations.last?.mode, isOutermost && attention.isUnserved)
+        }
+        if outer == nil { owner.habit.end(at: now) }
+        owner.knownNow = nil
+        owner.era &+= 1
+        if let outer {
+            owner.modeLoops[outer]?.era = owner.era
+        } else if owner.isEmbedded && !owner.isTurning {
+            // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
+            owner.kernel.wakeUp?.wake()
+        }
+        // It may have been run for the last time.
+        if mustLookAgain { loop.warnUnlessRun() }
+    }
+}

@@ -1,0 +1,32 @@
+/// The kinds of event of step (j); they take turns from pass to pass, so that none starves the others.
+enum EventKind: CaseIterable {
+    case timers, mainQueue, descriptors
+
+    var next: EventKind {
+        switch self {
+        case .timers: .mainQueue
+        case .mainQueue: .descriptors
+        case .descriptors: .timers
+        }
+    }
+}
+
+/// The kinds that a pass serves, in order: a list without an array, which would be an allocation a pass.
+struct EventKinds: Sequence, IteratorProtocol {
+    private var kinds: (EventKind?, EventKind?, EventKind?) = (nil, nil, nil)
+    private(set) var last: EventKind?
+
+    mutating func append(_ kind: EventKind) {
+        last = kind
+        switch kinds {
+        case (nil, _, _): kinds.0 = kind
+        case (_, nil, _): kinds.1 = kind
+        default: kinds.2 = kind
+        }
+    }
+
+    mutating func next() -> EventKind? {
+        defer { kinds = (kinds.1, kinds.2, nil) }
+        return kinds.0
+    }
+}

@@ -1,0 +1,21 @@
+extension Foundation.RunLoop.Mode {
+    /// The mode that a user interface runs in while the user scrolls: an ordinary mode by name, and a common
+    /// one from the start (rules RL-19 and RL-26).
+    public static let tracking = Foundation.RunLoop.Mode("NSEventTrackingRunLoopMode")
+    /// `.tracking` by its AppKit name.
+    public static let eventTracking = tracking
+
+    /// Whether it is `.common`. Asked of every addition: that a mode is the default one shows without looking
+    /// at its letters, while these two names are equally long and begin alike.
+    var namesCommonModes: Bool { self != .default && self == .common }
+
+    /// "default" for `kCFRunLoopDefaultMode`: the name that people use.
+    package var shortName: String {
+        switch self {
+        case .default: "default"
+        case .common: "the common modes"
+        case .tracking: "tracking"
+        default: rawValue
+        }
+    }
+}

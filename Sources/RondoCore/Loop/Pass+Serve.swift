@@ -1,0 +1,136 @@
+internal import CEv
+
+// (j): what is ready is served.
+extension Pass {
+    /// - Returns: Whether a source was called, and whether the main queue was drained.
+    func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
+        // As it is nearly always: only descriptors are ready, so it is their turn.
+        if !timersAreDue, !modeLoop.mainQueueIsReady {
+            guard !modeLoop.ready.isEmpty else { return (false, false) }
+            modeLoop.turn = EventKind.descriptors.next
+            return (serveDescriptor(), false)
+        }
+        var served = (source: false, mainQueue: false)
+        for kind in kindsToServe(timersAreDue: timersAreDue) {
+            switch kind {
+            case .timers:
+                loop.doWhatWasPutOff()
+                fireDueTimers()
+            case .mainQueue:
+                loop.doWhatWasPutOff()
+                drainMainQueue()
+                served.mainQueue = true
+            case .descriptors:
+                served.source = serveDescriptor()
+            }
+        }
+        return served
+    }
+
+    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
+    /// RL-52).
+    private func kindsToServe(timersAreDue: Bool) -> EventKinds {
+        let isLast = limit.isReached(at: loop.now)
+        var found = EventKinds()
+        var kind = modeLoop.turn
+        for _ in EventKind.allCases {
+            let isReady =
+                switch kind {
+                case .timers: timersAreDue
+                case .mainQueue: modeLoop.mainQueueIsReady
+                case .descriptors: !modeLoop.ready.isEmpty
+                }
+            if isReady {
+                found.append(kind)
+                if !isLast { break }
+            }
+            kind = kind.next
+        }
+        if let last = found.last { modeLoop.turn = last.next }
+        return found
+    }
+
+    /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
+    private func fireDueTimers() {
+        let now = loop.now
+        loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
+        while let timer = loop.state.withLock({ [mode] in $0.takeDueTimer(in: mode) }) {
+            timer.fire(in: mode, of: loop)
+        }
+    }
+
+    /// - Returns: Whether a source was called.
+    private func serveDescriptor() -> Bool {
+        while let (source, events) = modeLoop.nextReady() {
+            // Nobody is called before `serve` holds it.
+            let served = source._withUnsafeGuaranteedRef {
+                // What a mode watches it was handed as a source, by `WatcherUpdate`.
+                serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
+            }
+            if served { return true }
+        }
+        return false
+    }
+
+    /// Calls a descriptor source that was found ready.
+    ///
+    /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
+    @inline(__always)
+    private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
+        let owner = loop.owner
+        guard !owner.serving.contains(source) else { return false }
+        owner.serving.append(source)
+        defer { owner.serving.removeLast() }
+        if events & rondo_ev_error != 0 {
+            let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
+            return source.isRefused(error, in: mode, of: loop)
+        }
+        let era = owner.era
+        let served = source.perform(
+            ready: RunLoop.Source.Interest(events: events), in: mode, named: name, of: loop)
+        guard owner.era != era else { return served }
+        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
+        // watch it again in the way of every other change: when they next look, and after a check.
+        for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
+            loop.state.withLock { $0.modes[mode].noteChange(of: source) }
+        }
+        return served
+    }
+
+    // MARK: - The main queue
+
+    // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
+    // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
+
+    @inline(__always)
+    var mainQueueHasWork: Bool {
+        loop.isMain && loop.state.withLock { [mode, loop] in loop.drainsMainQueue(in: $0.modes[mode]) }
+            && MainQueue.hasWork
+    }
+
+    func drainMainQueue() {
+        var count: eventfd_t = 0
+        // libdispatch leaves it to the loop to take the wake-up; that none has come is no error.
+        if let descriptor = MainQueue.descriptor {
+            _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) }
+        }
+        loop.owner.isDrainingMainQueue = true
+        Trace.callOut(loop, mode, .mainQueue) { _dispatch_main_queue_callback_4CF(nil) }
+        loop.owner.isDrainingMainQueue = false
+        modeLoop.mainQueueWasDrained()
+    }
+}
+
+extension RunLoop {
+    /// Whether the calling thread's loop has been run again in the callback of a source.
+    package static var servesFurtherOut: Bool { currentLoop().owner.innermost.servedFurtherOut > 0 }
+
+    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
+    /// that run it cannot be served (rule SRC-26).
+    package static func isServedFurtherOut(_ source: Source) -> Bool {
+        let owner = currentLoop().owner
+        let servedFurtherOut = owner.innermost.servedFurtherOut
+        return servedFurtherOut > 0
+            && owner.serving.prefix(servedFurtherOut).contains { $0 === source }
+    }
+}

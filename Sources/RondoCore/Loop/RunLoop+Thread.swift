@@ -1,0 +1,62 @@
+internal import CEv
+
+extension RunLoop {
+    func adoptThread() {
+        // Retained for the thread; released by `ThreadEnd`, which the thread library calls.
+        pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
+        let name = Thread.current.name
+        let number = rondo_thread_number()
+        state.withLock { state in
+            if let name, !name.isEmpty { state.threadName = name }
+            state.threadNumber = number
+        }
+    }
+
+    /// Whether the thread of the loop has not ended.
+    package var isAlive: Bool { state.withLock { $0.isAlive } }
+
+    /// The name of the loop's thread, "main" for the main one; nil if it has none. Any thread.
+    package var nameOfItsThread: String? { threadName }
+
+    /// The name of the loop's thread, as far as it is known.
+    var threadName: String? { isMain ? "main" : state.withLock { $0.threadName } }
+
+    /// The name of the loop's thread, for messages.
+    var nameOfItsThreadAndNumber: String {
+        if isMain { return "the main thread" }
+        return state.withLock { state in
+            state.threadName.map { "thread \($0) (\(state.threadNumber))" } ?? "thread \(state.threadNumber)"
+        }
+    }
+
+    /// Traps when the calling thread is not the loop's own.
+    func requireOwnThread(_ function: String = #function) {
+        guard !isCurrent else { return }
+        // Not a precondition, which loses its message in release.
+        fatalError(
+            "RunLoop.\(function) acts on the loop of the calling thread, which is \(SystemThread.nameOfCurrent), but was "
+                + "called on the loop of \(nameOfItsThreadAndNumber). Call it on that thread, or "
+                + "use perform(_:) to run code there.")
+    }
+
+    // MARK: - The clock
+
+    /// See `LoopOwner.now`.
+    var now: LoopInstant { owner.now }
+
+    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
+    package func setTimeSource(_ source: (any LoopTimeSource)?) {
+        requireOwnThread()
+        if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
+        LoopClock.setTimeSource(source)
+        owner.timeSource = source
+        owner.knownNow = nil
+        // What it is set to is an instant of the machine's clock.
+        owner.kernel.disarmTimer()
+    }
+
+    /// Whether this loop, running in `mode` now, serves the main queue.
+    func drainsMainQueue(in mode: ModeState) -> Bool {
+        isMain && mode.isCommon && !owner.isDrainingMainQueue
+    }
+}

@@ -1,0 +1,92 @@
+internal import CEv
+
+/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback, and blocks
+/// are released unrun (rule RL-6).
+struct ThreadEnd {
+    private let loop: RunLoop
+
+    /// Called by the thread library.
+    ///
+    /// - Parameter pointer: What `LoopOwner.key` stood for. In a cancel callback, `RunLoop.current` is still this loop.
+    static func run(_ pointer: UnsafeMutableRawPointer?) {
+        guard let pointer else { return }
+        // The reference that `adoptThread` has retained.
+        let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
+        pthread_setspecific(LoopOwner.key, pointer)
+        ThreadEnd(loop: loop.takeUnretainedValue()).run()
+        pthread_setspecific(LoopOwner.key, nil)
+        loop.release()
+    }
+
+    /// The calling thread's loop ends now, and not with its thread.
+    static func runNow() { run(pthread_getspecific(LoopOwner.key)) }
+
+    private func run() {
+        loop.owner.isEnding = true
+        // What is released must not be released under the lock: a deinit may call back.
+        var blocks = PerformedBlocks()
+        close(takingBlocksInto: &blocks)
+        loop.dropWhatWasPutOff()
+        let members = removeMembers()
+        let common = removeCommonMembers()
+        loop.owner.kernel.close()
+        // Where the thread has ended inside a callback.
+        loop.haveLeaversLeave()
+        loop.owner.attachments = []
+        // A source that this kept might keep this.
+        let watched = loop.state.withLock { state in
+            state.modes.indices.map { state.modes[$0].forgetWatchers() }
+        }
+        while blocks.popFirst() != nil {}
+        withExtendedLifetime((members, common, watched)) {}
+        UnservedWarning.forget(loop)
+        if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
+    }
+
+    /// Nothing can be added from here on.
+    private func close(takingBlocksInto blocks: inout PerformedBlocks) {
+        loop.state.withLock { [loop] state in
+            state.isAlive = false
+            state.activations = []
+            loop.attention.end()
+            loop.intake.close()
+            state.collectBlocks(from: loop.intake)
+            for index in state.modes.indices { state.modes[index].blocks.removeAll(into: &blocks) }
+            state.commonBlocks.removeAll(into: &blocks)
+        }
+    }
+
+    /// - Returns: What the modes have held.
+    private func removeMembers() -> [AnyObject] {
+        let modes = loop.state.withLock { state in
+            state.modes.enumerated().map { index, mode in
+                (
+                    name: mode.name, sources: mode.listed, timers: state.timers(inMode: index),
+                    observers: mode.observers
+                )
+            }
+        }
+        for mode in modes {
+            for timer in mode.timers { loop.remove(timer, forMode: mode.name) }
+            for observer in mode.observers { loop.remove(observer, forMode: mode.name) }
+            for source in mode.sources { loop.remove(source, forMode: mode.name) }
+        }
+        return modes.flatMap { $0.timers as [AnyObject] + $0.observers + Array($0.sources) }
+    }
+
+    /// - Returns: What was registered under the common name, and the executors for tasks.
+    private func removeCommonMembers() -> [AnyObject] {
+        let (sources, observers, timers, executors, taskExecutors) = loop.state.withLock { state in
+            defer { state.taskExecutors = [:] }
+            return (
+                state.commonSources, state.commonObservers, state.commonTimers, state.executors,
+                state.taskExecutors
+            )
+        }
+        for source in sources { _ = source.unregister(from: loop) }
+        for observer in observers { _ = observer.unregister(from: loop) }
+        for timer in timers { _ = timer.unregister(from: loop) }
+        for executor in executors.values { executor.letGoOfLoop() }
+        return Array(sources) as [AnyObject] + Array(observers) + Array(timers) + Array(taskExecutors.values)
+    }
+}
