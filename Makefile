@@ -7,7 +7,7 @@ BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs build test rules sanitize fuzz bench bench-guard examples format format-check clean
+.PHONY: help demo lab docs build test interface rules sanitize fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -35,12 +35,19 @@ build: ## build the library and the command
 # these outlive a process.
 TEST_HOME = XDG_CACHE_HOME='$(CURDIR)/.build/test-home/cache' XDG_DATA_HOME='$(CURDIR)/.build/test-home/data'
 
+TEST_ENVIRONMENT = SWIFT='$(SWIFT)' $(TEST_HOME)
+
 # One suite after the other, so that what each leaves behind can be counted.
 test: ## build and run the tests; FILTER='UC-7' runs those whose name matches
 	@Scripts/prepare --tests
 	$(BUILD) --build-tests
 	rm -rf .build/test-home
-	$(TEST_HOME) $(SWIFT) test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
+	$(TEST_ENVIRONMENT) $(SWIFT) test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
+
+interface: ## write the public interface into Documentation/Interface.txt, to which a test compares it
+	@Scripts/prepare
+	$(BUILD)
+	@SWIFT='$(SWIFT)' Scripts/interface --modules "$$($(SWIFT) build --show-bin-path)/Modules"
 
 rules: ## print the rules of behaviour that no test carries in its name; SECTIONS='RL TM' fails for those
 	@Scripts/rules $(SECTIONS)

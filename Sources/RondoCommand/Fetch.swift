@@ -97,8 +97,7 @@ struct Fetch: ParsableCommand {
     var json = false
 
     func run() throws {
-        let plan = try FetchPlan(self)
-        let status = Transfer(plan: plan).run()
+        let status = FetchRun(plan: try plan()).run()
         if status != 0 { throw ExitCode(status) }
     }
 }

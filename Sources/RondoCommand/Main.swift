@@ -33,22 +33,3 @@ struct RondoTool: ParsableCommand {
         exit(withError: ExitCode(ExitStatus.badUsage))
     }
 }
-
-enum ExitStatus {
-    static let failed: Int32 = 1
-    static let badUsage: Int32 = 2
-
-    /// What a shell reports of a program that a signal ended.
-    static func ended(by signal: Int32) -> Int32 { 128 + signal }
-}
-
-/// Ends the command with a sentence on standard error.
-struct CommandFailure: Error {
-    var message: String
-    var status = ExitStatus.failed
-
-    init(_ message: String, status: Int32 = ExitStatus.failed) {
-        self.message = message
-        self.status = status
-    }
-}

@@ -114,11 +114,3 @@ struct RequestOptions {
         return body
     }
 }
-
-extension RequestOptions {
-    init(_ options: Fetch) {
-        self.init(
-            url: options.url, method: options.method, headers: options.headers, data: options.data,
-            head: options.head, user: options.user)
-    }
-}

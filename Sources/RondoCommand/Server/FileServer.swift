@@ -6,25 +6,6 @@ import Synchronization
 
 /// Serves a `Site`, at a limited rate if wished.
 final class FileServer: Sendable {
-    enum Limits {
-        /// Connections at a time; more are refused with 503.
-        static let connections = 64
-        /// Bytes of a request head, as nginx has it for one field (large_client_header_buffers).
-        static let headSize = 8 << 10
-        /// Seconds from the first byte of a head to its last.
-        static let headTime = 10.0
-        /// Seconds that a connection may lie idle between requests.
-        static let idleTime = 75.0
-        /// Seconds in which a client may take none of what is sent. Long, because a paused load takes none.
-        static let stallTime = 600
-        /// Seconds for a client to close after an answer that ends the connection.
-        static let lingerTime = 1.0
-        /// The send buffer of a throttled connection: with little under way, the rate is what the client
-        /// sees.
-        static let throttledSendBuffer: Int32 = 32 << 10
-        static let pieceSize = 64 << 10
-    }
-
     private let site: Site
     private let rate: Int?
     private let state = Mutex(State())
@@ -71,7 +52,7 @@ final class FileServer: Sendable {
 
     private func admit() -> Bool {
         state.withLock {
-            guard $0.connections < Limits.connections else { return false }
+            guard $0.connections < ServerLimits.connections else { return false }
             $0.connections += 1
             return true
         }
@@ -89,7 +70,7 @@ final class FileServer: Sendable {
     private func serve(_ client: Int32) {
         ServerSocket.setOption(TCP_NODELAY, 1, of: client, level: Int32(IPPROTO_TCP))
         if rate != nil {
-            ServerSocket.setOption(SO_SNDBUF, Limits.throttledSendBuffer, of: client, level: SOL_SOCKET)
+            ServerSocket.setOption(SO_SNDBUF, ServerLimits.throttledSendBuffer, of: client, level: SOL_SOCKET)
         }
         limitStalls(of: client)
         var reader = HeadReader(descriptor: client)
@@ -107,7 +88,7 @@ final class FileServer: Sendable {
     }
 
     private func limitStalls(of client: Int32) {
-        var time = timeval(tv_sec: Limits.stallTime, tv_usec: 0)
+        var time = timeval(tv_sec: ServerLimits.stallTime, tv_usec: 0)
         _ = setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
@@ -153,7 +134,8 @@ final class FileServer: Sendable {
 
         let clock = ContinuousClock.now
         var pace = rate.map { Pace(rate: $0) }
-        var piece = [UInt8](repeating: 0, count: min(pace?.slice ?? Limits.pieceSize, Limits.pieceSize))
+        var piece = [UInt8](
+            repeating: 0, count: min(pace?.slice ?? ServerLimits.pieceSize, ServerLimits.pieceSize))
         var offset = 0
         while offset < count {
             let sent = piece.withUnsafeMutableBytes { piece in
@@ -181,8 +163,9 @@ final class FileServer: Sendable {
     private func linger(_ client: Int32) {
         shutdown(client, Int32(SHUT_WR))
         var waste = [UInt8](repeating: 0, count: 4096)
-        let deadline = ContinuousClock.now + .seconds(Limits.lingerTime)
-        while ContinuousClock.now < deadline, ServerSocket.waitToRead(client, seconds: Limits.lingerTime),
+        let deadline = ContinuousClock.now + .seconds(ServerLimits.lingerTime)
+        while ContinuousClock.now < deadline,
+            ServerSocket.waitToRead(client, seconds: ServerLimits.lingerTime),
             waste.withUnsafeMutableBytes({ ServerSocket.receive(client, into: $0) }) > 0
         {}
     }

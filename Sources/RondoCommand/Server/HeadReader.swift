@@ -13,10 +13,10 @@ struct HeadReader {
     mutating func next() throws(ServedRequest.Refusal) -> String? {
         var deadline: ContinuousClock.Instant?
         while true {
-            if !bytes.isEmpty, deadline == nil { deadline = .now + .seconds(FileServer.Limits.headTime) }
+            if !bytes.isEmpty, deadline == nil { deadline = .now + .seconds(ServerLimits.headTime) }
             if let head = takeHead() { return head }
-            guard bytes.count < FileServer.Limits.headSize else { throw .headTooLarge }
-            let time = deadline.map { ($0 - .now) / .seconds(1) } ?? FileServer.Limits.idleTime
+            guard bytes.count < ServerLimits.headSize else { throw .headTooLarge }
+            let time = deadline.map { ($0 - .now) / .seconds(1) } ?? ServerLimits.idleTime
             guard ServerSocket.waitToRead(descriptor, seconds: time) else {
                 if bytes.isEmpty { return nil }
                 throw .requestTimeout

@@ -6,8 +6,8 @@ import Synchronization
 // thread only waits for it, so that Ctrl-C is answered at once even while the loader's thread is held up by
 // a slow disk or by a reader of its output that does not read.
 
-/// Carries out a `FetchPlan`.
-final class Transfer: Sendable {
+/// One load as a `FetchPlan` asks for it, on a thread of its own.
+final class FetchRun: Sendable {
     private struct State {
         var connection: URLConnection?
         var interruption: Int32?
