@@ -27,7 +27,7 @@ extension Loader {
             isAskingProxy = isForProxy
             outgoing = try OutgoingRequest(
                 request, stream: body, omittedFields: settings.values.omittedFields,
-                isForProxy: isForProxy
+                usualFields: route.usualFields, isForProxy: isForProxy
             ) { [self] target, sent, fields in
                 setAuthentication(
                     method: request.method, target: target, toProxy: isForProxy ? sent : nil, in: &fields

@@ -405,11 +405,12 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private func response(_ reply: LoadState.Reply) -> URLResponse? {
         switch reply {
         case .http(let head, let bodyLength):
-            state.url.flatMap { url in
+            state.url.flatMap { url -> URLResponse? in
                 // What is remembered holds no user's name and password.
-                state.request.address?.isPlain ?? false
-                    ? LoadedResponse.of(url, head, bodyLength: bodyLength)
-                    : LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+                guard state.request.address?.isPlain ?? false, let link = exchange?.link else {
+                    return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+                }
+                return link.lastResponse.response(to: url, head, bodyLength: bodyLength)
             }
         case .other(let response): response
         }
