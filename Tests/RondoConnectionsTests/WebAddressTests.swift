@@ -73,7 +73,6 @@ import Testing
         for name in names {
             #expect(response.value(forHTTPHeaderField: name.uppercased()) == "value of \(name)")
         }
-        #expect(ResponseFieldsPlace.isKnown, "responses are made in the slow way with this Foundation")
     }
 
     @Test func `UC-25 fields that come again are one list, whatever their case`() throws {

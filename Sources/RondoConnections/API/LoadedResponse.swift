@@ -1,61 +1,27 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
 
-/// Foundation's response, mended where Foundation on Linux answers wrongly.
+/// An `HTTPURLResponse` that answers what Foundation on Linux answers wrongly: lengths, media types and file names.
+///
+/// Its fields and its status stand in the superclass, whose members for them cannot be overridden.
 final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
     // `@unchecked` as its superclass is: nothing in it changes after it was made.
     private let announcedLength: Int64
     private var address: URL?
 
-    /// Foundation's initialiser makes a file name of the URL's path, which takes a third of its time; ours is made
-    /// when somebody asks for it. This is the URL that takes it the least time.
+    /// Foundation's initialiser makes a file name of the URL's path, which this class makes when it is asked for one: so the
+    /// superclass gets a URL without a path.
     private static let pathless = URL(string: "#")
 
     override var url: URL? { address }
 
-    /// The response that was made last.
-    private struct Last {
-        let url: URL
-        let head: ResponseHead
-        let bodyLength: Int64?
-        var response: LoadedResponse
-    }
-
-    private static let last = Mutex<Last?>(nil)
-
-    /// The response to a request for `url`. Where it would be the very one that was made last, which nobody has any more, it
-    /// is that: to make one, by Foundation's initialiser, is the dearest single step of a small request.
-    ///
-    /// A response never changes, so that only a weak reference can tell: it is not nil as long as the response is the last.
-    static func of(_ url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        let (known, old) = last.withLock { last -> (LoadedResponse?, Last?) in
-            guard var taken = last.take() else { return (nil, nil) }
-            guard taken.head === head, taken.bodyLength == bodyLength, taken.url == url,
-                isKnownUniquelyReferenced(&taken.response)
-            else { return (nil, taken) }
-            last = taken
-            return (taken.response, nil)
-        }
-        withExtendedLifetime(old) {}
-        if let known { return known }
-        guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }
-        if head.fields.size <= ResponseHead.maximumRemembered {
-            last.withLock { $0 = Last(url: url, head: head, bodyLength: bodyLength, response: made) }
-        }
-        return made
-    }
-
     init?(url: URL, head: ResponseHead, bodyLength: Int64?) {
         announcedLength = Self.announcedLength(head, bodyLength: bodyLength)
-        let fields = ResponseFields.dictionary(head)
-        let isPut = ResponseFieldsPlace.isKnown
         address = url
         super.init(
             url: Self.pathless ?? url, statusCode: head.status, httpVersion: head.version.description,
-            headerFields: isPut ? nil : fields)
-        if isPut { ResponseFieldsPlace.put(fields, into: self) }
+            headerFields: ResponseFields.dictionary(head))
     }
 
     /// A response that is kept, with the seconds since it was made (RFC 9111 §5.1); nil for what is no HTTP.

@@ -259,7 +259,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         guard let owner else { return }
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
-            outgoing = try outgoingRequest(attempt)
+            outgoing = try outgoingRequest(attempt, usualFields: route.usualFields)
         } catch {
             return fail(error)
         }
@@ -284,10 +284,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private var tellsSteps: Bool { settings.values.onStep != nil }
 
-    private func outgoingRequest(_ attempt: Attempt) throws(LoadFailure) -> OutgoingRequest {
+    private func outgoingRequest(
+        _ attempt: Attempt, usualFields: HeaderFields?
+    ) throws(LoadFailure) -> OutgoingRequest {
         let (request, body, isForProxy) = (attempt.request, attempt.body, isAskingProxy)
         return try OutgoingRequest(
-            request, stream: body, omittedFields: settings.values.omittedFields, isForProxy: isForProxy
+            request, stream: body, omittedFields: settings.values.omittedFields, usualFields: usualFields,
+            isForProxy: isForProxy
         ) { target, sent, fields in
             authenticator?.setFields(
                 method: request.method, target: target, toProxy: isForProxy ? sent : nil, in: &fields
@@ -399,6 +402,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         challenges?.close()
         closeBody()
         owner = nil
+    }
+
+    /// The response that `head` makes; nil where Foundation makes none.
+    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
+        guard case .exchanging(let exchange) = phase else {
+            return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+        }
+        return exchange.link.lastResponse.response(to: url, head, bodyLength: bodyLength)
     }
 
     /// A request is under way on a connection.

@@ -38,17 +38,8 @@ struct ForeignStore: ResponseStore {
         /// Of what tells one content from another.
         let hash: Int
         let size: Int
-    }
-
-    /// What was written, or found written, last, with the head that says by its ETag what it is.
-    private final class Latest: Sendable {
-        let key: Key
-        let head: ResponseHead
-        let written: Written
-
-        init(key: Key, head: ResponseHead, written: Written) {
-            (self.key, self.head, self.written) = (key, head, written)
-        }
+        /// The head that says by its ETag what the content is; nil where none does.
+        var head: ResponseHead?
     }
 
     private struct Memory: ~Copyable {
@@ -61,10 +52,7 @@ struct ForeignStore: ResponseStore {
         }
 
         var misses: [Key: LoopInstant] = [:]
-        var written: [Key: Written] = [:] { didSet { latest = nil } }
-        /// One of them, gone with every change of them; that of the next load too where a program asks for the same again
-        /// and again.
-        var latest: Latest?
+        var written: [Key: Written] = [:]
         /// Records as they were read last: reading one takes longer than asking a server.
         var records: [Key: (text: String, record: Record)] = [:]
 
@@ -79,11 +67,6 @@ struct ForeignStore: ResponseStore {
             written = written.filter { $0.key.cache != id }
             caches = caches.filter { $0.value.cache != nil }
             caches[id] = Met(cache: cache)
-        }
-
-        mutating func noteLatest(_ note: Note, _ written: Written) {
-            guard let head = note.head else { return }
-            latest = Latest(key: note.key, head: head, written: written)
         }
 
         /// With its variants.
@@ -194,7 +177,7 @@ struct ForeignStore: ResponseStore {
         guard let url = request.url else { return .nothing }
         let key = key(request, url)
         let content = response.answer?.data ?? response.content
-        if !response.isChanged, isLatest(content.count, response.head, key) { return .isWritten }
+        if !response.isChanged, isWritten(content.count, response.head, key) { return .isWritten }
         let note = note(content, response.head, response.requestFields, key)
         if response.isChanged { forgetWritten(note) } else if isWritten(note) { return .isWritten }
         return .write(
@@ -234,7 +217,7 @@ struct ForeignStore: ResponseStore {
     /// nobody need collect the content.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
         guard let url = request.url, let size = Int(exactly: size) else { return false }
-        return isLatest(size, head, key(request, url))
+        return isWritten(size, head, key(request, url))
     }
 
     /// What is noted of a response that is written.
@@ -243,8 +226,6 @@ struct ForeignStore: ResponseStore {
         /// By that variants are found; nil: it is none.
         fileprivate let base: Key?
         fileprivate let written: Written
-        /// Says by its ETag what the content is.
-        fileprivate let head: ResponseHead?
     }
 
     private func note(_ data: Data, _ head: ResponseHead, _ request: HeaderFields, _ base: Key) -> Note {
@@ -264,8 +245,9 @@ struct ForeignStore: ResponseStore {
         let isTold = hasTag && !varies && fields.size <= ResponseHead.maximumRemembered
         return Note(
             key: key, base: varies ? base : nil,
-            written: Written(at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count),
-            head: isTold ? head : nil)
+            written: Written(
+                at: LoopClock.machineNow, hash: hasher.finalize(), size: data.count, head: isTold ? head : nil
+            ))
     }
 
     /// Whether the same was written a moment ago.
@@ -277,7 +259,7 @@ struct ForeignStore: ResponseStore {
                 note.written.at.seconds(since: last.at) < Self.rewriteInterval,
                 last.size == note.written.size, last.hash == note.written.hash
             else { return false }
-            memory.noteLatest(note, last)
+            memory.written[note.key]?.head = note.written.head
             return true
         }
     }
@@ -290,7 +272,6 @@ struct ForeignStore: ResponseStore {
             if memory.written.count >= Self.maximumRemembered { memory.written = [:] }
             memory.written[note.key] = note.written
             if let base = note.base { memory.written[base] = Written(at: note.written.at, hash: 0, size: -1) }
-            memory.noteLatest(note, note.written)
         }
     }
 
@@ -303,14 +284,12 @@ struct ForeignStore: ResponseStore {
         }
     }
 
-    /// Whether it is the very head that was here last, of which nothing has to be looked at again, and what was written
-    /// then still counts.
-    private func isLatest(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
+    /// Whether what was written has this very head, of which nothing has to be looked at again, and still counts.
+    private func isWritten(_ size: Int, _ head: ResponseHead, _ key: Key) -> Bool {
         Self.memory.withLock { memory in
             memory.meet(cache)
-            guard let latest = memory.latest, latest.head === head, latest.written.size == size,
-                latest.key == key,
-                LoopClock.machineNow.seconds(since: latest.written.at) < Self.rewriteInterval
+            guard let written = memory.written[key], written.head === head, written.size == size,
+                LoopClock.machineNow.seconds(since: written.at) < Self.rewriteInterval
             else { return false }
             if !memory.misses.isEmpty { memory.misses[key] = nil }
             return true

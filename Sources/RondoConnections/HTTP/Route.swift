@@ -7,6 +7,8 @@ struct Route: Sendable {
     let channel: SocketChannel.Configuration
     /// The request line names the whole URL, and proxy fields go with the request.
     let isForProxy: Bool
+    /// What `OutgoingRequest.usualFields(_:)` has made for the server.
+    var usualFields: HeaderFields?
 }
 
 extension Route {
@@ -14,7 +16,8 @@ extension Route {
     init(to address: WebAddress, tls: TLSSettings?) {
         self.init(
             key: PoolKey(host: address.host, port: address.port, tls: tls),
-            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false)
+            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false,
+            usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
     /// The way by `proxy`: an http proxy is handed http requests whole (absolute-form, RFC 9112 §3.2.2) and makes a tunnel

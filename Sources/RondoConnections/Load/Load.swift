@@ -407,13 +407,13 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     private func response(_ reply: LoadReply) -> URLResponse? {
         switch reply {
         case .http(let head, let bodyLength):
-            state.url.flatMap { url in
-                // What is remembered holds no user's name and password.
-                state.request.address?.isPlain ?? false
-                    ? LoadedResponse.of(url, head, bodyLength: bodyLength)
-                    : LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+            guard let url = state.url else { return nil }
+            // What is remembered holds no user's name and password.
+            guard let server, state.request.address?.isPlain ?? false else {
+                return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             }
-        case .other(let response): response
+            return server.response(to: url, head, bodyLength: bodyLength)
+        case .other(let response): return response
         }
     }
 

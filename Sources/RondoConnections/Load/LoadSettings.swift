@@ -76,8 +76,7 @@ final class LoadSettings: Sendable {
     private struct DirectRoute: Hashable {
         let isSecure: Bool
         let atOrigin: Bool
-        let host: String
-        let port: Int
+        let authority: String
     }
 
     /// Servers whose routes are remembered; beyond that all are forgotten.
@@ -87,7 +86,7 @@ final class LoadSettings: Sendable {
     /// it here.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
         let server = DirectRoute(
-            isSecure: address.isSecure, atOrigin: atOrigin, host: address.host, port: address.port)
+            isSecure: address.isSecure, atOrigin: atOrigin, authority: address.authority)
         return directRoutes.withLock { routes in
             if let known = routes[server] { return known }
             if routes.count >= Self.maximumRoutes { routes = [:] }

@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
 
 /// Where the bytes of a request's body come from.
 enum OutgoingBody {
@@ -23,12 +22,14 @@ struct OutgoingRequest: ~Copyable {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
+    ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
+    ///     need not be written anew.
     ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
     ///   - add: Sets the fields of this exchange that are not the request's, for path and query, and for the target
     ///     as it is sent.
     init(
         _ given: LoadRequest, stream: BodyStream? = nil,
-        omittedFields: [String] = [],
+        omittedFields: [String] = [], usualFields: HeaderFields? = nil,
         isForProxy: Bool = false,
         adding add: (_ target: String, _ sent: String, inout HeaderFields) -> Void = { _, _, _ in }
     ) throws(LoadFailure) {
@@ -41,7 +42,7 @@ struct OutgoingRequest: ~Copyable {
         if given.fields.isEmpty {
             add(address.target, sent, &fields)
             if fields.isEmpty, omitted.isEmpty {
-                fields = Self.usualFields(address.authority)
+                fields = usualFields ?? Self.usualFields(address.authority)
             } else {
                 let added = fields
                 fields = HeaderFields(expecting: 8)
@@ -84,22 +85,16 @@ struct OutgoingRequest: ~Copyable {
         expectsContinue = !isEmpty && fields.contains("Expect", token: "100-continue")
     }
 
-    /// What a request says that does not say it itself.
+    /// Fields that are added to a request that lacks them.
     private static let defaults = [
         ("Accept", "*/*"), ("Accept-Encoding", ContentCoding.acceptEncoding), ("User-Agent", "Rondo"),
     ]
 
-    /// Those of a request that says nothing itself, to the server that was asked last: the next one is often for it too.
-    private static let lastUsual = Mutex<(authority: String, fields: HeaderFields)?>(nil)
-
-    private static func usualFields(_ authority: String) -> HeaderFields {
-        lastUsual.withLock { last in
-            if let last, last.authority == authority { return last.fields }
-            var fields = HeaderFields([("Host", authority)] + defaults)
-            fields.check()
-            last = (authority, fields)
-            return fields
-        }
+    /// The fields of a request that says nothing itself.
+    static func usualFields(_ authority: String) -> HeaderFields {
+        var fields = HeaderFields([("Host", authority)] + defaults)
+        fields.check()
+        return fields
     }
 
     private static func addDefaults(to fields: inout HeaderFields, omitting omitted: [String]) {

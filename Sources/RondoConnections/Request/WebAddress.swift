@@ -1,9 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
 
-/// What a request needs to know of an http or https URL.
+/// An http or https URL, taken apart into what a request needs of it.
 ///
 /// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
 /// byte by byte; what is not is left to Foundation's parser, which takes ten times as long.
@@ -51,7 +50,7 @@ struct WebAddress: Sendable {
 
     /// Nil unless it is http or https with a host, and with a port that there is if it names one.
     init?(_ url: URL) {
-        if let plain = Self.plain(url.absoluteString) {
+        if let plain = Self.read(url.absoluteString) {
             self = plain
             return
         }
@@ -96,28 +95,10 @@ struct WebAddress: Sendable {
 
     /// As `isPlain` of its address.
     static func isPlain(_ url: URL) -> Bool {
-        plain(url.absoluteString) != nil
-    }
-
-    /// The last one: a load asks about its URL several times, and the next one is often for the same.
-    private static let last = Mutex(Last())
-
-    private struct Last: ~Copyable {
-        var text = ""
-        var address: WebAddress?
+        url.absoluteString.utf8.withContiguousStorageIfAvailable { parts(of: $0) != nil } ?? false
     }
 
     /// Nil: it takes a parser.
-    private static func plain(_ text: String) -> WebAddress? {
-        last.withLock { last in
-            if last.text == text { return last.address }
-            guard let address = read(text) else { return nil }
-            last.text = text
-            last.address = address
-            return address
-        }
-    }
-
     private static func read(_ text: String) -> WebAddress? {
         text.utf8.withContiguousStorageIfAvailable { bytes -> WebAddress? in
             guard let parts = parts(of: bytes) else { return nil }
