@@ -238,7 +238,7 @@ import Testing
         let links = try (0..<2).map { _ in try KeptLink(link: Self.usedLink(server)) }
         let pool = Pool(maximumReady: 1)
         try onLoopThread { loop in
-            let courier = StreamCourier.join(loop, .default)
+            let courier = SharedQueue.join(loop, .default)
             links[0].link.channel.schedule(with: courier)
             pool.keep(links[0].link, stayingAt: courier)
             pool.add(links[1].link)

@@ -439,7 +439,7 @@ final class HTTPLink: LoopLeaver {
 
     var isStaying: Bool { stay.load(ordering: .relaxed) != 0 }
 
-    func noteStay(at courier: StreamCourier) {
+    func noteStay(at courier: SharedQueue) {
         stay.store(UInt(bitPattern: ObjectIdentifier(courier)), ordering: .relaxed)
     }
 
@@ -447,7 +447,7 @@ final class HTTPLink: LoopLeaver {
     func endStay() -> Bool { stay.exchange(0, ordering: .relaxed) != 0 }
 
     /// - Parameter courier: If it stays there, it goes on doing so.
-    func leaveLoops(except courier: StreamCourier?) {
+    func leaveLoops(except courier: SharedQueue?) {
         guard isStaying else { return }
         if let courier,
             stay.load(ordering: .relaxed) == UInt(bitPattern: ObjectIdentifier(courier))

@@ -50,7 +50,7 @@ final class Pool: Sendable {
     /// One that stays at `courier` is there still (`HTTPLink.endStay()` tells), any other in no run loop.
     ///
     /// - Parameter courier: Where it is to be served, and nowhere else; nil: in several places.
-    func take(for key: PoolKey, at courier: StreamCourier? = nil) -> HTTPLink? {
+    func take(for key: PoolKey, at courier: SharedQueue? = nil) -> HTTPLink? {
         // One whose last response is still being told of, and the delegate runs the loop for another: that run would hear
         // nothing of it. Hardly ever there is one.
         let servesFurtherOut = RunLoop.servesFurtherOut
@@ -79,7 +79,7 @@ final class Pool: Sendable {
     /// whoever keeps it so sees to it that `endStay(of:)` is called then.
     ///
     /// - Parameter courier: Where it may stay, and is scheduled, and nowhere else; nil: nowhere.
-    func keep(_ link: HTTPLink, stayingAt courier: StreamCourier? = nil) {
+    func keep(_ link: HTTPLink, stayingAt courier: SharedQueue? = nil) {
         // It does not matter that the next exchange will want to read: it is in no loop, or nobody is let in.
         link.channel.wantsWrite = false
         if let courier { link.noteStay(at: courier) } else { link.channel.removeFromAllLoops() }

@@ -48,7 +48,7 @@ extension Loader {
         }
         let link: HTTPLink
         var isThere = false
-        let courier = places.count == 1 ? seat?.courier : nil
+        let courier = places.count == 1 ? seat?.queue : nil
         if mayReuse, let kept = Pool.shared.take(for: route.key, at: courier) {
             link = kept
             isThere = kept.endStay()
@@ -239,7 +239,7 @@ extension Loader {
             // Who was turned away from this load has silenced it; the next one has to hear it.
             channel.resumeInterest()
             let stays = mayStay && places.count == 1 && channel.mayStayScheduled
-            Pool.shared.keep(exchange.link, stayingAt: stays ? seat?.courier : nil)
+            Pool.shared.keep(exchange.link, stayingAt: stays ? seat?.queue : nil)
         } else {
             let wasOpen = channel.isOpen
             channel.close()

@@ -8,7 +8,7 @@ extension Loader {
     /// time.
     final class Rare {
         /// Where there are several places.
-        var otherSeats: [StreamCourier.Seat] = []
+        var otherSeats: [SharedQueue.Registration] = []
         var waitingForSlot: WaitingForSlot?
         /// What is sent once its cookies can be read.
         var waitingForCookies: LoadRequest?

@@ -47,14 +47,14 @@ extension Loader {
     /// Most loads are over in no time: so there is a timer only for one that takes longer than a moment.
     func beginMeasuringIdleTime() {
         guard timeout > 0, timeout.isFinite else { return }
-        if timeout > 2 * StreamCourier.moment, let seat, places.count == 1 {
-            seat.tellWhenAMomentHasPassed()
+        if timeout > 2 * SharedQueue.shortDelay, let seat, places.count == 1 {
+            seat.notifyAfterShortDelay()
         } else {
             madeRare.idleTimer = makeIdleTimer()
         }
     }
 
-    func momentHasPassed() { mayHaveBeenIdle() }
+    func shortDelayHasPassed() { mayHaveBeenIdle() }
 
     private func makeIdleTimer() -> PlaceTimer {
         PlaceTimer(places, after: timeout, repeats: true) { [self] _ in mayHaveBeenIdle() }

@@ -17,7 +17,7 @@ internal import Synchronization
 /// `@unchecked Sendable`: `places`, `settings` and `timeout` never change; `gate` and `shared` have locks of their own,
 /// and `isHeldBack` is atomic; the rest is touched inside the gate only. (`calls` stands in `shared` once more, for other
 /// threads.)
-final class Loader: SeatedCourierClient, @unchecked Sendable {
+final class Loader: RegisteredClient, @unchecked Sendable {
     struct Place: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -79,7 +79,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     // MARK: Inside the gate
 
     /// From start to end; nearly always there is one.
-    @exclusivity(unchecked) private(set) var seat: StreamCourier.Seat?
+    @exclusivity(unchecked) private(set) var seat: SharedQueue.Registration?
     /// Kept alive by the load from start to end (rule UC-15).
     @exclusivity(unchecked) var connection: URLConnection?
     @exclusivity(unchecked) private(set) var delegate: DelegateObject?
@@ -161,11 +161,11 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
             progressedAt = now
             var isLost = false
             for place in places {
-                let seat = StreamCourier.join(
+                let seat = SharedQueue.join(
                     place.loop, place.mode, label: connection.nameInRunLoops, as: self)
                 if self.seat == nil { self.seat = seat } else { madeRare.otherSeats.append(seat) }
                 isLost = shared.withLock { shared in
-                    shared.schedule.insert(seat.courier)
+                    shared.schedule.insert(seat.queue)
                     return shared.schedule.isLost
                 }
             }
@@ -175,9 +175,9 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         }
     }
 
-    func turnHasCome(by courier: StreamCourier) -> Bool {
+    func serve(by queue: SharedQueue) -> Bool {
         let isWanted = shared.withLock { shared in
-            guard shared.schedule.turnHasCome(by: courier, to: self) else { return false }
+            guard shared.schedule.turnHasCome(by: queue, to: self) else { return false }
             defer { shared.schedule.isWanted = false }
             return shared.schedule.isWanted
         }
@@ -196,10 +196,10 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         isHavingTurn && places.count == 1 && places[0].loop.putOff(work)
     }
 
-    func forEachCourier(_ body: (StreamCourier) -> Void) {
+    func forEachCourier(_ body: (SharedQueue) -> Void) {
         guard let seat else { return }
-        body(seat.courier)
-        for other in rare?.otherSeats ?? [] { body(other.courier) }
+        body(seat.queue)
+        for other in rare?.otherSeats ?? [] { body(other.queue) }
     }
 
     /// No more callbacks (rule UC-17). Any thread.
@@ -210,7 +210,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     }
 
     /// The thread of a loop has ended: with the last of them the load has nowhere to go on, and is let go.
-    func courierIsLost() {
+    func loopHasEnded() {
         enter {
             if hasNowhereToGo { tearDown() }
         }
@@ -239,10 +239,10 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         // It leads to this load and to what that has left.
         let spent = spentExchange.take()
         if let seat {
-            let somebodyWaits = seat.courier.releaseAfterTurns(spent)
+            let somebodyWaits = seat.queue.releaseAfterTurns(spent)
             if let link = spent?.link, link.isStaying {
                 // Who waits there may have use for it.
-                if somebodyWaits { seat.courier.loop.leaveLater(link) } else { link.leave() }
+                if somebodyWaits { seat.queue.loop.leaveLater(link) } else { link.leave() }
             }
             seat.leave()
         }

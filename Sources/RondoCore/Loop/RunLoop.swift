@@ -245,6 +245,8 @@ final class LoopOwner {
     @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
+    /// See `RunLoop.attachment(_:orMake:)`.
+    var attachments: [AnyObject] = []
 }
 
 extension RunLoop {
@@ -320,6 +322,7 @@ extension RunLoop {
         owner.wakeUp = nil
         // Where the thread has ended inside a callback.
         haveLeaversLeave()
+        owner.attachments = []
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
         while blocks.popFirst() != nil {}

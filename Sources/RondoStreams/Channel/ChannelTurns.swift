@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// What a channel has in its modes besides its descriptors, so that they are not empty while a name is looked
 /// up: turns, asked for from any thread. Less than a source of its own: the couriers of the modes serve it.
-final class ChannelTurns: CourierClient {
+final class ChannelTurns: SharedQueueClient {
     /// `isWanted`: asked for, and had nowhere; remembered as the signal of a source is.
     private let schedule = Mutex(StreamSchedule())
     private let interest: ChannelInterest
@@ -17,7 +17,7 @@ final class ChannelTurns: CourierClient {
 
     /// - Parameter courier: It was joined for them, and is left by them.
     /// - Returns: False if they have one already in its place: it is not left.
-    func add(_ courier: StreamCourier) -> Bool {
+    func add(_ courier: SharedQueue) -> Bool {
         let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
             guard !schedule.contains(courier) else { return nil }
             schedule.insert(courier)
@@ -58,9 +58,9 @@ final class ChannelTurns: CourierClient {
         left.leave()
     }
 
-    func turnHasCome(by courier: StreamCourier) -> Bool {
+    func serve(by queue: SharedQueue) -> Bool {
         let isWanted = schedule.withLock { schedule in
-            guard schedule.turnHasCome(by: courier, to: self) else { return false }
+            guard schedule.turnHasCome(by: queue, to: self) else { return false }
             defer { schedule.isWanted = false }
             return schedule.isWanted
         }

@@ -12,18 +12,18 @@ extension SocketChannel {
     /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
     package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard !isClosed else { return }
-        schedule(at: StreamCourier.join(loop, mode))
+        schedule(at: SharedQueue.join(loop, mode))
     }
 
     /// Where `courier` serves its clients; to be called by one of them, who leaves it after the channel.
-    package func schedule(with courier: StreamCourier) {
+    package func schedule(with courier: SharedQueue) {
         guard !isClosed else { return }
         courier.joinAgain()
         schedule(at: courier)
     }
 
     /// - Parameter courier: It was joined for the channel.
-    private func schedule(at courier: StreamCourier) {
+    private func schedule(at courier: SharedQueue) {
         let (loop, mode) = (courier.loop, courier.mode)
         let turns = madeTurns
         if gate == nil { gate = OpenGate(self) }

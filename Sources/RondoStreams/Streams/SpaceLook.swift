@@ -10,18 +10,22 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
     /// Who comes beyond so many looks by itself.
     static let maximumPairs = 64
 
-    private let loop: RunLoop
     @exclusivity(unchecked) private var pairs: [SocketPair] = []
     // Empty, but while they are looked at: room that is used again.
     @exclusivity(unchecked) private var entries: [pollfd] = []
 
-    init(_ loop: RunLoop) { self.loop = loop }
+    /// That of `loop`, which is the calling thread's: a loop keeps one for all its modes.
+    static func of(_ loop: RunLoop) -> SpaceLook? {
+        loop.attachment(SpaceLook.self, orMake: { SpaceLook() }) as? SpaceLook
+    }
 
     /// On the loop's thread, with no lock held.
     ///
     /// - Returns: False: it is to be found out now.
     func add(_ pair: SocketPair) -> Bool {
-        guard pairs.isEmpty ? loop.putOff(self) : pairs.count < Self.maximumPairs else { return false }
+        guard pairs.isEmpty ? RunLoop.currentLoop().putOff(self) : pairs.count < Self.maximumPairs else {
+            return false
+        }
         pairs.append(pair)
         return true
     }

@@ -14,7 +14,7 @@
 internal import RondoCore
 internal import Synchronization
 
-final class StreamCore: CourierClient {
+final class StreamCore: SharedQueueClient {
     struct Place: Equatable, Sendable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -99,11 +99,11 @@ final class StreamCore: CourierClient {
     /// Where the client has scheduled the stream.
     var places: [Place] { guarded.withLock { $0.schedule.places } }
 
-    /// That of its place, if it is told in the calling thread's loop alone.
+    /// That of its loop, if it is told in the calling thread's loop alone.
     var spaceLookHere: SpaceLook? {
         guarded.withLock { guarded in
             guard let courier = guarded.schedule.onlyCourier, courier.loop.isCurrent else { return nil }
-            return courier.spaceLook
+            return SpaceLook.of(courier.loop)
         }
     }
 
@@ -122,7 +122,7 @@ final class StreamCore: CourierClient {
         guard guarded.withLock({ !$0.schedule.contains(place) && $0.state.status != .closed }) else {
             return false
         }
-        let courier = StreamCourier.join(place.loop, place.mode)
+        let courier = SharedQueue.join(place.loop, place.mode)
         let turns = guarded.withLock { guarded -> StreamSchedule.Turns? in
             // Another thread may have been quicker.
             guard !guarded.schedule.contains(place), guarded.state.status != .closed else { return nil }
@@ -180,13 +180,13 @@ final class StreamCore: CourierClient {
 
     // MARK: - Delivery
 
-    func turnHasCome(by courier: StreamCourier) -> Bool {
+    func serve(by queue: SharedQueue) -> Bool {
         let delivery = guarded.withLock { guarded -> Delivery? in
             // A courier that was left meanwhile has no turns to give.
-            guard guarded.schedule.turnHasCome(by: courier, to: self) else { return nil }
+            guard guarded.schedule.turnHasCome(by: queue, to: self) else { return nil }
             return guarded.beginDelivery()
         }
-        return delivery.map { deliver($0, on: courier.loop) } != nil
+        return delivery.map { deliver($0, on: queue.loop) } != nil
     }
 
     private func turnHasCome(on queue: DispatchQueue) {

@@ -5,7 +5,7 @@ package import RondoCore
 /// A value; nearly every stream is in one mode of one loop, so that place needs no array.
 package struct StreamSchedule {
     private struct Entry {
-        let courier: StreamCourier
+        let courier: SharedQueue
         /// A turn was asked for and has not come.
         var isWaiting = false
 
@@ -13,7 +13,7 @@ package struct StreamSchedule {
             courier.loop === place.loop && courier.mode == place.mode
         }
 
-        func isWith(_ other: StreamCourier) -> Bool {
+        func isWith(_ other: SharedQueue) -> Bool {
             courier === other || courier.loop === other.loop && courier.mode == other.mode
         }
     }
@@ -21,31 +21,31 @@ package struct StreamSchedule {
     /// Whom to ask for turns.
     package enum Turns {
         case none
-        case courier(StreamCourier)
-        case couriers([StreamCourier])
+        case courier(SharedQueue)
+        case couriers([SharedQueue])
         case queue(DispatchQueue)
 
         /// To be called without a lock. A queue is the stream's own affair.
         ///
         /// - Parameter later: The turn may wait until the loop has served what is ready.
-        package func ask(for client: any CourierClient, later: Bool = false) {
+        package func ask(for client: any SharedQueueClient, later: Bool = false) {
             switch self {
             case .none, .queue: break
-            case .courier(let courier) where later: courier.postLater(client)
-            case .courier(let courier): courier.post(client)
-            case .couriers(let couriers): for courier in couriers { courier.post(client) }
+            case .courier(let courier) where later: courier.enqueueDeferred(client)
+            case .courier(let courier): courier.enqueue(client)
+            case .couriers(let couriers): for courier in couriers { courier.enqueue(client) }
             }
         }
     }
 
     /// Couriers that were left by the schedule, and have to be told so without a lock.
     package struct Left: Sendable {
-        fileprivate var first: StreamCourier?
-        fileprivate var others: [StreamCourier] = []
+        fileprivate var first: SharedQueue?
+        fileprivate var others: [SharedQueue] = []
 
         package func leave() { forEach { $0.leave() } }
 
-        func forEach(_ body: (StreamCourier) -> Void) {
+        func forEach(_ body: (SharedQueue) -> Void) {
             if let first { body(first) }
             for courier in others { body(courier) }
         }
@@ -98,7 +98,7 @@ package struct StreamSchedule {
     package var isEmpty: Bool { first == nil && queue == nil }
 
     /// Nil where there are several, or none.
-    var onlyCourier: StreamCourier? { others.isEmpty ? first?.courier : nil }
+    var onlyCourier: SharedQueue? { others.isEmpty ? first?.courier : nil }
 
     var places: [StreamCore.Place] {
         entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
@@ -107,7 +107,7 @@ package struct StreamSchedule {
     /// Whether all its couriers have lost their threads.
     package var isLost: Bool {
         guard let first else { return false }
-        return first.courier.hasLostItsThread && others.allSatisfy { $0.courier.hasLostItsThread }
+        return first.courier.hasLoopEnded && others.allSatisfy { $0.courier.hasLoopEnded }
     }
 
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
@@ -117,11 +117,11 @@ package struct StreamSchedule {
     }
 
     /// Whether one is there already that serves where `courier` does.
-    func contains(_ courier: StreamCourier) -> Bool {
+    func contains(_ courier: SharedQueue) -> Bool {
         first?.isWith(courier) ?? false || others.contains { $0.isWith(courier) }
     }
 
-    package mutating func insert(_ courier: StreamCourier) {
+    package mutating func insert(_ courier: SharedQueue) {
         queue = nil
         if first == nil { first = Entry(courier: courier) } else { others.append(Entry(courier: courier)) }
     }
@@ -130,7 +130,7 @@ package struct StreamSchedule {
     // lock under which turns are asked for.
 
     /// - Returns: The courier to be left; nil: there was no such place.
-    mutating func remove(_ place: StreamCore.Place, of client: any CourierClient) -> StreamCourier? {
+    mutating func remove(_ place: StreamCore.Place, of client: any SharedQueueClient) -> SharedQueue? {
         let removed: Entry
         if let entry = first, entry.isAt(place) {
             first = others.popLast()
@@ -146,7 +146,7 @@ package struct StreamSchedule {
     }
 
     /// - Parameter client: Nil: nobody who could have asked is left.
-    package mutating func takeAll(of client: (any CourierClient)?) -> Left {
+    package mutating func takeAll(of client: (any SharedQueueClient)?) -> Left {
         if let client {
             if let first, first.isWaiting { first.courier.withdraw(client) }
             for entry in others where entry.isWaiting { entry.courier.withdraw(client) }
@@ -182,7 +182,7 @@ package struct StreamSchedule {
     /// another mode would end for nothing.
     ///
     /// - Returns: False: the courier's place is not in the schedule.
-    package mutating func turnHasCome(by courier: StreamCourier, to client: any CourierClient) -> Bool {
+    package mutating func turnHasCome(by courier: SharedQueue, to client: any SharedQueueClient) -> Bool {
         if others.isEmpty {
             guard first?.courier === courier else { return false }
             first?.isWaiting = false

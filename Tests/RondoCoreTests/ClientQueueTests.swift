@@ -1,16 +1,16 @@
 import RondoTestSupport
 import Testing
 
-@testable import RondoStreams
+@testable import RondoCore
 
-@Suite(.leavesNothing) struct CourierQueueTests {
-    private final class Client: CourierClient {
-        func turnHasCome(by courier: StreamCourier) -> Bool { true }
+@Suite(.leavesNothing) struct ClientQueueTests {
+    private final class Client: SharedQueueClient {
+        func serve(by queue: SharedQueue) -> Bool { true }
     }
 
     @Test func `clients come in their order, but for those who do not want to any more`() {
         let clients = (0..<6).map { _ in Client() }
-        var queue = CourierQueue()
+        var queue = ClientQueue()
         for client in clients { queue.append(client) }
         queue.remove(clients[0])
         queue.remove(clients[3])
@@ -28,8 +28,8 @@ import Testing
         #expect(queue.popFirst() == nil)
     }
 
-    @Test func `a queue that is never empty has no more room than it needs`() {
-        var queue = CourierQueue()
+    @Test func `a queue that is never empty has no more capacity than it needs`() {
+        var queue = ClientQueue()
         let client = Client()
         for _ in 0..<10 { queue.append(client) }
         for _ in 0..<10_000 {
@@ -37,7 +37,7 @@ import Testing
             _ = queue.popFirst()
         }
         #expect(queue.count == 10)
-        #expect(queue.room < 256)
+        #expect(queue.capacity < 256)
         // Nor after a burst.
         for _ in 0..<100_000 { queue.append(client) }
         while queue.count > 10 { _ = queue.popFirst() }
@@ -46,11 +46,11 @@ import Testing
             _ = queue.popFirst()
         }
         #expect(queue.count == 10)
-        #expect(queue.room <= CourierQueue.keptRoom)
+        #expect(queue.capacity <= ClientQueue.keptCapacity)
     }
 
     @Test func `what a burst took is given back, and whoever has had a turn is let go`() {
-        var queue = CourierQueue()
+        var queue = ClientQueue()
         weak var released: Client?
         do {
             let client = Client()
@@ -58,11 +58,11 @@ import Testing
             for _ in 0..<5_000 { queue.append(client) }
         }
         while queue.popFirst() != nil {}
-        #expect(queue.room <= CourierQueue.keptRoom)
+        #expect(queue.capacity <= ClientQueue.keptCapacity)
         #expect(released == nil)
         for _ in 0..<3 { queue.append(Client()) }
-        let room = queue.room
+        let capacity = queue.capacity
         while queue.popFirst() != nil {}
-        #expect(queue.room == room)
+        #expect(queue.capacity == capacity)
     }
 }

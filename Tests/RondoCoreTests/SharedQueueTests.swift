@@ -3,77 +3,76 @@ import RondoTesting
 import Testing
 
 @testable import RondoCore
-@testable import RondoStreams
 
-/// Seats with a courier: who is told of what, and until when.
-@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamCourierTests {
-    private final class Client: SeatedCourierClient {
+/// Clients of a shared queue: which are served and told, when, and until when.
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SharedQueueTests {
+    private final class Client: RegisteredClient {
         let name: String
         let log: EventLog
-        let onMoment: @Sendable () -> Void
+        let onDelay: @Sendable () -> Void
 
-        init(_ name: String, _ log: EventLog, onMoment: @escaping @Sendable () -> Void = {}) {
+        init(_ name: String, _ log: EventLog, onDelay: @escaping @Sendable () -> Void = {}) {
             self.name = name
             self.log = log
-            self.onMoment = onMoment
+            self.onDelay = onDelay
         }
 
-        func turnHasCome(by courier: StreamCourier) -> Bool {
+        func serve(by queue: SharedQueue) -> Bool {
             log.note("turn of \(name)")
             return true
         }
 
-        func courierIsLost() { log.note("\(name) is lost") }
+        func loopHasEnded() { log.note("\(name) is lost") }
 
-        func momentHasPassed() {
-            log.note("moment of \(name)")
-            onMoment()
+        func shortDelayHasPassed() {
+            log.note("delay of \(name)")
+            onDelay()
         }
     }
 
-    @Test func `a moment is told once, to those who have asked`() throws {
+    @Test func `a short delay is told once, to clients that have asked`() throws {
         let log = EventLog()
         try onLoopThread { loop in
-            let clients = ["a", "b", "c"].map { Client($0, log, onMoment: { loop.stop() }) }
-            let seats = clients.map { StreamCourier.join(loop, .default, label: nil, as: $0) }
-            seats[0].tellWhenAMomentHasPassed()
+            let clients = ["a", "b", "c"].map { Client($0, log, onDelay: { loop.stop() }) }
+            let registrations = clients.map { SharedQueue.join(loop, .default, label: nil, as: $0) }
+            registrations[0].notifyAfterShortDelay()
             _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
-            seats[1].tellWhenAMomentHasPassed()
+            registrations[1].notifyAfterShortDelay()
             // Whoever has left is told no more.
-            seats[2].tellWhenAMomentHasPassed()
-            seats[2].leave()
+            registrations[2].notifyAfterShortDelay()
+            registrations[2].leave()
             _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
-            seats[0].leave()
-            seats[1].leave()
+            registrations[0].leave()
+            registrations[1].leave()
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .finished)
         }
-        #expect(log.entries == ["moment of a", "moment of b"])
+        #expect(log.entries == ["delay of a", "delay of b"])
     }
 
     @Test func `a turn that is withdrawn does not come, and those of others do`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let clients = ["a", "b", "c"].map { Client($0, log) }
-            let seats = clients.map { StreamCourier.join(loop, .default, label: nil, as: $0) }
-            for (client, seat) in zip(clients, seats) { seat.courier.post(client) }
-            seats[0].courier.withdraw(clients[1])
+            let registrations = clients.map { SharedQueue.join(loop, .default, label: nil, as: $0) }
+            for (client, registration) in zip(clients, registrations) { registration.queue.enqueue(client) }
+            registrations[0].queue.withdraw(clients[1])
             #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
-            for (client, seat) in zip(clients, seats) { seat.courier.post(client) }
-            for client in clients { seats[0].courier.withdraw(client) }
+            for (client, registration) in zip(clients, registrations) { registration.queue.enqueue(client) }
+            for client in clients { registrations[0].queue.withdraw(client) }
             #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .timedOut)
-            for seat in seats { seat.leave() }
+            for registration in registrations { registration.leave() }
         }
         #expect(log.entries == ["turn of a", "turn of c"])
     }
 
     /// Runs the loop in its turn.
-    private final class Nesting: CourierClient {
+    private final class Nesting: SharedQueueClient {
         let loop: RunLoop
         let log: EventLog
 
         init(_ loop: RunLoop, _ log: EventLog) { (self.loop, self.log) = (loop, log) }
 
-        func turnHasCome(by courier: StreamCourier) -> Bool {
+        func serve(by queue: SharedQueue) -> Bool {
             log.note("begins")
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
             log.note("ends")
@@ -86,11 +85,11 @@ import Testing
         try onLoopThread { loop in
             let nesting = Nesting(loop, log)
             let client = Client("other", log)
-            let seat = StreamCourier.join(loop, .default, label: nil, as: client)
-            seat.courier.post(nesting)
-            seat.courier.post(client)
+            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
+            registration.queue.enqueue(nesting)
+            registration.queue.enqueue(client)
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
-            seat.leave()
+            registration.leave()
         }
         #expect(log.entries == ["begins", "turn of other", "ends"])
     }
@@ -98,7 +97,7 @@ import Testing
     // MARK: - Turns that may wait
 
     /// Asks for a turn, and has something done in it that may be put off.
-    private final class Beginner: CourierClient, PutOffWork {
+    private final class Beginner: SharedQueueClient, PutOffWork {
         let number: Int
         let log: EventLog
         let loop: RunLoop
@@ -116,7 +115,7 @@ import Testing
             self.onTurn = onTurn
         }
 
-        func turnHasCome(by courier: StreamCourier) -> Bool {
+        func serve(by queue: SharedQueue) -> Bool {
             log.note("turn \(number)")
             if !loop.putOff(self) { doWhatWasPutOff(isOld: false) }
             onTurn()
@@ -135,7 +134,7 @@ import Testing
     /// - Parameter slowTurn: The number of one that takes a millisecond.
     private func entries(
         count: Int, slowTurn: Int = 0,
-        then action: @escaping @Sendable (StreamCourier, Beginner) -> Void = { _, _ in },
+        then action: @escaping @Sendable (SharedQueue, Beginner) -> Void = { _, _ in },
         run: @escaping @Sendable (RunLoop, EventLog, ManualClock) -> Void = { loop, _, _ in
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
         }
@@ -144,7 +143,7 @@ import Testing
         try onLoopThread { loop in
             let clock = ManualClock(advancesAutomatically: false)
             clock.attach(to: loop)
-            let courier = StreamCourier.join(loop, .default)
+            let queue = SharedQueue.join(loop, .default)
             let pipes = (0..<count).map { _ in Pipe() }
             for pipe in pipes {
                 pipe.fileHandleForWriting.write(Data([1]))
@@ -156,13 +155,13 @@ import Testing
                         if number == slowTurn { clock.advance(by: 0.001) }
                     }
                     log.note("call")
-                    courier.postLater(beginner)
-                    action(courier, beginner)
+                    queue.enqueueDeferred(beginner)
+                    action(queue, beginner)
                 }
                 loop.add(source, forMode: .default)
             }
             run(loop, log, clock)
-            courier.leave()
+            queue.leave()
         }
         return log.entries
     }
@@ -193,15 +192,15 @@ import Testing
     }
 
     @Test func `a turn that was put off is withdrawn with the others`() throws {
-        let entries = try entries(count: 3) { courier, beginner in
-            if beginner.number == 2 { courier.withdraw(beginner) }
+        let entries = try entries(count: 3) { queue, beginner in
+            if beginner.number == 2 { queue.withdraw(beginner) }
         }
         #expect(entries == ["call", "call", "call", "turn 1", "turn 3", "send 1", "send 3"])
     }
 
     @Test func `a turn that was put off comes in the next run, if the loop is stopped`() throws {
-        let entries = try entries(count: 3) { courier, beginner in
-            if beginner.number == 2 { courier.loop.stop() }
+        let entries = try entries(count: 3) { queue, beginner in
+            if beginner.number == 2 { queue.loop.stop() }
         } run: { loop, log, _ in
             for _ in 1...2 {
                 #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
@@ -213,9 +212,9 @@ import Testing
     }
 
     @Test func `a nested run that returns after a source has the turns that wait further out`() throws {
-        let entries = try entries(count: 3) { courier, beginner in
+        let entries = try entries(count: 3) { queue, beginner in
             guard beginner.number == 2 else { return }
-            let result = courier.loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
+            let result = queue.loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
             beginner.log.note("\(result)")
         }
         // In the same run what is ready as well (rule RL-56).
@@ -272,18 +271,18 @@ import Testing
     }
 
     @Test func `where somebody observes the loop no turn waits, whenever he comes`() throws {
-        let entries = try entries(count: 4) { courier, beginner in
+        let entries = try entries(count: 4) { queue, beginner in
             guard beginner.number == 2 else { return }
-            courier.loop.add(RunLoop.Observer(activities: .exit) { _, _ in }, forMode: .tracking)
+            queue.loop.add(RunLoop.Observer(activities: .exit) { _, _ in }, forMode: .tracking)
         }
         #expect(entries.prefix(5) == ["call", "call", "turn 1", "turn 2", "send 1"])
     }
 
     @Test func `a turn waits for no other source that is signalled`() throws {
-        let entries = try entries(count: 3) { courier, beginner in
+        let entries = try entries(count: 3) { queue, beginner in
             guard beginner.number == 2 else { return }
             let source = RunLoop.Source(order: 1) { beginner.log.note("source") }
-            courier.loop.add(source, forMode: .default)
+            queue.loop.add(source, forMode: .default)
             source.signal()
         }
         #expect(entries.prefix(7) == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "source"])
@@ -307,7 +306,7 @@ import Testing
             let clock = SilentClock()
             loop.setTimeSource(clock)
             let began = clock.now
-            let courier = StreamCourier.join(loop, .default)
+            let queue = SharedQueue.join(loop, .default)
             let pipes = [Pipe(), Pipe()]
             let sources = pipes.map { pipe in
                 pipe.fileHandleForWriting.write(Data([1]))
@@ -321,7 +320,7 @@ import Testing
                         clock.now = clock.now.advanced(bySeconds: 2)
                         return
                     }
-                    courier.postLater(Beginner(1, log, loop))
+                    queue.enqueueDeferred(Beginner(1, log, loop))
                     // By the second block point: in the pass that has let the turn wait.
                     loop.performWithoutWaking(inModes: [.default]) {
                         loop.performWithoutWaking(inModes: [.default]) {
@@ -335,15 +334,15 @@ import Testing
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
             #expect(clock.now == began.advanced(bySeconds: 2))
             for source in sources { source.invalidate() }
-            courier.leave()
+            queue.leave()
             loop.setTimeSource(nil)
         }
         #expect(log.entries == ["call", "call", "timedOut", "turn 1", "send 1"])
     }
 
     @Test func `the loop sleeps when all turns that waited were withdrawn`() throws {
-        let entries = try entries(count: 3) { courier, beginner in
-            courier.withdraw(beginner)
+        let entries = try entries(count: 3) { queue, beginner in
+            queue.withdraw(beginner)
         } run: { loop, log, _ in
             let elsewhere = LoopThread { _ in
                 #expect(throws: Never.self) { try loop.waitUntilAsleep() }
@@ -357,8 +356,8 @@ import Testing
 
     @Test func `UC-16 who leaves a mode last wakes its loop`() throws {
         let result = try onLoopThread { loop in
-            let courier = StreamCourier.join(loop, .default)
-            loop.performWithoutWaking(inModes: [.default]) { courier.leave() }
+            let queue = SharedQueue.join(loop, .default)
+            loop.performWithoutWaking(inModes: [.default]) { queue.leave() }
             return loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
         }
         #expect(result == .finished)
@@ -367,14 +366,14 @@ import Testing
     @Test func `what another thread asks for wakes the loop`() throws {
         let log = EventLog()
         try onLoopThread { loop in
-            let courier = StreamCourier.join(loop, .default)
+            let queue = SharedQueue.join(loop, .default)
             let elsewhere = LoopThread { _ in
                 #expect(throws: Never.self) { try loop.waitUntilAsleep() }
-                courier.postLater(Beginner(1, log, loop))
+                queue.enqueueDeferred(Beginner(1, log, loop))
             }
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
             #expect(throws: Never.self) { try elsewhere.value() }
-            courier.leave()
+            queue.leave()
         }
         #expect(log.entries == ["turn 1", "send 1"])
     }
@@ -401,10 +400,10 @@ import Testing
     }
 
     /// Lets whoever has asked for its turn go on.
-    private final class Asker: CourierClient {
+    private final class Asker: SharedQueueClient {
         let turn = DispatchSemaphore(value: 0)
 
-        func turnHasCome(by courier: StreamCourier) -> Bool {
+        func serve(by queue: SharedQueue) -> Bool {
             turn.signal()
             return true
         }
@@ -425,12 +424,12 @@ import Testing
         }
         let loop = try serving.loop
         try begun.wait()
-        let courier = StreamCourier.join(loop, .default)
+        let queue = SharedQueue.join(loop, .default)
         let asking = (0..<3).map { _ in
             LoopThread { _ in
                 let asker = Asker()
                 for number in 0..<500 {
-                    courier.post(asker)
+                    queue.enqueue(asker)
                     guard asker.turn.wait(timeout: .now() + 30) == .success else { return number }
                 }
                 return 500
@@ -440,7 +439,7 @@ import Testing
         #expect(turns == [500, 500, 500])
         over.open()
         loop.performWithoutWaking(inModes: [.default]) { loop.stop() }
-        courier.leave()
+        queue.leave()
         loop.wakeUp()
         try serving.value()
     }
@@ -449,14 +448,14 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             let client = Client("a", log)
-            let seat = StreamCourier.join(loop, .default, label: nil, as: client)
-            seat.courier.releaseAfterTurns(Spent("unwaited", log))
+            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
+            registration.queue.releaseAfterTurns(Spent("unwaited", log))
             log.note("posted")
-            seat.courier.post(client)
-            seat.courier.releaseAfterTurns(Spent("first", log))
-            seat.courier.releaseAfterTurns(Spent("second", log))
+            registration.queue.enqueue(client)
+            registration.queue.releaseAfterTurns(Spent("first", log))
+            registration.queue.releaseAfterTurns(Spent("second", log))
             #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
-            seat.leave()
+            registration.leave()
         }
         #expect(log.entries.prefix(3) == ["unwaited goes", "posted", "turn of a"])
         #expect(log.entries.dropFirst(3).sorted() == ["first goes", "second goes"])
@@ -466,11 +465,11 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             let client = Client("a", log)
-            let seat = StreamCourier.join(loop, .default, label: nil, as: client)
-            seat.courier.post(client)
-            for _ in 0..<1_000_000 { seat.courier.releaseAfterTurns(Silent()) }
+            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
+            registration.queue.enqueue(client)
+            for _ in 0..<1_000_000 { registration.queue.releaseAfterTurns(Silent()) }
             #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
-            seat.leave()
+            registration.leave()
         }
         #expect(log.entries == ["turn of a"])
     }
@@ -479,13 +478,13 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             let clients = ["a", "b"].map { Client($0, log) }
-            let seats = clients.map { StreamCourier.join(loop, .default, label: nil, as: $0) }
-            for (client, seat) in zip(clients, seats) { seat.courier.post(client) }
-            seats[0].courier.releaseAfterTurns(Spent("it", log))
+            let registrations = clients.map { SharedQueue.join(loop, .default, label: nil, as: $0) }
+            for (client, registration) in zip(clients, registrations) { registration.queue.enqueue(client) }
+            registrations[0].queue.releaseAfterTurns(Spent("it", log))
             for _ in clients {
                 #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .handledSource)
             }
-            for seat in seats { seat.leave() }
+            for registration in registrations { registration.leave() }
         }
         #expect(log.entries == ["turn of a", "it goes", "turn of b"])
     }
@@ -494,31 +493,31 @@ import Testing
         let log = EventLog()
         try onLoopThread { loop in
             let client = Client("a", log)
-            let seat = StreamCourier.join(loop, .default, label: nil, as: client)
-            seat.courier.post(client)
-            seat.courier.releaseAfterTurns(Spent("first", log))
-            seat.courier.withdraw(client)
+            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
+            registration.queue.enqueue(client)
+            registration.queue.releaseAfterTurns(Spent("first", log))
+            registration.queue.withdraw(client)
             log.note("withdrawn")
-            seat.courier.releaseAfterTurns(nil)
+            registration.queue.releaseAfterTurns(nil)
             log.note("looked")
-            seat.courier.post(client)
-            seat.courier.releaseAfterTurns(Spent("last", log))
-            seat.courier.withdraw(client)
-            seat.leave()
+            registration.queue.enqueue(client)
+            registration.queue.releaseAfterTurns(Spent("last", log))
+            registration.queue.withdraw(client)
+            registration.leave()
         }
         #expect(log.entries == ["withdrawn", "first goes", "looked", "last goes"])
     }
 
-    @Test func `who has a seat hears that the thread has ended, whatever its courier is called`() throws {
+    @Test func `a registered client hears that the thread has ended, whatever its queue is called`() throws {
         let log = EventLog()
-        let seats = try onLoopThread { loop in
+        let registrations = try onLoopThread { loop in
             [nil, "named"].map { label in
-                StreamCourier.join(
+                SharedQueue.join(
                     loop, .default, label: label, as: Client(label ?? "shared", log))
             }
         }
         #expect(Set(log.entries) == ["shared is lost", "named is lost"])
-        #expect(seats.allSatisfy { $0.courier.hasLostItsThread })
-        for seat in seats { seat.leave() }
+        #expect(registrations.allSatisfy { $0.queue.hasLoopEnded })
+        for registration in registrations { registration.leave() }
     }
 }

@@ -1,0 +1,58 @@
+/// Clients of a shared queue that wait to be served, in order.
+///
+/// In one array that keeps its capacity, since nearly every client comes to a queue that is empty: an `ArraySlice`, whose
+/// front is taken off, would be copied to a new array for each of them.
+struct ClientQueue: ~Copyable {
+    /// Capacity beyond this is given back when the queue is empty, in clients.
+    static let keptCapacity = 1_024
+
+    /// Those before `first` were taken off, and are nil.
+    private var clients: [(any SharedQueueClient)?] = []
+    private var first = 0
+
+    var isEmpty: Bool { first == clients.count }
+
+    var count: Int { clients.count - first }
+
+    var capacity: Int { clients.capacity }
+
+    mutating func append(_ client: any SharedQueueClient) {
+        // A queue that is never quite empty must not grow for ever, nor keep what a burst has needed.
+        if first > 32, first > clients.count / 2 {
+            if clients.capacity > Self.keptCapacity, count < clients.capacity / 4 {
+                clients = Array(clients[first...])
+            } else {
+                clients.removeFirst(first)
+            }
+            first = 0
+        }
+        clients.append(client)
+    }
+
+    mutating func popFirst() -> (any SharedQueueClient)? {
+        guard !isEmpty else { return nil }
+        // One alone, as most often, is taken off the end: nothing else has to be cleared away.
+        if clients.count == 1, clients.capacity <= Self.keptCapacity { return clients.removeLast() }
+        let client = clients[first].take()
+        first += 1
+        clearIfEmpty()
+        return client
+    }
+
+    /// Does nothing where the client is not in the queue.
+    mutating func remove(_ client: any SharedQueueClient) {
+        // It is near the front: clients of several modes are enqueued in the same order in each.
+        guard let index = clients[first...].firstIndex(where: { $0 === client }) else { return }
+        if index == first {
+            _ = popFirst()
+        } else {
+            clients.remove(at: index)
+        }
+    }
+
+    private mutating func clearIfEmpty() {
+        guard isEmpty else { return }
+        clients.removeAll(keepingCapacity: clients.capacity <= Self.keptCapacity)
+        first = 0
+    }
+}

@@ -1,0 +1,353 @@
+// Why streams and loads share a source.
+//
+// An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load is short,
+// and to add a source to a loop and to take it out again would take longer than the load. So all streams and loads of one
+// loop and mode share one signalled source, which keeps the mode from being empty, and a queue of those that are to be
+// served. A program cannot tell the difference: clients are served in the order in which they were enqueued, a run that
+// returns after a source returns after the first client that has called the program (rule RL-37), and a nested run serves
+// what waits behind the client that runs it.
+//
+// Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind two locks of
+// its own. A client is called with none of them held. The register's lock goes before those of sources and loops.
+
+internal import Synchronization
+
+/// An object that is served by shared queues: a stream, a load.
+package protocol SharedQueueClient: AnyObject, Sendable {
+    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in `queue`.
+    ///
+    /// - Returns: Whether the program was called, or may have been; false where another queue has served it before.
+    func serve(by queue: SharedQueue) -> Bool
+}
+
+/// A client that is registered with a queue, and hears of the queue's end and of short delays.
+package protocol RegisteredClient: SharedQueueClient {
+    /// The thread of the queue's loop has ended: the queue serves nothing any more. On that thread.
+    func loopHasEnded()
+    /// See `SharedQueue.Registration.notifyAfterShortDelay()`. On the loop's thread, in the queue's mode.
+    func shortDelayHasPassed()
+}
+
+/// What a shared queue keeps until it has served its clients, and then releases.
+package protocol SpentObject: AnyObject, Sendable {
+    /// For the queue's use.
+    var nextSpent: (any SpentObject)? { get set }
+}
+
+/// The queue that all streams and loads of one loop and mode share, behind one signalled source.
+package final class SharedQueue: Sendable {
+    private struct Key: Hashable {
+        let loop: RunLoop
+        let mode: RunLoop.Mode
+
+        // A loop is an NSObject, whose own equality takes its time to come to the same.
+        static func == (left: Key, right: Key) -> Bool { left.loop === right.loop && left.mode == right.mode }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(loop))
+            hasher.combine(mode)
+        }
+    }
+
+    private struct Register {
+        var queues: [Key: SharedQueue] = [:]
+        /// The one that was joined last, which is nearly always the one that is wanted next.
+        var last: SharedQueue?
+    }
+
+    private static let register = Mutex(Register())
+
+    package let loop: RunLoop
+    package let mode: RunLoop.Mode
+    private let source: RunLoop.Source
+    private let members = Mutex(Members())
+    private let waiting = Mutex(Waiting())
+
+    /// What is to be served.
+    private struct Waiting: ~Copyable {
+        var clients = ClientQueue()
+        /// The source is signalled for the next pass: further clients need not signal it again.
+        var isSignalled = false
+        /// See `releaseAfterTurns`; the last one, which refers to the others.
+        var spent: (any SpentObject)?
+    }
+
+    /// What keeps the queue in its loop.
+    private struct Members: ~Copyable {
+        /// How often the queue was joined and not left yet.
+        var count = 0
+        /// Registered clients, each at its number.
+        var registrations: [Entry] = []
+        var freeNumbers: [Int] = []
+        var delayTimer: Timer?
+
+        struct Entry {
+            /// Nil: the number is free.
+            var client: (any RegisteredClient)?
+            /// The client is to be told when the short delay has passed.
+            var awaitsDelay = false
+        }
+
+        mutating func register(_ client: any RegisteredClient) -> Int {
+            if let number = freeNumbers.popLast() {
+                registrations[number] = Entry(client: client)
+                return number
+            }
+            registrations.append(Entry(client: client))
+            return registrations.count - 1
+        }
+
+        mutating func takeClientsThatAwaitDelay() -> [any RegisteredClient] {
+            delayTimer = nil
+            var found: [any RegisteredClient] = []
+            for number in registrations.indices where registrations[number].awaitsDelay {
+                registrations[number].awaitsDelay = false
+                if let client = registrations[number].client { found.append(client) }
+            }
+            return found
+        }
+    }
+
+    private init(_ loop: RunLoop, _ mode: RunLoop.Mode, label: String = "streams and loads") {
+        self.loop = loop
+        self.mode = mode
+        let reference = Reference()
+        source = RunLoop.Source(
+            cancel: { _, _ in reference.queue.withLock { $0 }?.loopHasEnded() },
+            perform: { reference.queue.withLock { $0 }?.serve() })
+        source.label = label
+        reference.queue.withLock { $0 = self }
+    }
+
+    deinit { Self.release(waiting.withLock { $0.spent.take() }) }
+
+    /// From the source to its queue. The two retain each other until the last member leaves: an invalid source releases
+    /// what it performs.
+    private final class Reference: Sendable {
+        let queue = Mutex<SharedQueue?>(nil)
+    }
+
+    // MARK: - Members
+
+    /// The queue of `mode`, which is not empty from now on until `leave()` was called as often as this.
+    package static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> SharedQueue {
+        register.withLock { register in
+            if let last = register.last, last.loop === loop, last.mode == mode {
+                last.members.withLock { $0.count += 1 }
+                return last
+            }
+            let key = Key(loop: loop, mode: mode)
+            let queue = register.queues[key] ?? SharedQueue(loop, mode)
+            if register.queues.updateValue(queue, forKey: key) == nil {
+                loop.add(queue.source, forMode: mode)
+            }
+            queue.members.withLock { $0.count += 1 }
+            register.last = queue
+            return queue
+        }
+    }
+
+    /// Joins once more. The caller has joined before, and does not leave meanwhile.
+    package func joinAgain() { members.withLock { $0.count += 1 } }
+
+    /// To be called once for each `join`.
+    package func leave() {
+        // Nearly always there are other members, and nothing more is to be done.
+        let isLast = members.withLock { members in
+            guard members.count > 1 else { return true }
+            members.count -= 1
+            return false
+        }
+        guard isLast else { return }
+        let hasLeft = Self.register.withLock { register -> Bool in
+            let timer = members.withLock { members -> Timer?? in
+                members.count -= 1
+                if members.count > 0 { return nil }
+                defer { members.delayTimer = nil }
+                return .some(members.delayTimer)
+            }
+            guard case .some(let timer) = timer else { return false }
+            let key = Key(loop: loop, mode: mode)
+            if register.queues[key] === self { register.queues[key] = nil }
+            if register.last === self { register.last = nil }
+            source.invalidate()
+            timer?.invalidate()
+            return true
+        }
+        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps before (rule RL-32).
+        if hasLeft { loop.wakeUp() }
+    }
+
+    // MARK: - Registrations
+
+    /// A client's registration with a queue, from `join` to `leave()`.
+    package struct Registration: Sendable {
+        package let queue: SharedQueue
+        fileprivate let number: Int
+
+        /// To be called once.
+        package func leave() {
+            let client = queue.members.withLock { members in
+                members.freeNumbers.append(number)
+                defer { members.registrations[number] = Members.Entry() }
+                return members.registrations[number].client
+            }
+            queue.leave()
+            // Not released under the lock: its deinit may call back.
+            withExtendedLifetime(client) {}
+        }
+
+        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads are over by
+        /// then, and need not make what only long ones use.
+        package func notifyAfterShortDelay() { queue.notifyAfterShortDelay(number) }
+    }
+
+    /// Joins and registers `client`.
+    ///
+    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its own; nil: the
+    ///   shared one.
+    package static func join(
+        _ loop: RunLoop, _ mode: RunLoop.Mode, label: String?, as client: any RegisteredClient
+    ) -> Registration {
+        guard let label else {
+            let queue = join(loop, mode)
+            return Registration(queue: queue, number: queue.members.withLock { $0.register(client) })
+        }
+        let queue = SharedQueue(loop, mode, label: label)
+        let number = queue.members.withLock { members in
+            members.count = 1
+            return members.register(client)
+        }
+        loop.add(queue.source, forMode: mode)
+        return Registration(queue: queue, number: number)
+    }
+
+    /// Whether the thread of its loop has ended.
+    package var hasLoopEnded: Bool { !source.isScheduled }
+
+    private func loopHasEnded() {
+        for client in members.withLock({ $0.registrations.compactMap(\.client) }) { client.loopHasEnded() }
+    }
+
+    /// In seconds.
+    package static let shortDelay = 0.1
+
+    private func notifyAfterShortDelay(_ number: Int) {
+        let timer = members.withLock { members -> Timer? in
+            members.registrations[number].awaitsDelay = true
+            guard members.delayTimer == nil else { return nil }
+            // It retains the queue until it fires, or the last member has left.
+            let timer = Timer(timeInterval: Self.shortDelay, repeats: false) { [self] _ in
+                shortDelayHasPassed()
+            }
+            members.delayTimer = timer
+            return timer
+        }
+        if let timer { loop.add(timer, forMode: mode) }
+    }
+
+    private func shortDelayHasPassed() {
+        for client in members.withLock({ $0.takeClientsThatAwaitDelay() }) { client.shortDelayHasPassed() }
+    }
+
+    // MARK: - Clients that wait
+
+    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any thread.
+    package func enqueue(_ client: any SharedQueueClient) {
+        let isFirst = waiting.withLock { waiting in
+            waiting.clients.append(client)
+            defer { signal(&waiting) }
+            return !waiting.isSignalled
+        }
+        // The loop was woken for the signal before, which may have been made on its own thread.
+        if isFirst { loop.wakeUp() }
+    }
+
+    /// As `enqueue`, where the client may wait until the loop has served the descriptors that are ready: see
+    /// `RunLoop.letsTurnComeLate(in:)`.
+    package func enqueueDeferred(_ client: any SharedQueueClient) {
+        guard loop.isCurrent, let running = loop.letsTurnComeLate(in: mode) else { return enqueue(client) }
+        waiting.withLock { $0.clients.append(client) }
+        if source.signalForLater() { loop.noteLateTurn(in: running) }
+    }
+
+    /// Keeps `spent`, which is not used any more, until the clients that wait were served: what they send does not
+    /// wait for memory that is freed. If none waits, `spent` is released at once, and so is what was kept for clients that
+    /// were withdrawn.
+    ///
+    /// - Returns: Whether a client waits.
+    @discardableResult
+    package func releaseAfterTurns(_ spent: (any SpentObject)?) -> Bool {
+        let (left, isAwaited) = waiting.withLock { waiting -> ((any SpentObject)?, Bool) in
+            if waiting.clients.isEmpty { return (waiting.spent.take(), false) }
+            if let spent {
+                spent.nextSpent = waiting.spent
+                waiting.spent = spent
+            }
+            return (nil, true)
+        }
+        Self.release(left)
+        return isAwaited
+    }
+
+    /// One after the other: of a long chain each would be released inside of the one before, as deep as the stack goes.
+    private static func release(_ first: (any SpentObject)?) {
+        var next = first
+        while let object = next { next = object.nextSpent.take() }
+    }
+
+    /// Takes `client` out of the queue: it does not want to be served any more.
+    package func withdraw(_ client: any SharedQueueClient) {
+        waiting.withLock { waiting in
+            waiting.clients.remove(client)
+            if waiting.clients.isEmpty { withdrawSignal(&waiting) }
+        }
+    }
+
+    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where the run returns
+    /// after a source it serves one that calls the program, and clients before it that do not.
+    private func serve() {
+        loop.takeLateTurns()
+        let isLast = loop.returnsAfterSource
+        var rest = waiting.withLock { waiting in
+            waiting.isSignalled = false
+            return waiting.clients.count
+        }
+        if isLast { rest = min(rest, RunLoop.maximumPutOff) }
+        let areSeveral = rest > 1
+        loop.servesSeveral = areSeveral
+        while rest > 0, let client = next() {
+            rest -= 1
+            if client.serve(by: self) && isLast { break }
+            loop.doWhatIsOverdue()
+        }
+        if areSeveral { loop.endTurnOfSeveral() }
+        // Under the lock, or a signal that comes between would be lost.
+        let spent = waiting.withLock { waiting in
+            if waiting.clients.isEmpty { withdrawSignal(&waiting) } else { signal(&waiting) }
+            return waiting.spent.take()
+        }
+        Self.release(spent)
+    }
+
+    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served there.
+    private func next() -> (any SharedQueueClient)? {
+        waiting.withLock { waiting in
+            guard let client = waiting.clients.popFirst() else { return nil }
+            if !waiting.clients.isEmpty { signal(&waiting) }
+            return client
+        }
+    }
+
+    // Under the lock: so a signal is never withdrawn that a client counts on.
+
+    private func signal(_ waiting: inout Waiting) {
+        if !waiting.isSignalled { source.signal() }
+        waiting.isSignalled = true
+    }
+
+    private func withdrawSignal(_ waiting: inout Waiting) {
+        source.withdrawSignal()
+        waiting.isSignalled = false
+    }
+}
