@@ -16,7 +16,7 @@ import Testing
         /// That of the connection that is kept for `key`.
         init(ofConnectionKeptFor key: PoolKey) throws {
             let link = try #require(Pool.shared.take(for: key))
-            source = try #require(link.channel.connected?.source)
+            source = try #require(link.channel.transport?.source)
             callback = try #require(source.state.withLock { $0.perform })
             Pool.shared.add(link)
         }

@@ -33,7 +33,7 @@ import Testing
         }
 
         /// In how many places it is scheduled, and whether that is because it stays.
-        var standing: String { "\(link.channel.places.count) \(link.isStaying ? "stays" : "-")" }
+        var standing: String { "\(link.channel.scheduledModes.count) \(link.isStaying ? "stays" : "-")" }
     }
 
     /// Answers until the client goes.

@@ -1,15 +1,7 @@
 internal import RondoCore
 internal import Synchronization
 
-/// Lets into a channel what run loops bring. Its owner has one: it can lead to the channel, and a weak reference to it
-/// would make every use of it slower.
-package protocol ChannelGate: AnyObject, Sendable {
-    /// Runs `body` with the channel, or lets go of it where another thread is inside, or the channel is gone. On
-    /// whatever thread.
-    func enter(_ body: (SocketChannel) -> Void)
-}
-
-/// The part of a channel that any thread may touch: what its descriptors are watched for, and who may enter.
+/// The part of a channel that any thread may touch: what its descriptors are watched for, and the gate to it.
 package final class ChannelInterest: Sendable {
     private struct Wish {
         let source: RunLoop.Source
@@ -21,7 +13,7 @@ package final class ChannelInterest: Sendable {
         var first: Wish?
         var others: [Wish] = []
         var isSuspended = false
-        /// Nil: nobody is let in.
+        /// Nil: no event is let in.
         var gate: (any ChannelGate)?
 
         var all: [Wish] { (first.map { [$0] } ?? []) + others }
@@ -62,7 +54,7 @@ package final class ChannelInterest: Sendable {
     /// Goes through the gate, on whatever thread.
     func enter(_ body: (SocketChannel) -> Void) { gate?.enter(body) }
 
-    /// Stops watching: somebody was turned away at the gate, and a level-triggered descriptor would bring it
+    /// Stops watching: an event was turned away at the gate, and a level-triggered descriptor would bring it
     /// back at once, again and again.
     package func suspend() {
         let wishes = state.withLock { state in
@@ -72,7 +64,7 @@ package final class ChannelInterest: Sendable {
         for wish in wishes { wish.source.interest = [] }
     }
 
-    /// - Returns: False: nobody had suspended it.
+    /// - Returns: False: it was not suspended.
     func resume() -> Bool {
         let wishes = state.withLock { state -> [Wish]? in
             defer { state.isSuspended = false }

@@ -1,25 +1,3 @@
-internal import RondoCore
-
-/// The way to a host by another one: where the connection goes first, and what is said there.
-package struct ChannelRoute: Sendable {
-    /// The proxy's host and port.
-    package var host: String
-    package var port: Int
-    /// How the proxy itself is spoken to; nil: in plain text.
-    package var tls: TLSSettings?
-    /// As it is before its first step; each connection begins with a copy of it.
-    package var negotiation: any ChannelNegotiation
-
-    package init(
-        host: String, port: Int, tls: TLSSettings? = nil, negotiation: any ChannelNegotiation
-    ) {
-        self.host = host
-        self.port = port
-        self.tls = tls
-        self.negotiation = negotiation
-    }
-}
-
 /// What has to be said on a fresh connection before anything else, TLS included: SOCKS, or HTTP's CONNECT.
 ///
 /// A value that knows no socket and no loop: the channel feeds it what the proxy says, and sends what it

@@ -15,7 +15,7 @@ extension SocketChannel {
                 throw broken(error)
             }
         }
-        guard case .open(_, let engine?) = phase else { throw notOpen }
+        guard let engine else { throw notOpen }
         do throws(TLSError) {
             let result = try engine.read(into: buffer)
             setReadWaitsForWrite(result == .wantsWrite)
@@ -44,7 +44,7 @@ extension SocketChannel {
                 throw broken(error)
             }
         }
-        guard case .open(_, let engine?) = phase else { throw notOpen }
+        guard let engine else { throw notOpen }
         do throws(TLSError) {
             let result = try engine.write(bytes)
             writeWaitsForRead = result == .wantsRead
@@ -56,33 +56,66 @@ extension SocketChannel {
         }
     }
 
+    /// Hands the bytes of several pieces over in one go, perhaps fewer than given.
+    ///
+    /// Over TLS the pieces that fit into one record are copied together, so that a head and a body do not
+    /// become two.
+    /// - Returns: How many were taken; 0 means that nothing can be taken now: set `wantsWrite`.
+    package func write(gathering pieces: [UnsafeRawBufferPointer]) throws(ChannelError) -> Int {
+        guard let first = pieces.first else { return 0 }
+        guard pieces.count > 1 else { return try write(first) }
+        guard case .open(let transport) = phase, transport.engine == nil else {
+            return try writeOneRecord(first, pieces)
+        }
+        do throws(SocketError) {
+            switch try transport.socket.write(gathering: pieces) {
+            case .bytes(let count): return count
+            case .wantsWrite: return 0
+            }
+        } catch {
+            throw broken(error)
+        }
+    }
+
+    private func writeOneRecord(
+        _ first: UnsafeRawBufferPointer, _ pieces: [UnsafeRawBufferPointer]
+    ) throws(ChannelError) -> Int {
+        guard first.count < TLSEngine.recordLimit else { return try write(first) }
+        var record: [UInt8] = []
+        record.reserveCapacity(min(TLSEngine.recordLimit, pieces.reduce(0) { $0 + $1.count }))
+        for piece in pieces where record.count < TLSEngine.recordLimit {
+            record.append(contentsOf: piece.prefix(TLSEngine.recordLimit - record.count))
+        }
+        let result = record.withUnsafeBytes { bytes in
+            Result { () throws(ChannelError) in try write(bytes) }
+        }
+        return try result.get()
+    }
+
     /// Says that this side will send no more: FIN, or close_notify over TLS. What was written before goes
     /// first; the peer is still read.
     package func endWriting() {
-        guard case .open(let connected, let engine) = phase else { return }
-        guard let engine else { return connected.socket.shutdownWriting() }
+        guard case .open(let transport) = phase else { return }
+        guard let engine = transport.engine else { return transport.socket.shutdownWriting() }
         owesEnd = engine.shutdown() != .done
         updateInterest()
     }
 
     /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
     package var hasBufferedBytes: Bool {
-        if case .open(_, let engine?) = phase { engine.hasPendingPlaintext } else { false }
+        if case .open(let transport) = phase { transport.hasPendingPlaintext } else { false }
     }
 
     /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
     /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
     package var hasUnreadBytes: Bool {
-        guard case .open(let connected, _) = phase else { return false }
-        return hasBufferedBytes || connected.socket.isReadable()
+        guard case .open(let transport) = phase else { return false }
+        return transport.hasPendingPlaintext || transport.socket.isReadable()
     }
 
-    /// Whether the peer is known to be who it says: its certificate was checked in full, nothing was wrong with it,
-    /// and so nobody has had to let it through. False without TLS.
-    package var isPeerVerified: Bool {
-        guard case .open(_, let engine?) = phase else { return false }
-        return engine.isPeerVerified
-    }
+    /// Whether the peer has proved its identity: its certificate was checked in full and nothing was wrong with it, so that
+    /// nothing had to be overlooked. False without TLS.
+    package var isPeerVerified: Bool { engine?.isPeerVerified ?? false }
 
     /// Whether a write would be taken at least in part, or fail.
     var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
@@ -90,10 +123,8 @@ extension SocketChannel {
     /// On which to look whether there is space; nil: there is none, since what was taken before goes first.
     var spaceDescriptor: Int32? {
         if plainDescriptor >= 0 { return plainDescriptor }
-        guard case .open(let connected, let engine) = phase, !(engine?.hasUnsentBytes ?? false) else {
-            return nil
-        }
-        return connected.socket.descriptor
+        guard case .open(let transport) = phase, !transport.hasUnsentBytes else { return nil }
+        return transport.socket.descriptor
     }
 
     /// Whether it has to be served for something that its owner has asked for already: to be opened or
@@ -101,18 +132,17 @@ extension SocketChannel {
     var isBusy: Bool {
         switch phase {
         case .created, .closed: false
-        case .starting, .resolving, .connecting, .standing, .negotiating, .upgrading, .securing: true
-        case .open(_, let engine): owesEnd || engine?.hasUnsentBytes ?? false
+        case .opening: true
+        case .open(let transport): owesEnd || transport.hasUnsentBytes
         }
     }
 
-    /// Of a connection that nobody uses: whether it is as it should be, open and silent.
+    /// Of a connection that is not in use: whether it is as it should be, open and silent.
     package var isAliveWhenIdle: Bool {
-        guard case .open(let connected, let engine) = phase else { return false }
-        return engine?.isQuiet() ?? connected.socket.isQuiet()
+        if case .open(let transport) = phase { transport.isQuiet } else { false }
     }
 
-    /// Which of these descriptors of channels that nobody uses have something to read: their channels may have
+    /// Which of these descriptors of channels that are not in use have something to read: their channels may have
     /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.
     package static func stirring(among descriptors: [Int32]) -> Set<Int32> {
         SocketCalls.readable(among: descriptors)
@@ -120,21 +150,7 @@ extension SocketChannel {
 
     // MARK: - Readiness
 
-    func descriptorIsReady(_ ready: RunLoop.Source.Interest) {
-        if plainDescriptor >= 0 { return move(ready, nil) }
-        switch phase {
-        case .negotiating(let connected, let negotiating):
-            negotiate(ready, connected, negotiating)
-        case .securing(let connected, let engine):
-            handshake(connected, engine)
-        case .open(_, let engine):
-            move(ready, engine)
-        case .created, .starting, .resolving, .connecting, .standing, .upgrading, .closed:
-            break
-        }
-    }
-
-    private func move(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
+    func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
         let canRead = ready.contains(.read) || (readWaitsForWrite && ready.contains(.write))
         var canWrite = ready.contains(.write) || (writeWaitsForRead && ready.contains(.read))
         if canWrite, let engine, engine.hasUnsentBytes || owesEnd {
@@ -170,10 +186,6 @@ extension SocketChannel {
         return true
     }
 
-    func signalIfPlaintextIsPending() {
-        if wantsRead && hasBufferedBytes { turns?.signalAndWakeUp() }
-    }
-
     private func setReadWaitsForWrite(_ waits: Bool) {
         guard waits != readWaitsForWrite else { return }
         readWaitsForWrite = waits
@@ -181,13 +193,13 @@ extension SocketChannel {
     }
 
     func updateInterest() {
-        guard case .open(let connected, let engine) = phase else { return }
+        guard case .open(let transport) = phase else { return }
         var wanted: RunLoop.Source.Interest = []
         if wantsRead || writeWaitsForRead { wanted.insert(.read) }
-        if wantsWrite || owesEnd || engine?.hasUnsentBytes ?? false || (wantsRead && readWaitsForWrite) {
+        if wantsWrite || owesEnd || transport.hasUnsentBytes || (wantsRead && readWaitsForWrite) {
             wanted.insert(.write)
         }
-        interest.set(wanted, of: connected.source)
+        setInterest(wanted, of: transport.source)
     }
 
     private func broken(_ error: SocketError) -> ChannelError {

@@ -1,253 +1,54 @@
-internal import RondoCore
-internal import Synchronization
+package import RondoCore
 
 /// One TCP, Unix or TLS connection, driven by the run loops and modes that it is scheduled in.
 ///
-/// It looks the name up, connects, lets a proxy be spoken to, secures, and then moves bytes when it is asked
-/// to; or it begins with a socket that is connected already, of either side. It tells its owner by `handler`,
-/// in a pass of a scheduled mode, and never inside a call of the owner's. Both the public socket streams and
-/// the HTTP exchange stand on it.
+/// It looks the name up, connects, speaks to a proxy, secures (all that in `ChannelOpening`), and then moves bytes when it
+/// is asked to; or it begins with a socket that is connected already, of either side. It tells its owner by `handler`, in a
+/// pass of a scheduled mode, and never inside a call of the owner's. Both the public socket streams and the HTTP exchange
+/// stand on it.
 ///
 /// One thread at a time: its owner sees to that, by `gate` where several loops serve it. All that comes from
 /// a run loop goes through the gate before it touches anything here.
 ///
-/// Its parts: `+Schedule` loops and modes, `+Opening` from `open()` to `close()`, `+Connecting`,
-/// `+Negotiating` (proxies), `+Securing` (TLS), `+Bytes`.
+/// Its parts: `+Bytes` reads, writes and readiness.
 package final class SocketChannel {
-    package struct Configuration: Sendable {
-        /// Whom the connection is to: what TLS asks for, and what errors name.
-        package var host: String
-        package var port: Int
-
-        package init(host: String, port: Int, tls: TLSSettings? = nil, route: ChannelRoute? = nil) {
-            self.host = host
-            self.port = port
-            if tls != nil || route != nil { set { rest in (rest.tls, rest.route) = (tls, route) } }
-        }
-
-        /// Nil: nothing is secured, unless `secure(_:)` does it later.
-        package var tls: TLSSettings? {
-            get { rest?.tls }
-            set { set { $0.tls = newValue } }
-        }
-
-        /// The way there, where it is not the direct one.
-        package var route: ChannelRoute? {
-            get { rest?.route }
-            set { set { $0.route = newValue } }
-        }
-
-        /// Who looks the host up.
-        package var resolver: Resolver {
-            get { rest?.resolver ?? .shared }
-            set { set { $0.resolver = newValue } }
-        }
-
-        /// How long it may take from `open()` to the event `open`, and from `secure(_:)` to `secured`, in seconds;
-        /// nil: as long as it takes.
-        package var openingLimit: Double? {
-            get { rest?.openingLimit }
-            set { if newValue != nil || rest != nil { set { $0.openingLimit = newValue } } }
-        }
-
-        /// Where the handshakes of a server's connections are counted, and how long they may take.
-        var handshakes: UnfinishedHandshakes? {
-            get { rest?.handshakes }
-            set { if newValue != nil || rest != nil { set { $0.handshakes = newValue } } }
-        }
-
-        /// What most connections have none of, and would be larger than all the rest.
-        private struct Rest {
-            var tls: TLSSettings?
-            var route: ChannelRoute?
-            var resolver = Resolver.shared
-            var openingLimit: Double?
-            var handshakes: UnfinishedHandshakes?
-        }
-
-        private indirect enum Box {
-            case empty
-            case full(Rest)
-        }
-
-        private var box = Box.empty
-
-        private var rest: Rest? { if case .full(let rest) = box { rest } else { nil } }
-
-        /// Host and port are all that it says.
-        var isPlain: Bool { if case .empty = box { true } else { false } }
-
-        private mutating func set(_ change: (inout Rest) -> Void) {
-            var rest = rest ?? Rest()
-            change(&rest)
-            box = .full(rest)
-        }
-    }
-
-    /// From the resolver's thread to a loop's.
-    final class LookUpAnswer: Sendable {
-        private let answer = Mutex<Resolver.Answer?>(nil)
-
-        func put(_ found: Resolver.Answer) { answer.withLock { $0 = found } }
-
-        func take() -> Resolver.Answer? {
-            answer.withLock { answer in
-                defer { answer = nil }
-                return answer
-            }
-        }
-    }
-
-    package enum Event: Equatable, Sendable {
-        case resolving(host: String)
-        case connecting(SocketAddress)
-        case connected(SocketAddress)
-        /// Of each TLS there is: that with a proxy comes before that with the host.
-        case secured(version: String, cipher: String, subject: String)
-        /// Bytes can be read and written from here on. Once: not again after a later `secure(_:)`, which ends
-        /// with `secured`.
-        case open
-        /// A read may find something; only while `wantsRead`, in every pass while bytes wait.
-        case readable
-        /// A write may be taken; only while `wantsWrite`.
-        case writable
-        /// The last event. The descriptor is closed already.
-        case failed(ChannelError)
-    }
-
-    package enum ReadResult: Equatable, Sendable {
-        case bytes(Int)
-        case wouldBlock
-        /// The peer has ended its side in order: FIN, or close_notify over TLS.
-        case end
-        /// TLS only: FIN without close_notify, which somebody in between could have sent.
-        case truncated
-    }
-
-    /// What there is before `open()`.
-    enum Origin {
-        /// The configuration's host, or its route's.
-        case host
-        case address(SocketAddress)
-        case socket(Socket)
-    }
+    package typealias Configuration = ChannelConfiguration
+    package typealias Event = ChannelEvent
+    package typealias ReadResult = ChannelReadResult
 
     enum Phase {
-        // Indirect is what is passed through, or seldom: every channel has the size of the largest other one.
-        case created(Origin)
-        /// Opened, and waiting for its first pass.
-        case starting(Origin)
-        case resolving(Resolver.Request)
-        indirect case connecting(Connecting)
-        /// Connected, for as long as the owner is told so.
-        case standing(Connected)
-        indirect case negotiating(Connected, Negotiating)
-        /// To be secured in the next pass.
-        indirect case upgrading(Connected, TLSSettings, received: [UInt8], through: TLSEngine?)
-        case securing(Connected, TLSEngine)
-        case open(Connected, TLSEngine?)
+        // Indirect, because every channel has the size of the largest case.
+        indirect case created(ChannelOpening.Origin)
+        case opening(ChannelOpening)
+        case open(ChannelTransport)
         case closed
     }
 
-    struct Connecting {
-        var connector = Connector()
-        var attempts: [Connector.AttemptID: Attempt] = [:]
-        /// A Unix socket's address where as many wait as may; tried again.
-        var busy: Busy?
-    }
-
-    struct Busy {
-        let id: Connector.AttemptID
-        let address: SocketAddress
-        /// Seconds until the next attempt.
-        let pause: Double
-    }
-
-    struct Attempt {
-        let socket: Socket
-        let address: SocketAddress
-        let source: RunLoop.Source
-    }
-
-    struct Connected {
-        let socket: Socket
-        let source: RunLoop.Source
-    }
-
-    typealias Place = StreamCore.Place
-
-    /// What most channels have while they are being opened, if at all; with it each would be half as large
-    /// again.
-    private final class Rare {
+    /// What most channels have none of; in the channel it would take more than all the rest.
+    private struct Handlers {
         var onTrust: ((TLSTrust) -> Void)?
         var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
         var label: String?
-        var asker: RunLoop.Source?
-        var delays: [Timer] = []
-        var limits: [Timer] = []
-        var answer: LookUpAnswer?
-        var handshake: UnfinishedHandshakes.Entry?
 
-        var isEmpty: Bool {
-            onTrust == nil && onIdentityRequest == nil && label == nil && asker == nil && delays.isEmpty
-                && limits.isEmpty && answer == nil && handshake == nil
-        }
+        var isEmpty: Bool { onTrust == nil && onIdentityRequest == nil && label == nil }
     }
 
-    private var madeRare: Rare {
-        if let rare { return rare }
-        let rare = Rare()
-        self.rare = rare
-        return rare
-    }
-
-    /// It is open: what it had for the way there is not kept.
-    func dropRare() { if rare?.isEmpty ?? false { rare = nil } }
-
-    /// Of a channel whose owner has set none.
-    ///
-    /// `@unchecked Sendable`: such a channel is used by one thread, that of its loop.
-    final class OpenGate: ChannelGate, @unchecked Sendable {
-        private weak var channel: SocketChannel?
-
-        init(_ channel: SocketChannel) { self.channel = channel }
-
-        func enter(_ body: (SocketChannel) -> Void) {
-            if let channel { body(channel) }
-        }
+    private final class Box {
+        var handlers = Handlers()
     }
 
     package internal(set) var configuration: Configuration
-    /// What any thread may touch.
-    package let interest = ChannelInterest()
+    package internal(set) var remoteAddress: SocketAddress?
+    /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in.
+    package var closesDescriptor = true
+
     package var handler: ((Event) -> Void)? {
         get { heldHandler }
         set { heldHandler = newValue }
     }
     // Not as `handler` itself: what another module sets is checked for overlapping accesses, whatever stands here.
     @exclusivity(unchecked) private var heldHandler: ((Event) -> Void)?
-    /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
-    package var onTrust: ((TLSTrust) -> Void)? {
-        get { rare?.onTrust }
-        set { if newValue != nil || rare != nil { madeRare.onTrust = newValue } }
-    }
-    /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
-    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
-        get { rare?.onIdentityRequest }
-        set { if newValue != nil || rare != nil { madeRare.onIdentityRequest = newValue } }
-    }
-    package internal(set) var remoteAddress: SocketAddress?
-    /// Whether closing the channel closes the descriptor, or leaves it to whoever has handed it in.
-    package var closesDescriptor = true
-    /// The name of its sources in traces.
-    package var label: String? {
-        get { rare?.label }
-        set {
-            guard newValue != label else { return }
-            madeRare.label = newValue
-            forEachSource { $0.label = newValue }
-        }
-    }
+
     /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
     @exclusivity(unchecked) package var wantsRead = false {
         didSet {
@@ -261,18 +62,19 @@ package final class SocketChannel {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
-    /// The owner has been told that it is open.
-    var hasOpened = false
+    /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
+    private var hasOpened = false
+    // Three that `+Bytes` keeps.
     /// TLS may have to write before it can read on, and the reverse.
     @exclusivity(unchecked) var readWaitsForWrite = false
     @exclusivity(unchecked) var writeWaitsForRead = false
     /// This side's end has to be said once what was written before it is gone.
     @exclusivity(unchecked) var owesEnd = false
 
-    @exclusivity(unchecked) var phase: Phase {
+    @exclusivity(unchecked) private(set) var phase: Phase {
         didSet {
-            if case .open(let connected, nil) = phase {
-                plainDescriptor = connected.socket.descriptor
+            if case .open(let transport) = phase, transport.engine == nil {
+                plainDescriptor = transport.socket.descriptor
             } else {
                 plainDescriptor = -1
             }
@@ -281,39 +83,11 @@ package final class SocketChannel {
     /// The descriptor of a connection that is open and not secured, otherwise negative: for what is done with each message,
     /// without a copy of the phase.
     @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
-    /// In the channel's modes from the first schedule on, so that they are not empty while a name is looked
-    /// up; served for whatever comes from elsewhere than a descriptor.
-    @exclusivity(unchecked) var turns: ChannelTurns?
-    /// Calls a handler of the settings, outside the gate.
-    var asker: RunLoop.Source? {
-        get { rare?.asker }
-        set { if newValue != nil || rare != nil { madeRare.asker = newValue } }
-    }
-    /// For the next connection attempt.
-    var delays: [Timer] {
-        get { rare?.delays ?? [] }
-        set { madeRare.delays = newValue }
-    }
-    /// For the end of `openingLimit`.
-    var limits: [Timer] {
-        get { rare?.limits ?? [] }
-        set { madeRare.limits = newValue }
-    }
-    /// What a look-up under way has found.
-    var answer: LookUpAnswer? {
-        get { rare?.answer }
-        set { if newValue != nil || rare != nil { madeRare.answer = newValue } }
-    }
-    /// As long as it is not over, of a server's connection.
-    var unfinishedHandshake: UnfinishedHandshakes.Entry? {
-        get { rare?.handshake }
-        set { if newValue != nil || rare != nil { madeRare.handshake = newValue } }
-    }
-    private var rare: Rare?
-    /// No asker, no timers among other things.
-    var hasNothingRare: Bool { rare == nil }
+    @exclusivity(unchecked) private var registration = ChannelRegistration()
+    /// Nil: there is nothing in it.
+    private var box: Box?
 
-    init(_ configuration: Configuration, _ origin: Origin) {
+    init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
         self.configuration = configuration
         phase = .created(origin)
     }
@@ -337,42 +111,278 @@ package final class SocketChannel {
 
     deinit { close() }
 
-    /// The turns, from now on.
-    var madeTurns: ChannelTurns {
-        if let turns { return turns }
-        let turns = ChannelTurns(interest)
-        self.turns = turns
-        return turns
+    // MARK: - What few owners set
+
+    /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
+    package var onTrust: ((TLSTrust) -> Void)? {
+        get { box?.handlers.onTrust }
+        set { if newValue != nil || box != nil { madeBox.handlers.onTrust = newValue } }
+    }
+    /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
+    package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
+        get { box?.handlers.onIdentityRequest }
+        set { if newValue != nil || box != nil { madeBox.handlers.onIdentityRequest = newValue } }
+    }
+    /// The name of its sources in traces.
+    package var label: String? {
+        get { box?.handlers.label }
+        set {
+            guard newValue != label else { return }
+            madeBox.handlers.label = newValue
+            registration.forEachSource { $0.label = newValue }
+        }
+    }
+
+    private var madeBox: Box {
+        if let box { return box }
+        let box = Box()
+        self.box = box
+        return box
     }
 
     // MARK: - State
 
     package var isOpen: Bool { if case .open = phase { true } else { false } }
 
-    var isClosed: Bool { if case .closed = phase { true } else { false } }
+    private var isClosed: Bool { if case .closed = phase { true } else { false } }
 
     /// The socket's descriptor, once connected and until closed. It stays the channel's.
-    package var descriptor: Int32? { connected?.socket.descriptor }
+    package var descriptor: Int32? { transport?.socket.descriptor }
 
-    package var localAddress: SocketAddress? { connected?.socket.localAddress }
+    package var localAddress: SocketAddress? { transport?.socket.localAddress }
 
-    /// The connected socket and its source.
-    var connected: Connected? {
+    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
+    package var negotiatedBytes: Int {
+        if case .opening(let opening) = phase { opening.negotiatedBytes } else { 0 }
+    }
+
+    /// The most that a proxy may say before it lets the connection through, in bytes.
+    package static var negotiationLimit: Int { ProxyDialogue.limit }
+
+    /// The connected socket.
+    var transport: ChannelTransport? {
         switch phase {
-        case .standing(let connected), .negotiating(let connected, _), .upgrading(let connected, _, _, _),
-            .securing(let connected, _), .open(let connected, _):
-            connected
-        case .created, .starting, .resolving, .connecting, .closed: nil
+        case .opening(let opening): opening.transport
+        case .open(let transport): transport
+        case .created, .closed: nil
         }
     }
 
-    /// TLS with the host, from its handshake on.
-    var engine: TLSEngine? {
+    /// What was agreed upon with the host, once the connection is open.
+    var engine: TLSEngine? { if case .open(let transport) = phase { transport.engine } else { nil } }
+
+    // MARK: - From `open()` to `close()`
+
+    /// Starts with the first pass of a scheduled mode; no event comes before.
+    package func open() {
+        guard case .created(let origin) = phase else { return }
+        phase = .opening(ChannelOpening(origin, of: self))
+        registration.wakeUp.signal()
+    }
+
+    /// Secures the open connection from here on (STARTTLS, rule ST-42). It is not open meanwhile; the events
+    /// are `secured` or `failed`, in a later pass. Where the connection is still being made the settings take
+    /// effect as if they had been there from the start.
+    ///
+    /// - Parameter received: What the owner has read already and not used: it belongs to TLS now. So nothing
+    ///   that was said before in plain text can be taken for something said in confidence.
+    /// - Returns: False if it is secured already, or closed.
+    package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
         switch phase {
-        case .securing(_, let engine): engine.leadsToProxy ? nil : engine
-        case .open(_, let engine): engine?.leadsToProxy ?? true ? nil : engine
-        case .created, .starting, .resolving, .connecting, .standing, .negotiating, .upgrading, .closed: nil
+        case .created: break
+        case .opening(let opening): guard opening.maySetTLS else { return false }
+        case .open(let transport):
+            guard !transport.isSecuredToHost else { return false }
+            guard let settings else { return true }
+            setInterest([], of: transport.source)
+            phase = .opening(ChannelOpening(upgrading: transport, settings, received: received, of: self))
+            registration.wakeUp.signal()
+            return true
+        case .closed: return false
         }
+        configuration.tls = settings
+        return true
+    }
+
+    /// Ends everything without a further event. Over TLS the last bytes and close_notify are still sent, and
+    /// the peer gets some time to take them (`LingeringClose`).
+    package func close() {
+        switch phase {
+        case .closed: return
+        case .created(.socket(let socket)): socket.close(closesDescriptor: closesDescriptor)
+        case .created: break
+        case .opening(let opening): opening.close(closesDescriptor: closesDescriptor)
+        case .open(let transport):
+            registration.remove(transport.source)
+            transport.close(closesDescriptor: closesDescriptor)
+        }
+        phase = .closed
+        registration.wakeUp.invalidate()
+    }
+
+    // MARK: - What run loops bring, inside the gate
+
+    func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
+        if plainDescriptor >= 0, !ready.isEmpty { return moveBytes(ready, nil) }
+        if ready.isEmpty, endRefused() { return }
+        switch phase {
+        case .opening(let opening): opening.sourceIsReady(source, ready)
+        case .open(let transport): moveBytes(ready, transport.engine)
+        case .created, .closed: break
+        }
+    }
+
+    /// A pass that was asked for, or a timer's.
+    func goOn() {
+        if endRefused() { return }
+        switch phase {
+        case .opening(let opening): opening.goOn()
+        case .open(let transport): if wantsRead, transport.hasPendingPlaintext { readable() }
+        case .created, .closed: break
+        }
+    }
+
+    /// Closes a connection that the kernel will not watch.
+    ///
+    /// - Returns: Whether it has done so.
+    private func endRefused() -> Bool {
+        guard let transport, let code = transport.source.refusalCode else { return false }
+        let error = SocketError(code: code, operation: .watch, address: remoteAddress)
+        fail(.broken(host: configuration.host, port: configuration.port, error))
+        return true
+    }
+
+    // MARK: - Parking
+
+    /// Ends the channel of a connection that goes on without it.
+    ///
+    /// - Returns: The descriptor; nil, and nothing has changed, where there is more to the connection than that: it is
+    ///   secured, or not open, goes by a proxy's tunnel, or has still something to send.
+    func handOver() -> Int32? {
+        guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
+            closesDescriptor,
+            !owesEnd
+        else { return nil }
+        // Before another source can have the descriptor.
+        registration.remove(transport.source)
+        let descriptor = transport.socket.handOver()
+        // There is nothing left to be closed.
+        phase = .closed
+        registration.wakeUp.invalidate()
+        return descriptor
+    }
+
+    /// Goes on with a connection that is open already.
+    func resume(_ socket: Socket) {
+        hasOpened = true
+        phase = .open(ChannelTransport(socket: socket, source: makeSource(socket.descriptor, interest: [])))
+    }
+}
+
+// MARK: - Schedule
+
+extension SocketChannel {
+    /// What any thread may touch.
+    package var interest: ChannelInterest { registration.interest }
+
+    /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; taken
+    /// away by one that leaves.
+    package var gate: (any ChannelGate)? {
+        get { interest.gate }
+        set { interest.gate = newValue }
+    }
+
+    /// Also while open. `.common` stands for every common mode; several loops and modes may be given.
+    package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        guard !isClosed else { return }
+        schedule(in: SharedQueue.join(loop, mode))
+    }
+
+    /// In the mode of `queue`; to be called by a client of the queue, who leaves it after the channel.
+    package func schedule(with queue: SharedQueue) {
+        guard !isClosed else { return }
+        queue.joinAgain()
+        schedule(in: queue)
+    }
+
+    /// - Parameter queue: It was joined for the channel.
+    private func schedule(in queue: SharedQueue) {
+        if gate == nil { gate = OpenGate(self) }
+        registration.add(queue)
+        // Opened before it had anywhere to start.
+        if case .opening(let opening) = phase, opening.isStarting { registration.wakeUp.signal() }
+    }
+
+    package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        registration.remove(ScheduledMode(loop: loop, mode: mode))
+    }
+
+    package func removeFromAllLoops() { registration.removeAll().leave() }
+
+    /// As `removeFromAllLoops()`, under a lock of the caller's.
+    ///
+    /// - Returns: The queues to leave without it; nil: none.
+    package func takeOutOfLoops() -> StreamSchedule.Left? { registration.removeAll() }
+
+    /// A callback of its source is on this thread's stack, and the loop runs again inside: nothing would be heard of
+    /// it in that run.
+    package var isServedFurtherOut: Bool { transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
+
+    /// A callback of its source is on this thread's stack, in a run of the loop from which something may stay for the next
+    /// request; see `RunLoop.letsStay(_:)`.
+    package var mayStayScheduled: Bool {
+        transport.map { RunLoop.currentLoop().letsStay($0.source) } ?? false
+    }
+
+    /// Watches again what `ChannelInterest.suspend()` has stopped to watch.
+    package func resumeInterest() {
+        if interest.resume() { registration.wakeUp.signal() }
+    }
+
+    var scheduledModes: [ScheduledMode] { registration.modes }
+}
+
+// MARK: - For its opening
+
+extension SocketChannel: ChannelOpeningOwner {
+    var wakeUp: @Sendable () -> Void { { [wakeUp = registration.wakeUp] in wakeUp.signal() } }
+
+    func tell(_ event: ChannelEvent) {
+        if case .connected(let address) = event { remoteAddress = address }
+        handler?(event)
+    }
+
+    func isOpened(_ transport: ChannelTransport) {
+        phase = .open(transport)
+        updateInterest()
+        if box?.handlers.isEmpty ?? false { box = nil }
+        // A proxy's has been told of.
+        if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
+        guard isOpen, !hasOpened else { return }
+        hasOpened = true
+        handler?(.open)
+    }
+
+    func fail(_ error: ChannelError) {
+        let handler = handler
+        close()
+        handler?(.failed(error))
+    }
+
+    func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
+        registration.makeSource(descriptor, interest: interest, label: label)
+    }
+
+    func add(_ source: RunLoop.Source) { registration.add(source, label: label) }
+    func setInterest(_ wanted: RunLoop.Source.Interest, of source: RunLoop.Source) {
+        interest.set(wanted, of: source)
+    }
+    func remove(_ source: RunLoop.Source) { registration.remove(source) }
+    func startTimers(after seconds: Double) -> [Timer] { registration.startTimers(after: seconds) }
+    func stop(_ timers: [Timer]) { registration.stop(timers) }
+
+    func signalIfPlaintextIsPending() {
+        if wantsRead && hasBufferedBytes { registration.wakeUp.signal() }
     }
 }
 

@@ -8,7 +8,7 @@ struct ProxyDestination: Sendable, Equatable {
 
     init(host: String, port: Int, proxy: StreamProxy) {
         // The host of a URL may be an IPv6 address in brackets.
-        self.host = SocketChannel.withoutBrackets(host)
+        self.host = Resolver.withoutBrackets(host)
         self.port = port
         self.proxy = proxy
     }

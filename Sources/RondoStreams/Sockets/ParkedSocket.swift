@@ -1,13 +1,12 @@
 internal import Glibc
 internal import RondoCore
 
-/// An open connection of which nothing is kept but its descriptor, until somebody makes a channel of it
-/// again.
+/// An open connection of which nothing is kept but its descriptor, until a channel is made of it again.
 ///
 /// A channel with its source and all that belongs to them is some 700 bytes, of which a connection that waits
 /// for its next use needs none. This is four, and an array holds them in place.
 ///
-/// It owns the descriptor: whoever has it either makes a channel of it or closes it, once.
+/// It owns the descriptor: its owner either makes a channel of it or closes it, once.
 package struct ParkedSocket: Sendable {
     package let descriptor: Int32
 
@@ -27,20 +26,7 @@ extension SocketChannel {
     ///
     /// - Returns: Nil, and nothing has changed, where there is more to it than a descriptor: it is secured, or
     ///   not open, goes by a proxy's tunnel, or has still something to send.
-    package func park() -> ParkedSocket? {
-        guard case .open(let connected, nil) = phase, configuration.isPlain, closesDescriptor, !owesEnd else {
-            return nil
-        }
-        // Before another source can have the descriptor.
-        interest.remove(connected.source)
-        connected.source.invalidate()
-        let parked = ParkedSocket(connected.socket.handOver())
-        // There is nothing left to be closed.
-        phase = .closed
-        turns?.invalidate()
-        turns = nil
-        return parked
-    }
+    package func park() -> ParkedSocket? { handOver().map { ParkedSocket($0) } }
 
     /// The channel over a connection that was parked, open from the start. `configuration` has neither TLS nor
     /// a route, as that of the channel before had none.
@@ -48,13 +34,6 @@ extension SocketChannel {
         let socket = Socket(accepted: parked.descriptor)
         self.init(configuration, .socket(socket))
         remoteAddress = socket.peerAddress
-        stands(open: socket)
-    }
-
-    // Not in the initializer: what that sets itself is not observed, not even behind `self.init`.
-    private func stands(open socket: Socket) {
-        phase = .open(
-            Connected(socket: socket, source: madeTurns.makeSource(socket.descriptor, interest: [])), nil)
-        hasOpened = true
+        resume(socket)
     }
 }

@@ -90,6 +90,11 @@ package final class Resolver: Sendable {
 // MARK: - Request
 
 extension Resolver {
+    /// The host without the brackets that an IPv6 address has in a URL.
+    static func withoutBrackets(_ host: String) -> String {
+        host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    }
+
     /// A look-up that was asked for.
     package final class Request: Sendable {
         package let host: String

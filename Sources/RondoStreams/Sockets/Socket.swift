@@ -70,6 +70,11 @@ package final class Socket {
         descriptor = -1
     }
 
+    /// Closes the descriptor, or leaves it open and as it was taken over.
+    func close(closesDescriptor: Bool) {
+        if closesDescriptor { close() } else { letGo() }
+    }
+
     /// Gives the descriptor to the caller, open and as it is: it is no longer this object's.
     func handOver() -> Int32 {
         defer { descriptor = -1 }

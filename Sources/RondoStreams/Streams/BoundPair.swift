@@ -72,8 +72,8 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     var peerName: String? { "bound pair" }
-    func schedule(in place: StreamCore.Place) {}
-    func remove(from place: StreamCore.Place) {}
+    func schedule(in place: ScheduledMode) {}
+    func remove(from place: ScheduledMode) {}
     func advance() {}
 
     // MARK: - Reading

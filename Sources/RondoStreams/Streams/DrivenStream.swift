@@ -2,7 +2,7 @@ package import RondoCore
 
 /// What `InputStream` and `OutputStream` have in common, and cannot inherit from one class, since each has
 /// one of Foundation's above it.
-protocol DrivenStream: Foundation.Stream {
+protocol DrivenStream: StreamWithPeer {
     var core: StreamCore { get }
     /// Nil: Foundation's own file or memory, which never makes anybody wait.
     var backend: (any StreamBackend)? { get }
@@ -16,6 +16,8 @@ package protocol LastingDelegate: StreamDelegate {
 }
 
 extension DrivenStream {
+    var peerName: String? { backend?.peerName }
+
     /// A connection that is being opened goes on with that, as far as it can at once, where nobody has
     /// scheduled it: a client that polls has no other way to see it opened without waiting.
     func goOnOpening() {
@@ -31,20 +33,20 @@ extension DrivenStream {
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let hadQueue = core.queue != nil
-        let place = StreamCore.Place(loop: loop, mode: mode)
+        let place = ScheduledMode(loop: loop, mode: mode)
         guard core.schedule(in: place) else { return }
         backend?.schedule(in: place)
         if hadQueue { backend?.remove(from: .loader) }
     }
 
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let place = StreamCore.Place(loop: loop, mode: mode)
+        let place = ScheduledMode(loop: loop, mode: mode)
         if core.remove(from: place) { backend?.remove(from: place) }
     }
 
     /// What a socket needs is then done on the loader's thread, and the queue has the events.
     func enter(_ queue: DispatchQueue?) {
-        let (places, hadQueue) = (core.places, core.queue != nil)
+        let (places, hadQueue) = (core.modes, core.queue != nil)
         guard core.setQueue(queue) else { return }
         if queue != nil {
             do throws(SystemError) {
@@ -62,7 +64,7 @@ extension DrivenStream {
 
     /// - Returns: Whether there was something to close: the caller closes Foundation's own, where it is that.
     func leaveAndClose() -> Bool {
-        let places = core.places + (core.queue == nil ? [] : [.loader])
+        let places = core.modes + (core.queue == nil ? [] : [.loader])
         guard core.close() else { return false }
         for place in places { backend?.remove(from: place) }
         backend?.close(direction)
@@ -87,9 +89,4 @@ extension DrivenStream {
             }
         }
     }
-}
-
-extension StreamCore.Place {
-    /// Where the sockets of streams with a dispatch queue are driven.
-    static var loader: StreamCore.Place { .init(loop: .loader, mode: .default) }
 }

@@ -153,7 +153,7 @@ extension SocketPair {
             return true
         }
         guard isWanted else { return }
-        if let spaceLook = output.spaceLookHere, spaceLook.add(self) { return }
+        if let loop = output.onlyLoopHere, let spaceLook = SpaceLook.of(loop), spaceLook.add(self) { return }
         lock.withLock { _ in lookAtOnce() }
     }
 

@@ -228,11 +228,11 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     // MARK: - Schedule
 
     /// The places of a stream, or the loader's where it has a dispatch queue.
-    private func drivers(of side: StreamState.Direction) -> [StreamCore.Place] {
-        core(side).places + (core(side).queue == nil ? [] : [.loader])
+    private func drivers(of side: StreamState.Direction) -> [ScheduledMode] {
+        core(side).modes + (core(side).queue == nil ? [] : [.loader])
     }
 
-    func schedule(in place: StreamCore.Place) {
+    func schedule(in place: ScheduledMode) {
         lock.withLock { _ in
             channel?.schedule(in: place.loop, forMode: place.mode)
             channel?.resumeInterest()
@@ -240,7 +240,7 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         }
     }
 
-    func remove(from place: StreamCore.Place) {
+    func remove(from place: ScheduledMode) {
         lock.withLock { _ in
             lookAtOnce()
             guard let channel else { return }

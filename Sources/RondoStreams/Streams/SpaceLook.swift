@@ -4,8 +4,8 @@ internal import RondoCore
 /// Finds out which of the sockets that were written to between two looks at the kernel have space for more: one system call
 /// for all of them, where each would need its own.
 ///
-/// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. `StreamCore.spaceLookHere` gives it to nobody
-/// else, and what was put off is done there.
+/// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. A pair adds itself where it is
+/// told in that loop alone, and what was put off is done there.
 final class SpaceLook: PutOffWork, @unchecked Sendable {
     /// Who comes beyond so many looks by itself.
     static let maximumPairs = 64

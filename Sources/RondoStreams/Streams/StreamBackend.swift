@@ -7,9 +7,9 @@ protocol StreamBackend: AnyObject {
     func open(_ side: StreamState.Direction)
     func close(_ side: StreamState.Direction)
     /// The stream's core has this place already.
-    func schedule(in place: StreamCore.Place)
+    func schedule(in place: ScheduledMode)
     /// The stream's core does not have this place any more.
-    func remove(from place: StreamCore.Place)
+    func remove(from place: ScheduledMode)
     /// The client asks how far it is: does what can be done at once and what nobody else does, since the
     /// streams are scheduled nowhere. It never waits.
     func advance()

@@ -14,12 +14,14 @@
 internal import RondoCore
 internal import Synchronization
 
-final class StreamCore: SharedQueueClient {
-    struct Place: Equatable, Sendable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-    }
+/// A stream that knows what is behind it.
+protocol StreamWithPeer: Foundation.Stream {
+    /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
+    var peerName: String? { get }
+}
 
+/// What every stream shares: its state, its schedule, and how its delegate is told.
+final class StreamCore: SharedQueueClient {
     /// The way to the stream.
     ///
     /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a time into a
@@ -97,20 +99,20 @@ final class StreamCore: SharedQueueClient {
     // MARK: - Schedule
 
     /// Where the client has scheduled the stream.
-    var places: [Place] { guarded.withLock { $0.schedule.places } }
+    var modes: [ScheduledMode] { guarded.withLock { $0.schedule.modes } }
 
-    /// That of its loop, if it is told in the calling thread's loop alone.
-    var spaceLookHere: SpaceLook? {
+    /// The calling thread's loop, if the stream is told of its events there alone.
+    var onlyLoopHere: RunLoop? {
         guarded.withLock { guarded in
-            guard let courier = guarded.schedule.onlyCourier, courier.loop.isCurrent else { return nil }
-            return SpaceLook.of(courier.loop)
+            guard let loop = guarded.schedule.onlyQueue?.loop, loop.isCurrent else { return nil }
+            return loop
         }
     }
 
     /// In a mode of a loop, or on a queue.
     var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
 
-    func isScheduled(in place: Place) -> Bool { guarded.withLock { $0.schedule.contains(place) } }
+    func isScheduled(in place: ScheduledMode) -> Bool { guarded.withLock { $0.schedule.contains(place) } }
 
     /// The queue that has the turns, where no loop has them.
     var queue: DispatchQueue? { guarded.withLock { $0.schedule.queue } }
@@ -118,7 +120,7 @@ final class StreamCore: SharedQueueClient {
     /// Takes the stream off its queue (rule ST-21).
     ///
     /// - Returns: False: it was there already, or the stream is closed.
-    func schedule(in place: Place) -> Bool {
+    func schedule(in place: ScheduledMode) -> Bool {
         guard guarded.withLock({ !$0.schedule.contains(place) && $0.state.status != .closed }) else {
             return false
         }
@@ -138,7 +140,7 @@ final class StreamCore: SharedQueueClient {
     }
 
     /// False: it was not there.
-    func remove(from place: Place) -> Bool {
+    func remove(from place: ScheduledMode) -> Bool {
         guard let courier = guarded.withLock({ $0.schedule.remove(place, of: self) }) else { return false }
         courier.leave()
         return true
@@ -294,12 +296,12 @@ extension StreamCore {
         case .label(let name), .made(let name): return name
         case nil: break
         }
-        let isInput = stream is Foundation.InputStream
+        let isInput = guarded.withLock { $0.state.direction } == .input
         let number =
             isInput
             ? Self.tracedInputs.wrappingAdd(1, ordering: .relaxed).newValue
             : Self.tracedOutputs.wrappingAdd(1, ordering: .relaxed).newValue
-        let peer = (stream as? any DrivenStream)?.backend?.peerName
+        let peer = (stream as? any StreamWithPeer)?.peerName
         let name = "\(isInput ? "input" : "output") stream \(number)" + (peer.map { ", " + $0 } ?? "")
         guarded.withLock { if $0.name == nil { $0.name = .made(name) } }
         return name

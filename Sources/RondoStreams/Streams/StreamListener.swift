@@ -109,7 +109,7 @@ public final class StreamListener {
         case nil: addresses = [.ipv6(high: 0, low: 0, port: number, scope: 0), .ipv4(0, port: number)]
         case "localhost": addresses = [.loopback(port: number)]
         case let host?:
-            let name = SocketChannel.withoutBrackets(host)
+            let name = Resolver.withoutBrackets(host)
             guard let address = Resolver.numeric(host: name, port: number) else {
                 throw Self.error(
                     EINVAL,

@@ -9,7 +9,7 @@ package struct StreamSchedule {
         /// A turn was asked for and has not come.
         var isWaiting = false
 
-        func isAt(_ place: StreamCore.Place) -> Bool {
+        func isAt(_ place: ScheduledMode) -> Bool {
             courier.loop === place.loop && courier.mode == place.mode
         }
 
@@ -98,10 +98,10 @@ package struct StreamSchedule {
     package var isEmpty: Bool { first == nil && queue == nil }
 
     /// Nil where there are several, or none.
-    var onlyCourier: SharedQueue? { others.isEmpty ? first?.courier : nil }
+    var onlyQueue: SharedQueue? { others.isEmpty ? first?.courier : nil }
 
-    var places: [StreamCore.Place] {
-        entries.map { StreamCore.Place(loop: $0.courier.loop, mode: $0.courier.mode) }
+    var modes: [ScheduledMode] {
+        entries.map { ScheduledMode(loop: $0.courier.loop, mode: $0.courier.mode) }
     }
 
     /// Whether all its couriers have lost their threads.
@@ -112,7 +112,7 @@ package struct StreamSchedule {
 
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
 
-    func contains(_ place: StreamCore.Place) -> Bool {
+    func contains(_ place: ScheduledMode) -> Bool {
         first?.isAt(place) ?? false || others.contains { $0.isAt(place) }
     }
 
@@ -130,7 +130,7 @@ package struct StreamSchedule {
     // lock under which turns are asked for.
 
     /// - Returns: The courier to be left; nil: there was no such place.
-    mutating func remove(_ place: StreamCore.Place, of client: any SharedQueueClient) -> SharedQueue? {
+    mutating func remove(_ place: ScheduledMode, of client: any SharedQueueClient) -> SharedQueue? {
         let removed: Entry
         if let entry = first, entry.isAt(place) {
             first = others.popLast()

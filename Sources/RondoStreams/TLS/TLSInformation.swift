@@ -31,16 +31,16 @@ extension TLSEngine {
 extension SocketChannel {
     /// What TLS has agreed upon; nil before, and without TLS.
     package var tlsInformation: TLSInformation? {
-        if case .open(_, let engine?) = phase { engine.information } else { nil }
+        engine?.information
     }
 
     /// Whether TLS has taken an earlier session up again.
     package var isTLSResumed: Bool {
-        if case .open(_, let engine?) = phase { engine.isResumed } else { false }
+        engine?.isResumed ?? false
     }
 
     /// The protocol that was chosen by ALPN, nil if none was.
     package var applicationProtocol: String? {
-        if case .open(_, let engine?) = phase { engine.applicationProtocol } else { nil }
+        engine?.applicationProtocol
     }
 }

@@ -17,15 +17,15 @@ final class UnfinishedHandshakes: Sendable {
     /// How long each may take, in seconds; nil: as long as the peer likes.
     let seconds: Double?
 
-    /// One that is not over. Its channel looks at it in a turn.
+    /// One that is not over. Its channel looks at it in a pass.
     final class Entry: Sendable {
         fileprivate let number: Int
-        fileprivate let turns: ChannelTurns?
+        private let whenGivenUp: @Sendable () -> Void
         private let gaveWay = Atomic(false)
 
-        fileprivate init(number: Int, turns: ChannelTurns?) {
+        fileprivate init(number: Int, whenGivenUp: @escaping @Sendable () -> Void) {
             self.number = number
-            self.turns = turns
+            self.whenGivenUp = whenGivenUp
         }
 
         /// Whether it has to end because newer ones have come.
@@ -33,7 +33,7 @@ final class UnfinishedHandshakes: Sendable {
 
         fileprivate func giveWay() {
             gaveWay.store(true, ordering: .relaxed)
-            turns?.signalAndWakeUp()
+            whenGivenUp()
         }
     }
 
@@ -54,9 +54,11 @@ final class UnfinishedHandshakes: Sendable {
     var count: Int { state.withLock { $0.entries.count } }
 
     /// One begins; beyond the limit the oldest one gives way.
-    func enter(_ turns: ChannelTurns?) -> Entry {
+    ///
+    /// - Parameter whenGivenUp: Called when this one gives way, on any thread and with no lock held.
+    func enter(whenGivenUp: @escaping @Sendable () -> Void) -> Entry {
         let (entry, old) = state.withLock { [limit] state -> (Entry, Entry?) in
-            let entry = Entry(number: state.next, turns: turns)
+            let entry = Entry(number: state.next, whenGivenUp: whenGivenUp)
             state.entries[state.next] = entry
             state.next += 1
             guard state.entries.count > limit else { return (entry, nil) }

@@ -1,0 +1,21 @@
+/// Lets into a channel what run loops bring.
+///
+/// The channel's owner has one: it can lead to the channel, and a weak reference to the channel would make every use of it
+/// slower.
+package protocol ChannelGate: AnyObject, Sendable {
+    /// Runs `body` with the channel. Does nothing where another thread is inside, or the channel is gone. Any thread.
+    func enter(_ body: (SocketChannel) -> Void)
+}
+
+/// The gate of a channel whose owner has set none.
+///
+/// `@unchecked Sendable`: such a channel is used by one thread, that of its loop.
+final class OpenGate: ChannelGate, @unchecked Sendable {
+    private weak var channel: SocketChannel?
+
+    init(_ channel: SocketChannel) { self.channel = channel }
+
+    func enter(_ body: (SocketChannel) -> Void) {
+        if let channel { body(channel) }
+    }
+}

@@ -1,0 +1,125 @@
+internal import RondoCore
+internal import Synchronization
+
+// TLS begins: on a fresh connection, or on one that has been used without it.
+extension ChannelOpening {
+    /// TLS with the host, through the TLS with a proxy if there is that.
+    func secure(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
+        let configuration = owner.configuration
+        let host = Resolver.withoutBrackets(configuration.host)
+        secure(transport, settings, asksOwner: true, host: host) { () throws(TLSError) in
+            try TLSEngine(
+                context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
+                hostName: host, port: configuration.port, received: received, through: transport.engine)
+        }
+    }
+
+    /// TLS with a proxy, before anything is asked of it. The owner is asked about hosts only.
+    func secureToProxy(_ transport: ChannelTransport, _ route: ChannelRoute, _ settings: TLSSettings) {
+        let host = Resolver.withoutBrackets(route.host)
+        secure(transport, settings, asksOwner: false, host: host) { () throws(TLSError) in
+            try TLSEngine(
+                context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
+                hostName: host, port: route.port, leadsToProxy: true)
+        }
+    }
+
+    private func secure(
+        _ plain: ChannelTransport, _ settings: TLSSettings, asksOwner: Bool, host: String,
+        _ make: () throws(TLSError) -> TLSEngine
+    ) {
+        do throws(TLSError) {
+            let engine = try make()
+            engine.ask(
+                forTrust: asksOwner && owner.onTrust != nil || settings.trustHandler != nil,
+                forIdentity: asksOwner && owner.onIdentityRequest != nil || settings.identityHandler != nil)
+            engine.asking?.trustHandler = settings.trustHandler
+            engine.asking?.identityHandler = settings.identityHandler
+            var transport = plain
+            transport.engine = engine
+            stage = .securing(transport, engine)
+            limit.enter(owner.configuration.handshakes, whenGivenUp: owner.wakeUp)
+            handshake(transport, engine)
+        } catch {
+            owner.fail(.tls(error.naming(host: host)))
+        }
+    }
+
+    func handshake(_ transport: ChannelTransport, _ engine: TLSEngine) {
+        do throws(TLSError) {
+            switch try engine.handshake() {
+            case .wantsRead: wait(for: .read, transport)
+            case .wantsWrite: wait(for: .write, transport)
+            case .waits:
+                // However long the program thinks, that is not the peer's fault.
+                limit.end()
+                owner.setInterest([], of: transport.source)
+                ask(engine)
+            case .done:
+                removeAsker()
+                if engine.leadsToProxy { return isSecureToProxy(transport, engine) }
+                isOpen(transport)
+            }
+        } catch {
+            owner.fail(.tls(error))
+        }
+    }
+
+    private func wait(for interest: RunLoop.Source.Interest, _ transport: ChannelTransport) {
+        limit.start(owner.configuration)
+        owner.setInterest(interest, of: transport.source)
+    }
+
+    private func isSecureToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
+        guard let route = owner.configuration.route else { return }
+        owner.tell(engine.securedEvent)
+        // The owner may have closed the channel.
+        if case .securing = stage { beginNegotiating(ProxyDialogue(over: transport, route)) }
+    }
+
+    // MARK: - Questions
+
+    private func ask(_ engine: TLSEngine) {
+        let asking = engine.asking
+        guard let question = engine.takeQuestion(whenAnswered: owner.wakeUp) else { return }
+        switch question {
+        case .trust(let trust):
+            if let onTrust = owner.onTrust, !engine.leadsToProxy { return onTrust(trust) }
+            callOutside { [handler = asking?.trustHandler] in handler?.body(trust) }
+        case .identity(let request):
+            if let onIdentityRequest = owner.onIdentityRequest, !engine.leadsToProxy {
+                return onIdentityRequest(request)
+            }
+            callOutside { [handler = asking?.identityHandler] in handler?.body(request) }
+        }
+    }
+
+    /// Calls a handler of the program's in a later pass of a scheduled mode, outside the gate: it may do
+    /// anything, close the connection too.
+    private func callOutside(_ body: @escaping @Sendable () -> Void) {
+        removeAsker()
+        let call = OneCall(body)
+        let source = RunLoop.Source { call.perform() }
+        asker = source
+        owner.add(source)
+        source.signalAndWakeUp()
+    }
+
+    func removeAsker() {
+        if let asker = asker.take() { owner.remove(asker) }
+    }
+
+    /// Releases what it has called: a question whose asker is gone has to answer itself.
+    private final class OneCall: Sendable {
+        private let body: Mutex<(@Sendable () -> Void)?>
+
+        init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+
+        func perform() { body.withLock { $0.take() }?() }
+    }
+}
+
+extension TLSEngine {
+    /// What the owner of a connection is told when its handshake is done.
+    var securedEvent: ChannelEvent { .secured(version: version, cipher: cipher ?? "", subject: peerSubject) }
+}

@@ -1,0 +1,94 @@
+internal import RondoCore
+
+/// The registration of a channel with loops and modes: its sources and timers are added to each of them.
+///
+/// Used by the channel alone, but for `interest` and `wakeUp`, which any thread may use.
+struct ChannelRegistration {
+    /// What the channel's descriptors are watched for.
+    let interest = ChannelInterest()
+    let wakeUp: ChannelWakeUp
+    /// Nearly every channel has one source and no timer between its opening and its end, so that needs no array.
+    private var source: RunLoop.Source?
+    private var otherSources: [RunLoop.Source] = []
+    private var timers: [Timer] = []
+
+    init() { wakeUp = ChannelWakeUp(interest) }
+
+    var modes: [ScheduledMode] { wakeUp.modes }
+
+    // MARK: - Modes
+
+    /// - Parameter queue: It was joined for the channel, and is left by it.
+    func add(_ queue: SharedQueue) {
+        guard wakeUp.add(queue) else { return queue.leave() }
+        let (loop, mode) = (queue.loop, queue.mode)
+        forEachSource { loop.add($0, forMode: mode) }
+        for timer in timers { loop.add(timer, forMode: mode) }
+    }
+
+    func remove(_ mode: ScheduledMode) {
+        wakeUp.remove(mode)
+        remove(from: mode.loop, mode.mode)
+    }
+
+    /// - Returns: The queues, to be left.
+    func removeAll() -> StreamSchedule.Left { wakeUp.removeAll { remove(from: $0, $1) } }
+
+    private func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
+        forEachSource { loop.remove($0, forMode: mode) }
+        for timer in timers { loop.remove(timer, forMode: mode) }
+    }
+
+    // MARK: - Sources
+
+    func forEachSource(_ body: (RunLoop.Source) -> Void) {
+        if let source { body(source) }
+        for source in otherSources { body(source) }
+    }
+
+    /// A source of the descriptor, watched in all modes from now on.
+    mutating func makeSource(
+        _ descriptor: Int32, interest wanted: RunLoop.Source.Interest, label: String?
+    ) -> RunLoop.Source {
+        let source = wakeUp.makeSource(descriptor, interest: wanted)
+        interest.set(wanted, of: source)
+        add(source, label: label)
+        return source
+    }
+
+    mutating func add(_ added: RunLoop.Source, label: String?) {
+        added.label = label
+        if source == nil { source = added } else { otherSources.append(added) }
+        for mode in modes { mode.loop.add(added, forMode: mode.mode) }
+    }
+
+    mutating func remove(_ removed: RunLoop.Source) {
+        interest.remove(removed)
+        if source === removed {
+            source = otherSources.popLast()
+        } else {
+            otherSources.removeAll { $0 === removed }
+        }
+        removed.invalidate()
+    }
+
+    // MARK: - Timers
+
+    /// Starts timers that bring the channel a pass: one for each loop, since a timer belongs to one.
+    mutating func startTimers(after seconds: Double) -> [Timer] {
+        let modes = modes
+        let started = Set(modes.map(\.loop)).map { loop in
+            let timer = wakeUp.makeTimer(after: seconds)
+            for mode in modes where mode.loop == loop { loop.add(timer, forMode: mode.mode) }
+            return timer
+        }
+        timers += started
+        return started
+    }
+
+    mutating func stop(_ stopped: [Timer]) {
+        guard !stopped.isEmpty else { return }
+        for timer in stopped { timer.invalidate() }
+        timers.removeAll { timer in stopped.contains { $0 === timer } }
+    }
+}

@@ -1,0 +1,139 @@
+internal import RondoCore
+
+/// A connected socket with its source, and the TLS on it if there is any.
+struct ChannelTransport {
+    let socket: Socket
+    let source: RunLoop.Source
+    /// TLS with the host or with a proxy before it; nil: bytes go in plain text.
+    var engine: TLSEngine?
+
+    /// Bytes that were decrypted already: no socket announces them.
+    var hasPendingPlaintext: Bool { engine?.hasPendingPlaintext ?? false }
+
+    /// Bytes that were taken and wait for the socket.
+    var hasUnsentBytes: Bool { engine?.hasUnsentBytes ?? false }
+
+    /// There is TLS with the host itself, not only with a proxy before it.
+    var isSecuredToHost: Bool { engine.map { !$0.leadsToProxy } ?? false }
+
+    /// Nothing has come, the end neither: what a connection between two uses should look like.
+    var isQuiet: Bool { engine?.isQuiet() ?? socket.isQuiet() }
+
+    /// Says the end of this side and closes, after its source has been removed (rule SRC-27: the descriptor's number may
+    /// be another one's at once).
+    ///
+    /// - Parameter closesDescriptor: False: the descriptor stays open, for the program that it belongs to.
+    func close(closesDescriptor: Bool) {
+        if let engine {
+            // Of a descriptor that is the client's no more than the end can be said.
+            if closesDescriptor, LingeringClose.begin(socket, engine) { return }
+            engine.shutdownAll()
+            engine.detach()
+        }
+        socket.close(closesDescriptor: closesDescriptor)
+    }
+
+    // MARK: - Writing
+
+    /// Writes as much of `unsent` as is taken, and removes that.
+    ///
+    /// - Returns: What has to be waited for: to send the rest, or, where all is sent, for an answer.
+    func send(_ unsent: inout ArraySlice<UInt8>) throws(TransportError) -> RunLoop.Source.Interest {
+        do throws(TLSError) {
+            if let engine { return try Self.send(&unsent, by: engine) }
+        } catch {
+            throw .tls(error)
+        }
+        while !unsent.isEmpty {
+            let result = unsent.withUnsafeBytes { bytes in
+                Result { () throws(SocketError) in try socket.write(bytes) }
+            }
+            switch result {
+            case .success(.bytes(let count)): unsent = unsent.dropFirst(count)
+            case .success(.wantsWrite): return .write
+            case .failure(let error): throw .socket(error)
+            }
+        }
+        return .read
+    }
+
+    private static func send(
+        _ unsent: inout ArraySlice<UInt8>, by engine: TLSEngine
+    ) throws(TLSError) -> RunLoop.Source.Interest {
+        while !unsent.isEmpty {
+            let result = unsent.withUnsafeBytes { bytes in
+                Result { () throws(TLSError) in try engine.write(bytes) }
+            }
+            switch try result.get() {
+            case .bytes(let count): unsent = unsent.dropFirst(count)
+            case .wantsRead: return .read
+            case .wantsWrite: return .write
+            }
+        }
+        return try engine.flush() == .wantsWrite ? .write : .read
+    }
+
+    // MARK: - Looking before taking
+
+    enum Peeked {
+        case bytes(Int)
+        case end
+        case waits(for: RunLoop.Source.Interest)
+    }
+
+    /// Looks at what has come, and leaves it there.
+    func peek(into piece: inout [UInt8]) throws(TransportError) -> Peeked {
+        guard let engine else {
+            do throws(SocketError) {
+                switch try socket.peek(into: &piece) {
+                case .bytes(let found): return .bytes(found)
+                case .wantsRead: return .waits(for: .read)
+                case .end: return .end
+                }
+            } catch {
+                throw .socket(error)
+            }
+        }
+        let found = piece.withUnsafeMutableBytes { buffer in
+            Result { () throws(TLSError) in try engine.peek(into: buffer) }
+        }
+        switch found {
+        case .success(.bytes(let count)): return .bytes(count)
+        case .success(.end), .success(.truncated): return .end
+        case .success(.wantsRead): return .waits(for: .read)
+        case .success(.wantsWrite): return .waits(for: .write)
+        case .failure(let error): throw .tls(error)
+        }
+    }
+
+    /// Takes what was looked at.
+    func discard(_ count: Int, using piece: inout [UInt8]) throws(TransportError) {
+        guard let engine else {
+            do throws(SocketError) {
+                return try socket.discard(count, using: &piece)
+            } catch {
+                throw .socket(error)
+            }
+        }
+        let result = piece.withUnsafeMutableBytes { buffer in
+            Result { () throws(TLSError) in
+                try engine.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)))
+            }
+        }
+        if case .failure(let error) = result { throw .tls(error) }
+    }
+}
+
+/// Why bytes could not be moved.
+enum TransportError: Error {
+    case socket(SocketError)
+    case tls(TLSError)
+
+    /// As a channel to `host` reports it.
+    func channelError(host: String, port: Int) -> ChannelError {
+        switch self {
+        case .socket(let error): .broken(host: host, port: port, error)
+        case .tls(let error): .tls(error)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+internal import RondoCore
+internal import Synchronization
+
+/// Brings a channel a pass in one of its modes when any thread asks for it: the channel's client of the modes' shared queues.
+///
+/// It keeps the modes from being empty while a name is looked up and there is no descriptor yet.
+final class ChannelWakeUp: SharedQueueClient {
+    /// `isWanted`: signalled, and not served yet; remembered while there is no mode, as the signal of a source is.
+    private let schedule = Mutex(StreamSchedule())
+    private let interest: ChannelInterest
+
+    init(_ interest: ChannelInterest) { self.interest = interest }
+
+    // A client that waits in a queue is retained by it.
+    deinit { schedule.withLock { $0.takeAll(of: nil) }.leave() }
+
+    var modes: [ScheduledMode] { schedule.withLock { $0.modes } }
+
+    /// - Parameter queue: It was joined for the channel, and is left by it.
+    /// - Returns: False if the channel has the queue's mode already: the queue is not left.
+    func add(_ queue: SharedQueue) -> Bool {
+        let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
+            guard !schedule.contains(queue) else { return nil }
+            schedule.insert(queue)
+            return schedule.isWanted ? schedule.turnsToAskFor() : StreamSchedule.Turns.none
+        }
+        guard let turns else { return false }
+        turns.ask(for: self)
+        return true
+    }
+
+    func remove(_ mode: ScheduledMode) {
+        schedule.withLock { $0.remove(mode, of: self) }?.leave()
+    }
+
+    /// - Parameter body: Called for each mode.
+    /// - Returns: The queues, to be left.
+    func removeAll(_ body: (RunLoop, RunLoop.Mode) -> Void) -> StreamSchedule.Left {
+        let left = schedule.withLock { $0.takeAll(of: self) }
+        left.forEach { body($0.loop, $0.mode) }
+        return left
+    }
+
+    /// Asks for a pass of the channel in one of its modes. Any thread.
+    func signal() {
+        let turns = schedule.withLock { schedule in
+            schedule.isWanted = true
+            return schedule.turnsToAskFor()
+        }
+        turns.ask(for: self)
+    }
+
+    /// Ends it: the channel gets no pass any more.
+    func invalidate() {
+        let left = schedule.withLock { schedule in
+            schedule.isWanted = false
+            return schedule.takeAll(of: self)
+        }
+        left.leave()
+    }
+
+    func serve(by queue: SharedQueue) -> Bool {
+        let isWanted = schedule.withLock { schedule in
+            guard schedule.turnHasCome(by: queue, to: self) else { return false }
+            defer { schedule.isWanted = false }
+            return schedule.isWanted
+        }
+        if isWanted { interest.enter { $0.goOn() } }
+        return isWanted
+    }
+
+    // MARK: - What else leads to the channel
+
+    /// A source whose callback has this object for its way to the channel, and so needs no memory of its own.
+    func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
+        RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: interest) {
+            [self] source, ready in
+            self.interest.enter { $0.sourceIsReady(source, ready) }
+        }
+    }
+
+    /// A timer that brings the channel a pass.
+    func makeTimer(after seconds: Double) -> Timer {
+        Timer(timeInterval: max(0, seconds), repeats: false) { [self] timer in
+            // The channel sees by this that it has fired, in a later pass too where the gate is closed now.
+            timer.invalidate()
+            interest.enter { $0.goOn() }
+        }
+    }
+}

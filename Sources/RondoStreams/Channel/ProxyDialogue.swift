@@ -1,0 +1,110 @@
+internal import RondoCore
+
+/// The dialogue with a proxy on a fresh connection, before anything else: moves what a `ChannelNegotiation` says and is
+/// told.
+///
+/// What the proxy says is looked at before it is taken (MSG_PEEK, or SSL_peek over TLS with the proxy), and no more is
+/// taken than the negotiation consumes: what the host behind the proxy says first stays in the kernel or in OpenSSL, for
+/// TLS with the host or for the owner.
+struct ProxyDialogue {
+    /// The most that a proxy may say, in bytes; HTTP clients allow a head about as much.
+    static let limit = 65_536
+    /// How much of it is looked at in one go.
+    private static let pieceSize = 4_096
+
+    enum Progress {
+        /// The connection leads to the host from here on.
+        case done
+        case waits(for: RunLoop.Source.Interest)
+    }
+
+    /// The connection with the proxy.
+    let transport: ChannelTransport
+    /// The proxy's host and port.
+    private let host: String
+    private let port: Int
+    private var negotiation: any ChannelNegotiation
+    private var unsent: ArraySlice<UInt8> = []
+    /// Bytes that the proxy has said so far.
+    private(set) var received = 0
+    /// The negotiation is over once `unsent` is sent.
+    private var hasSaidAll = false
+
+    init(over transport: ChannelTransport, _ route: ChannelRoute) {
+        self.transport = transport
+        (host, port) = (route.host, route.port)
+        negotiation = route.negotiation
+    }
+
+    /// Says the first words.
+    mutating func begin() throws(ChannelError) -> Progress { try take(negotiation.begin()) }
+
+    /// The connection is `ready`: sends what is left, or hears what has come.
+    mutating func goOn(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
+        guard unsent.isEmpty && !transport.hasUnsentBytes else { return try send() }
+        // TLS may have waited for either.
+        guard ready.contains(.read) || transport.engine != nil else { return .waits(for: .read) }
+        return try receive()
+    }
+
+    private mutating func take(_ step: NegotiationStep) throws(ChannelError) -> Progress {
+        switch step {
+        case .exchange(let bytes): unsent = bytes[...]
+        case .done(let bytes):
+            unsent = bytes[...]
+            hasSaidAll = true
+        case .failed(let error): throw .negotiation(error)
+        }
+        return try send()
+    }
+
+    private mutating func send() throws(ChannelError) -> Progress {
+        let awaited: RunLoop.Source.Interest
+        do throws(TransportError) {
+            awaited = try transport.send(&unsent)
+        } catch {
+            throw error.channelError(host: host, port: port)
+        }
+        return hasSaidAll && unsent.isEmpty && !transport.hasUnsentBytes ? .done : .waits(for: awaited)
+    }
+
+    private mutating func receive() throws(ChannelError) -> Progress {
+        var piece = [UInt8](repeating: 0, count: Self.pieceSize)
+        let step: NegotiationStep
+        do throws(TransportError) {
+            switch try transport.peek(into: &piece) {
+            case .waits(let awaited): return .waits(for: awaited)
+            case .end: step = .failed(negotiation.receiveEnd())
+            case .bytes(let count): step = try hear(count, &piece)
+            }
+        } catch {
+            throw error.channelError(host: host, port: port)
+        }
+        return try take(step)
+    }
+
+    private mutating func hear(_ count: Int, _ piece: inout [UInt8]) throws(TransportError) -> NegotiationStep
+    {
+        var consumed = 0
+        let step = piece.withUnsafeBytes {
+            negotiation.receive(UnsafeRawBufferPointer(rebasing: $0.prefix(count)), consumed: &consumed)
+        }
+        precondition(
+            (0...count).contains(consumed), "bug in Rondo: a negotiation took more than there was")
+        try transport.discard(consumed, using: &piece)
+        received += consumed
+        switch step {
+        case .exchange where received > Self.limit:
+            return .failed(
+                NegotiationError(
+                    .protocolViolation,
+                    description: "the proxy \(host) says more than \(Self.limit) bytes before it lets a "
+                        + "connection through"))
+        // What is not taken would be found again and again.
+        case .exchange(let answer) where consumed == 0 && answer.isEmpty:
+            preconditionFailure("bug in Rondo: a negotiation neither takes what the proxy says nor answers")
+        case .exchange, .done, .failed:
+            return step
+        }
+    }
+}

@@ -1,0 +1,10 @@
+internal import RondoCore
+
+/// One mode of one run loop, in which a stream or a channel is scheduled.
+struct ScheduledMode: Equatable, Sendable {
+    let loop: RunLoop
+    let mode: RunLoop.Mode
+
+    /// Where the sockets of streams with a dispatch queue are driven.
+    static var loader: ScheduledMode { .init(loop: .loader, mode: .default) }
+}
