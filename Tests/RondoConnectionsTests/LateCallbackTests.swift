@@ -22,8 +22,8 @@ import Testing
         }
 
         var isReadable: Bool {
-            guard case .descriptor(let descriptor) = source.kind else { return false }
-            return SocketCalls.poll(descriptor, for: Int32(POLLIN)) != 0
+            guard case .descriptor(let kind) = source.kind else { return false }
+            return SocketCalls.poll(kind.watched, for: Int32(POLLIN)) != 0
         }
 
         func perform() { callback.call(source, .read) }
