@@ -72,6 +72,11 @@ public final class RunLoop: NSObject, Sendable {
         return loop
     }
 
+    /// The run loop of the calling thread; nil: it has none yet.
+    static var existingLoop: RunLoop? {
+        pthread_getspecific(LoopOwner.key).map { Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue() }
+    }
+
     /// Whether the calling thread is the one that this loop belongs to.
     package var isCurrent: Bool {
         if let pointer = pthread_getspecific(LoopOwner.key) {
@@ -245,6 +250,7 @@ final class LoopOwner {
     @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
+    var storage = LoopStorage()
 }
 
 extension RunLoop {
@@ -320,6 +326,7 @@ extension RunLoop {
         owner.wakeUp = nil
         // Where the thread has ended inside a callback.
         haveLeaversLeave()
+        withExtendedLifetime(owner.storage.takeAll()) {}
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }
         while blocks.popFirst() != nil {}
