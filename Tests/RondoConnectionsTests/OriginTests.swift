@@ -1,93 +1,254 @@
 import Rondo
+import RondoCore
 import RondoTestSupport
 import Testing
 
 @testable import RondoConnections
 
-/// Who may have a connection now, and who waits.
-@Suite(.leavesNoConnections) struct SlotStateTests {
-    private typealias State = SlotState<String>
-    private let a = State.Server(host: "a", port: 80), b = State.Server(host: "b", port: 80)
+/// Which waiter may have a connection now.
+@Suite(.leavesNoConnections) struct OriginStateTests {
+    private static let now = LoopInstant(nanoseconds: 0)
 
-    /// A state in a box: expectations take no mutating calls.
-    private final class Slots {
-        private var state: State
+    /// Origins that share a budget, as the process's do.
+    private final class Origins {
+        let budget: ConnectionBudget
+        private let limits: ConnectionLimits
 
-        init(perServer: Int, inAll: Int) {
-            var limits = URLConnection.Limits()
+        init(perServer: Int = 10, inAll: Int = 10, idle: Int = 10, idleInAll: Int = 10) {
+            var limits = ConnectionLimits()
             limits.connectionsPerServer = perServer
             limits.connections = inAll
-            state = State(limits: limits)
+            limits.idleConnectionsPerServer = idle
+            limits.idleConnections = idleInAll
+            self.limits = limits
+            budget = ConnectionBudget(limits)
+        }
+
+        func origin() -> Server { Server(budget, limits) }
+    }
+
+    /// An origin without connections, which notes what is decided.
+    ///
+    /// `@unchecked Sendable`: a test's thread alone uses it.
+    private final class Server: BudgetCandidate, @unchecked Sendable {
+        private let budget: ConnectionBudget
+        private var state: OriginState<Int, String>
+        private(set) var admitted: [String] = []
+        private let key = ConnectionKey(host: "a", port: 80, tls: nil)
+
+        init(_ budget: ConnectionBudget, _ limits: ConnectionLimits) {
+            self.budget = budget
+            state = OriginState(
+                limit: limits.connectionsPerServer, idleLimit: limits.idleConnectionsPerServer)
         }
 
         var isUnused: Bool { state.isUnused }
-        var serverCount: Int { state.serverCount }
-        func enter(_ server: State.Server, _ waiter: String) -> Int? { state.enter(server, waiter) }
-        func leave(_ server: State.Server) -> [String] { state.leave(server).map(\.waiter) }
+
+        /// "open", the number of a connection, or nil with the ticket in `ticket`.
+        @discardableResult
+        func lease(_ waiter: String, mayReuse: Bool = true) -> String? {
+            switch state.lease(key, of: nil, for: waiter, within: budget, mayReuse: mayReuse) {
+            case .open: return "open"
+            case .exchange(let number): return "\(number)"
+            case .wait(let ticket, let lacksBudget):
+                self.ticket = ticket
+                if lacksBudget { budget.enqueue(self, ticket: ticket) }
+                return nil
+            }
+        }
+
+        private(set) var ticket = 0
+
+        /// - Returns: Connections that are dropped.
+        @discardableResult
+        func end(keeping number: Int? = nil) -> [Int] {
+            state.endLease()
+            _ = budget.giveBack(toIdle: number != nil)
+            let dropped = number.map {
+                state.keep($0, for: key, of: nil, now: OriginStateTests.now, within: budget)
+            }
+            if let waiting = state.admit(within: budget) { admitted.append(waiting.waiter) }
+            if let ticket = state.admissibleTicket {
+                budget.enqueue(self, ticket: ticket)
+            } else {
+                budget.admit()
+            }
+            return dropped ?? []
+        }
+
+        func admitFirst() -> Int? {
+            if let waiting = state.admit(within: budget, isQueued: true) { admitted.append(waiting.waiter) }
+            return state.admissibleTicket
+        }
+
         func withdraw(_ ticket: Int) -> Bool { state.withdraw(ticket) }
-        func lift() -> [String] { state.setLimits(URLConnection.Limits()).map(\.waiter) }
+
+        func setLimit(_ limit: Int, idle: Int = 10) -> [Int] {
+            let dropped = state.setLimits(limit, idle: idle, within: budget)
+            if let ticket = state.admissibleTicket { budget.enqueue(self, ticket: ticket) }
+            return dropped
+        }
     }
 
-    @Test func `who finds no room waits, in order, and nobody overtakes`() {
-        let slots = Slots(perServer: 1, inAll: 10)
-        #expect(slots.enter(a, "1") == nil)
-        #expect(slots.enter(a, "2") != nil)
-        #expect(slots.enter(a, "3") != nil)
-        #expect(slots.enter(b, "4") == nil)
-        #expect(slots.leave(a) == ["2"])
-        #expect(slots.leave(a) == ["3"])
-        #expect(slots.leave(a).isEmpty)
-        #expect(slots.leave(b).isEmpty)
-        #expect(slots.isUnused)
+    @Test func `a waiter that finds no room waits, in order, and none overtakes`() {
+        let origins = Origins(perServer: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        #expect(a.lease("3") == nil)
+        #expect(b.lease("4") == "open")
+        a.end()
+        #expect(a.admitted == ["2"])
+        a.end()
+        #expect(a.admitted == ["2", "3"])
+        a.end()
+        b.end()
+        #expect(a.isUnused && b.isUnused && b.admitted.isEmpty)
+        #expect(origins.budget.counts.inUse == 0)
     }
 
     @Test func `a server with room does not wait for one without`() {
-        let slots = Slots(perServer: 1, inAll: 2)
-        #expect(slots.enter(a, "1") == nil)
-        #expect(slots.enter(a, "2") != nil)
-        #expect(slots.enter(b, "3") == nil)
-        #expect(slots.enter(b, "4") != nil)
-        // In all there are two: the place of b goes to b, for a has none.
-        #expect(slots.leave(b) == ["4"])
-        #expect(slots.leave(a) == ["2"])
+        let origins = Origins(perServer: 1, inAll: 2)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        #expect(b.lease("3") == "open")
+        #expect(b.lease("4") == nil)
+        // In all there are two: that of b goes to b, for a has no room.
+        b.end()
+        #expect(b.admitted == ["4"] && a.admitted.isEmpty)
+        a.end()
+        #expect(a.admitted == ["2"])
     }
 
-    @Test func `who withdraws is forgotten, and higher limits let more in`() throws {
-        let slots = Slots(perServer: 1, inAll: 1)
-        #expect(slots.enter(a, "1") == nil)
-        let ticket = try #require(slots.enter(a, "2"))
-        #expect(slots.enter(b, "3") != nil)
-        #expect(slots.withdraw(ticket))
-        #expect(!slots.withdraw(ticket))
-        #expect(slots.lift() == ["3"])
+    @Test func `where the process has no room, the waiters of all servers come in order`() {
+        let origins = Origins(inAll: 2)
+        let (a, b, c) = (origins.origin(), origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == "open")
+        #expect(b.lease("3") == nil)
+        #expect(a.lease("4") == nil)
+        #expect(c.lease("5") == nil)
+        #expect(b.lease("6") == nil)
+        a.end()
+        #expect(b.admitted == ["3"] && a.admitted.isEmpty)
+        a.end()
+        #expect(a.admitted == ["4"])
+        b.end()
+        #expect(c.admitted == ["5"])
+        c.end()
+        #expect(b.admitted == ["3", "6"])
+        a.end()
+        b.end()
+        #expect(origins.budget.counts.inUse == 0 && !origins.budget.hasQueue)
+        #expect(a.isUnused && b.isUnused && c.isUnused)
     }
 
-    @Test func `servers are told apart, however many, and forgotten when they are not used`() throws {
-        let slots = Slots(perServer: 1, inAll: 100)
-        let servers = (0..<90).map { State.Server(host: "host\($0)", port: 80) }
-        for server in servers { #expect(slots.enter(server, "") == nil) }
-        let tickets = try servers.map { try #require(slots.enter($0, "waiter of \($0.host)")) }
-        #expect(slots.serverCount == 90)
-        for number in [1, 89, 0] { #expect(slots.leave(servers[number]) == ["waiter of host\(number)"]) }
-        for number in servers.indices where ![1, 89, 0].contains(number) {
-            #expect(slots.withdraw(tickets[number]))
+    @Test func `a waiter that withdraws is forgotten, and higher limits let more in`() {
+        let origins = Origins(perServer: 1, inAll: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        let ticket = a.ticket
+        #expect(b.lease("3") == nil)
+        #expect(a.withdraw(ticket))
+        #expect(!a.withdraw(ticket))
+        var limits = ConnectionLimits()
+        limits.connections = 2
+        origins.budget.setLimits(limits)
+        #expect(b.admitted == ["3"])
+        #expect(b.lease("4") == nil)
+        #expect(b.lease("5") == nil)
+        limits.connections = 10
+        origins.budget.setLimits(limits)
+        #expect(b.setLimit(10) == [])
+        #expect(b.admitted == ["3", "4", "5"])
+    }
+
+    @Test
+    func
+        `an idle connection is used again, unless a new one is wanted, and is the waiter's that is admitted`()
+    {
+        let origins = Origins(perServer: 2)
+        let a = origins.origin()
+        #expect(a.lease("1") == "open")
+        #expect(a.end(keeping: 7) == [])
+        #expect(origins.budget.counts.idle == 1)
+        #expect(a.lease("2", mayReuse: false) == "open")
+        #expect(a.lease("3") == "7")
+        #expect(origins.budget.counts.idle == 0 && origins.budget.counts.inUse == 2)
+        #expect(a.lease("4") == nil)
+        // Its idle connection is not taken past the one that waits.
+        #expect(a.end(keeping: 8) == [])
+        #expect(a.admitted == ["4"] && origins.budget.counts.idle == 1)
+        #expect(a.lease("5") == nil)
+    }
+
+    @Test func `one server keeps at most as many as its limit says, the oldest goes`() {
+        let origins = Origins(idle: 2)
+        let a = origins.origin()
+        for number in 0..<3 { #expect(a.lease("\(number)") == "open") }
+        #expect(a.end(keeping: 0) == [])
+        #expect(a.end(keeping: 1) == [])
+        #expect(a.end(keeping: 2) == [0])
+        #expect(origins.budget.counts.idle == 2)
+        #expect(a.setLimit(10, idle: 0) == [1, 2])
+        #expect(origins.budget.counts.idle == 0)
+        #expect(a.lease("4") == "open")
+        #expect(a.end(keeping: 4) == [4])
+    }
+
+    @Test func `how many are idle in all is known, and when they are too many`() {
+        let origins = Origins(idle: 4, idleInAll: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        a.lease("1")
+        b.lease("2")
+        a.end(keeping: 1)
+        #expect(!origins.budget.isOverIdleLimit)
+        b.end(keeping: 2)
+        #expect(origins.budget.isOverIdleLimit)
+        #expect(a.setLimit(4, idle: 0) == [1])
+        #expect(!origins.budget.isOverIdleLimit)
+    }
+
+    /// Threads that take and give back while others wait: none is forgotten.
+    @Test func `a waiter is never forgotten, whatever threads do`() throws {
+        let pool = ConnectionPool()
+        var limits = ConnectionLimits()
+        limits.connections = 2
+        limits.connectionsPerServer = 2
+        pool.limits = limits
+        let keys = (0..<3).map { ConnectionKey(host: "host\($0)", port: 80, tls: nil) }
+        let threads = (0..<6).map { number in
+            LoopThread { loop in
+                let key = keys[number % 3]
+                for _ in 0..<2_000 {
+                    let waiter = Waiter()
+                    let origin = pool.origin(of: key.server)
+                    switch origin.lease(key, of: loop, at: nil, for: waiter, mayReuse: true) {
+                    case .granted(let lease): lease.end()
+                    case .wait:
+                        #expect(throws: Never.self) { try waiter.latch.wait() }
+                        origin.admittedLease(key, of: loop, at: nil, mayReuse: true).end()
+                    }
+                }
+            }
         }
-        for server in servers { #expect(slots.leave(server).isEmpty) }
-        #expect(slots.isUnused)
-        // Who waits in vain leaves no more behind.
-        for server in servers.prefix(50) { #expect(slots.enter(server, "") == nil) }
-        for server in servers.suffix(40) { #expect(slots.enter(server, "") == nil) }
-        for server in servers {
-            #expect(slots.withdraw(try #require(slots.enter(server, ""))))
-            _ = slots.leave(server)
-        }
-        #expect(slots.isUnused && slots.serverCount <= State.serversKept)
-        for server in servers { #expect(slots.enter(server, "") == nil) }
+        for thread in threads { try thread.value() }
+        #expect(pool.budget.counts.inUse == 0 && !pool.budget.hasQueue)
+        pool.closeAll()
+        #expect(pool.originCount == 0)
+    }
+
+    private final class Waiter: ConnectionWaiter {
+        let latch = Latch()
+
+        func isAdmitted(with ticket: Int) { latch.open() }
     }
 }
 
 /// The same with loads.
-@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct ConnectionSlotsTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct OriginTests {
     @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
         throws
     {

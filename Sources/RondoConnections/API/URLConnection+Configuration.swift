@@ -77,14 +77,10 @@ extension URLConnection {
         static let standard = Settings(Configuration())
 
         let values: Configuration
-        /// The way that the last request went, if directly: the next one often goes to the same server.
-        private let lastRoute = Mutex<DirectRoute?>(nil)
+        /// Stands for the TLS settings of a load's origin, and the number after it for those of other servers.
+        private let number = Settings.lastNumber.wrappingAdd(2, ordering: .relaxed).newValue
 
-        private struct DirectRoute {
-            let isSecure: Bool
-            let atOrigin: Bool
-            let route: Route
-        }
+        private static let lastNumber = Atomic(0)
 
         /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
         private let tlsElsewhere: TLSSettings?
@@ -125,16 +121,10 @@ extension URLConnection {
 
         /// The direct way to `address`.
         func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
-            lastRoute.withLock { last in
-                if let last, last.isSecure == address.isSecure, last.atOrigin == atOrigin,
-                    last.route.key.port == address.port, last.route.key.host == address.host
-                {
-                    return last.route
-                }
-                let route = Route(to: address, tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
-                last = DirectRoute(isSecure: address.isSecure, atOrigin: atOrigin, route: route)
-                return route
-            }
+            let settings = address.isSecure ? number + (atOrigin ? 0 : 1) : 0
+            return KnownRoutes.route(
+                toHost: address.host, port: address.port, settings: settings,
+                tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
         }
     }
 

@@ -61,19 +61,3 @@ extension URLConnection {
         public internal(set) var bodyBytesReceived: Int64 = 0
     }
 }
-
-/// The moments of an exchange, as they come.
-struct ExchangeTimes {
-    var lookUpStart: LoopInstant?
-    var lookUpEnd: LoopInstant?
-    var connectStart: LoopInstant?
-    var connectEnd: LoopInstant?
-    var secureEnd: LoopInstant?
-    var requestStart: LoopInstant?
-    var requestEnd: LoopInstant?
-    var responseStart: LoopInstant?
-    var responseEnd: LoopInstant?
-    var tls: (version: String, cipher: String)?
-    var isTLSResumed = false
-    var bytesReceived: Int64 = 0
-}

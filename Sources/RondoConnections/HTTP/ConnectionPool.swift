@@ -2,129 +2,131 @@ internal import RondoCore
 internal import RondoStreams
 internal import Synchronization
 
-/// Connections that are kept for the next request to their server. They are in no run loop meanwhile, but for those whose
-/// load is just over and another one about to begin: they stay where they are until that had its chance. A timer on the
-/// loader closes those that nobody has used for long, and those that their servers have closed.
+/// The origins that the process knows, with the limits that hold for all of them together.
 ///
-/// To be told of each server's end at once, every connection would have to enter and leave a loop's kernel set with
-/// each request. One `poll` of all that are kept, every few seconds and off the way of any request, costs a
-/// request nothing and the connection no memory; what dies in between is noticed before it is used.
+/// Its lock is taken to find an origin by its name, to change limits and to look after idle connections; a request that
+/// knows its origin takes none of the pool's.
+///
+/// Idle connections are in no run loop, but for those whose load is just over and another one about to begin: they stay
+/// registered until that had its chance. To be told of each server's end at once, every connection would have to enter
+/// and leave a loop's kernel set with each request. One `poll` of all that are idle, every few seconds and off the way of
+/// any request, costs a request nothing and the connection no memory; what dies in between is noticed before it is used.
 ///
 /// Time is the machine's: loops whose clocks are tests' share the pool with others.
-final class Pool: Sendable {
-    static let shared = Pool()
+final class ConnectionPool: Sendable {
+    static let shared = ConnectionPool()
 
-    /// A connection on its way from one load to the next.
-    ///
-    /// `@unchecked Sendable`: the load that hands it in has let go of it, and it is handed out once.
-    enum IdleLink: @unchecked Sendable {
-        /// Ready for use.
-        case link(HTTPLink)
-        /// There are many to its server: nothing is kept of this one but the connection itself.
-        case parked(ParkedSocket)
-    }
-
-    /// Of the connections to one server as many stay as they are, those that were used last; the others are
-    /// parked, and take a microsecond or two to be made ready again.
+    /// Of a loop's connections to one server as many stay as they are; the others are parked.
     static let maximumReady = 64
 
-    /// How long a connection may stay that its server has closed, in seconds, more or less. Chromium looks every
+    /// How long a connection may be kept that its server has closed, in seconds, more or less. Chromium looks every
     /// ten seconds, curl once a second at most while it begins transfers.
     static let secondsBetweenLooks = 5.0
 
+    private struct State {
+        var limits = ConnectionLimits()
+        var origins: [ConnectionKey.Server: Origin] = [:]
+    }
+
+    let budget = ConnectionBudget()
+    let maximumReady: Int
     private let secondsBetweenLooks: Double
-    private let maximumReady: Int
-    private let state = Mutex(PoolState<IdleLink>())
-    /// Looks at what is kept every now and then, and keeps the pool; nil while nothing is.
-    private let watcher = Mutex<Timer?>(nil)
+    private let state = Mutex(State())
+    /// Looks at the idle connections every now and then, and keeps the pool; nil while there are none.
+    private let sweeper = Mutex<Timer?>(nil)
+    /// Whether there is one: what becomes idle with each request asks.
+    private let hasSweeper = Atomic(false)
 
     init(
-        secondsBetweenLooks: Double = Pool.secondsBetweenLooks, maximumReady: Int = Pool.maximumReady
+        secondsBetweenLooks: Double = ConnectionPool.secondsBetweenLooks,
+        maximumReady: Int = ConnectionPool.maximumReady
     ) {
         self.secondsBetweenLooks = secondsBetweenLooks
         self.maximumReady = maximumReady
     }
 
-    /// A kept connection that shows no sign of being dead, or nil. On the thread of a loop that is to serve it.
-    ///
-    /// One that stays at `courier` is there still (`HTTPLink.endStay()` tells), any other in no run loop.
-    ///
-    /// - Parameter courier: Where it is to be served, and nowhere else; nil: in several places.
-    func take(for key: PoolKey, at courier: StreamCourier? = nil) -> HTTPLink? {
-        // One whose last response is still being told of, and the delegate runs the loop for another: that run would hear
-        // nothing of it. Hardly ever there is one.
-        let servesFurtherOut = RunLoop.servesFurtherOut
-        while true {
-            let (taken, dropped) = state.withLock { state in
-                state.take(for: key, now: LoopClock.machineNow) {
-                    !servesFurtherOut || !$0.isServedFurtherOut
+    // MARK: - Origins
+
+    /// The origin of `server`. It is kept for as long as it is referred to, or something is kept, used or waited for.
+    func origin(of server: ConnectionKey.Server) -> Origin {
+        state.withLock { state in
+            if let origin = state.origins[server] { return origin }
+            let origin = Origin(server, of: self, state.limits)
+            state.origins[server] = origin
+            return origin
+        }
+    }
+
+    private var origins: [Origin] { state.withLock { Array($0.origins.values) } }
+
+    /// How many origins are known.
+    var originCount: Int { state.withLock { $0.origins.count } }
+
+    /// Lets go of the origins that are not used and to which nothing but the pool refers.
+    private func removeUnusedOrigins() {
+        // What is released is released without the lock.
+        let removed = state.withLock { state in
+            var removed: [Origin] = []
+            for server in state.origins.keys.filter({ state.origins[$0]?.isUnused ?? false }) {
+                // Only from the table could another thread have got one meanwhile.
+                if var origin = state.origins.removeValue(forKey: server) {
+                    if isKnownUniquelyReferenced(&origin) {
+                        removed.append(origin)
+                    } else {
+                        state.origins[server] = origin
+                    }
                 }
             }
-            for idle in dropped { idle.close() }
-            switch taken {
-            case nil:
-                return nil
-            case .link(let link):
-                link.leaveLoops(except: courier)
-                if link.channel.isAliveWhenIdle { return link }
-                link.channel.close()
-            case .parked(let socket):
-                if socket.isQuiet { return HTTPLink(resuming: socket, for: key) }
-                socket.close()
-            }
+            return removed
+        }
+        withExtendedLifetime(removed) {}
+    }
+
+    var limits: ConnectionLimits {
+        get { state.withLock { $0.limits } }
+        set {
+            let limits = newValue.clamped
+            state.withLock { $0.limits = limits }
+            budget.setLimits(limits)
+            for origin in origins { origin.setLimits(limits) }
+            closeOldest()
         }
     }
 
-    /// Keeps a connection that is ready for its next exchange; it leaves its run loops, or that of `courier` a little later:
-    /// whoever keeps it so sees to it that `endStay(of:)` is called then.
-    ///
-    /// - Parameter courier: Where it may stay, and is scheduled, and nowhere else; nil: nowhere.
-    func keep(_ link: HTTPLink, stayingAt courier: StreamCourier? = nil) {
-        // It does not matter that the next exchange will want to read: it is in no loop, or nobody is let in.
-        link.channel.wantsWrite = false
-        if let courier { link.noteStay(at: courier) } else { link.channel.removeFromAllLoops() }
-        add(link)
+    // MARK: - Idle connections
+
+    /// How many there are.
+    var idleCount: Int { budget.counts.idle }
+
+    /// Closes the connections that have been idle for the longest time, until there are no more than may be.
+    func closeOldest() {
+        while budget.isOverIdleLimit {
+            let oldest = origins.lazy.compactMap { origin in
+                origin.oldestIdleSince.map { (origin: origin, since: $0) }
+            }.min { $0.since < $1.since }
+            guard let oldest else { return }
+            oldest.origin.removeOldest()?.close()
+        }
     }
 
-    /// A connection that stays where it was leaves, unless somebody has it by now. Any thread.
-    ///
-    /// The pool's lock comes before those of channels, couriers, sources and loops.
-    func endStay(of link: HTTPLink) {
-        let (key, identity) = (link.key, ObjectIdentifier(link))
-        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleLink?) in
-            guard let (idle, later) = state.last(for: key, where: { $0.isLink(identity) }),
-                case .link(let link) = idle, link.endStay()
-            else { return (nil, nil) }
-            // Under the lock: nobody else has it meanwhile, nor finds it missing.
-            let left = link.channel.takeOutOfLoops()
-            // Its turn to be parked may have come while it stayed.
-            return (left, later < maximumReady ? nil : state.change(behind: later, of: key) { $0.parked() })
-        }
-        // Without it: what is released by that may be the program's, and whoever is woken is told of in traces.
-        left?.leave()
-        if parked != nil { HeapTrimmer.shared.noteParked() }
+    func closeAll() {
+        for origin in origins { for idle in origin.removeAll() { idle.close() } }
+        removeUnusedOrigins()
+        sweepAgain(in: nil)
     }
 
-    /// The same of one that is in no run loop.
-    func add(_ link: HTTPLink) {
-        // What is parked is released without the lock.
-        let (dropped, parked) = state.withLock { state in
-            (
-                state.add(.link(link), for: link.key, now: LoopClock.machineNow),
-                state.change(behind: maximumReady, of: link.key) { $0.parked() }
-            )
+    /// Has the idle connections looked at after a while, unless that is arranged already.
+    func watch() {
+        guard !hasSweeper.load(ordering: .sequentiallyConsistent) else { return }
+        sweeper.withLock { sweeper in
+            // Nil: there is no thread for it now, and what becomes idle next asks again.
+            if sweeper == nil { setSweeper(&sweeper, sweepLater(in: secondsBetweenLooks)) }
         }
-        for idle in dropped { idle.close() }
-        if parked != nil { HeapTrimmer.shared.noteParked() }
-        watch()
     }
 
-    /// Has what is kept looked at after a while, unless that is arranged already.
-    private func watch() {
-        watcher.withLock { watcher in
-            // Nil: there is no thread for it now, and what is kept next asks again.
-            if watcher == nil { watcher = sweepLater(in: secondsBetweenLooks) }
-        }
+    private func setSweeper(_ sweeper: inout Timer?, _ timer: Timer?) {
+        sweeper = timer
+        hasSweeper.store(timer != nil, ordering: .sequentiallyConsistent)
     }
 
     private func sweepLater(in seconds: Double) -> Timer? {
@@ -139,100 +141,32 @@ final class Pool: Sendable {
 
     /// Closes what has been idle for too long or has died, and comes back for the rest.
     func sweep(now: LoopInstant) {
-        for idle in state.withLock({ $0.takeExpired(now: now) }) + takeDead() { idle.close() }
-        let seconds = state.withLock { state in
-            state.forgetUnused()
-            return state.secondsToExpiry(now: now)
-        }
+        for origin in origins { for idle in origin.removeExpired(now: now) { idle.close() } }
+        closeDead(of: origins)
+        removeUnusedOrigins()
         HeapTrimmer.shared.trimAfterBurst()
+        let oldest = origins.compactMap(\.oldestIdleSince).min()
+        let seconds = oldest.map {
+            max(0, IdleConnections<IdleConnection>.maximumIdleSeconds - now.seconds(since: $0))
+        }
         // A moment after it expires.
-        watchAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
+        sweepAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })
     }
 
-    private func takeDead() -> [IdleLink] {
-        let descriptors = state.withLock { state in state.all.compactMap(\.descriptor) }
-        // Without the lock: what is taken, or closed, by another thread meanwhile is not found below.
-        let stirring = SocketChannel.stirring(among: descriptors)
-        guard !stirring.isEmpty else { return [] }
-        return state.withLock { state in
-            state.remove { idle in
-                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
-            }
+    private func closeDead(of origins: [Origin]) {
+        // Without a lock: a connection that another thread takes, or closes, meanwhile is not found afterwards.
+        let stirring = SocketChannel.stirring(among: origins.flatMap(\.idleDescriptors))
+        guard !stirring.isEmpty else { return }
+        for origin in origins { for idle in origin.removeDead(among: stirring) { idle.close() } }
+    }
+
+    /// - Parameter seconds: Nil: nothing is idle, as far as is known.
+    private func sweepAgain(in seconds: Double?) {
+        sweeper.withLock { sweeper in
+            sweeper?.invalidate()
+            setSweeper(&sweeper, seconds.flatMap { sweepLater(in: $0) })
         }
-    }
-
-    /// - Parameter seconds: Nil: nothing is kept, as far as is known.
-    private func watchAgain(in seconds: Double?) {
-        watcher.withLock { watcher in
-            watcher?.invalidate()
-            watcher = seconds.flatMap { sweepLater(in: $0) }
-        }
-        // One may have been kept in between.
-        if seconds == nil, state.withLock({ $0.count > 0 }) { watch() }
-    }
-
-    func setLimits(_ limits: URLConnection.Limits) {
-        for idle in state.withLock({ $0.setLimits(limits) }) { idle.close() }
-    }
-
-    /// How many connections are kept.
-    var count: Int { state.withLock { $0.count } }
-
-    func closeAll() {
-        for idle in state.withLock({ $0.removeAll() }) { idle.close() }
-        watchAgain(in: nil)
-    }
-}
-
-extension Pool.IdleLink {
-    var descriptor: Int32? {
-        switch self {
-        case .link(let link): link.channel.descriptor
-        case .parked(let socket): socket.descriptor
-        }
-    }
-
-    /// See `SocketChannel.isServedFurtherOut`.
-    var isServedFurtherOut: Bool {
-        switch self {
-        case .link(let link): link.channel.isServedFurtherOut
-        case .parked: false
-        }
-    }
-
-    func isLink(_ identity: ObjectIdentifier) -> Bool {
-        if case .link(let link) = self { ObjectIdentifier(link) == identity } else { false }
-    }
-
-    /// It shows no sign of being dead.
-    var isAlive: Bool {
-        switch self {
-        case .link(let link): link.channel.isAliveWhenIdle
-        case .parked(let socket): socket.isQuiet
-        }
-    }
-
-    func close() {
-        switch self {
-        case .link(let link): link.channel.close()
-        case .parked(let socket): socket.close()
-        }
-    }
-
-    /// Nil: it is parked already, or cannot be.
-    func parked() -> Pool.IdleLink? {
-        guard case .link(let link) = self, !link.isStaying else { return nil }
-        return link.channel.park().map { .parked($0) }
-    }
-}
-
-extension URLConnection {
-    /// Closes the connections to servers that are kept open for later requests and serve none now. Any
-    /// thread.
-    ///
-    /// Each is closed by itself after 55 s without use, and soon after its server has closed it: a program that
-    /// will load nothing for long may call this before.
-    public static func closeIdleConnections() {
-        Pool.shared.closeAll()
+        // One may have become idle in between.
+        if seconds == nil, idleCount > 0 { watch() }
     }
 }

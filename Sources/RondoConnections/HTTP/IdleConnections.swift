@@ -1,157 +1,97 @@
 internal import RondoCore
-internal import RondoStreams
 
-/// What makes two requests able to share a connection.
+/// The idle connections of an origin, and which of them have to go: decisions only, no sockets.
 ///
-/// A reference and a hash that is computed once: a request looks itself up in several tables.
-struct PoolKey: Hashable, Sendable {
-    private final class Values: Sendable {
-        let server: Server
-        let tls: TLSSettings?
-        let proxy: StreamProxy?
-        let hash: Int
-
-        init(_ server: Server, _ tls: TLSSettings?, _ proxy: StreamProxy?) {
-            self.server = server
-            self.tls = tls
-            self.proxy = proxy
-            var hasher = Hasher()
-            hasher.combine(server)
-            hasher.combine(tls)
-            hasher.combine(proxy)
-            hash = hasher.finalize()
-        }
-    }
-
-    /// A server, or the proxy that is asked in its place, as limits count them.
-    struct Server: Hashable, Sendable {
-        let host: String
-        let port: Int
-    }
-
-    private let values: Values
-
-    /// - Parameters:
-    ///   - tls: Nil for plain HTTP.
-    ///   - proxy: The proxy that is asked in the server's place; nil: none.
-    init(host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil) {
-        values = Values(Server(host: host, port: port), tls, proxy)
-    }
-
-    var server: Server { values.server }
-    var host: String { values.server.host }
-    var port: Int { values.server.port }
-    var tls: TLSSettings? { values.tls }
-    var proxy: StreamProxy? { values.proxy }
-
-    static func == (left: PoolKey, right: PoolKey) -> Bool {
-        let (left, right) = (left.values, right.values)
-        return left === right
-            || left.hash == right.hash && left.server == right.server && left.tls == right.tls
-                && left.proxy == right.proxy
-    }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(values.hash) }
-}
-
-/// Which kept connections there are, and which of them have to go: decisions only, no sockets.
-///
-/// The moments that it is given are all by one clock, and never before those that it was given already.
-struct PoolState<Kept>: ~Copyable {
+/// They are grouped by the loop that used them last and by the way to the server. A loop takes its own, and another
+/// loop's only where it has none. All instants are by one clock, and never before one that was given already.
+struct IdleConnections<Connection>: ~Copyable {
     /// A connection is not kept idle for longer, in seconds: servers close theirs after a minute or so.
     static var maximumIdleSeconds: Double { 55 }
+    /// With more groups, empty ones are removed when another one is added.
+    static var groupsKept: Int { 16 }
 
     private struct Entry {
         let since: LoopInstant
-        var kept: Kept
+        var connection: Connection
     }
 
-    private struct Known {
-        let key: PoolKey
-        /// In order of their becoming idle. It may be empty, until `forgetUnused()`: it is about to be filled again, as
-        /// a rule.
+    private struct Group {
+        let key: ConnectionKey
+        let loop: ObjectIdentifier?
+        /// In order of their becoming idle. It may be empty: it is about to be filled again, as a rule.
         var entries: [Entry] = []
     }
 
-    private(set) var limits: URLConnection.Limits
-    private var servers: [Known] = []
-    /// Where each stands in `servers`.
-    private var places: [PoolKey: Int] = [:]
-    /// Which was named last, and is nearly always the next one too: found without hashing.
-    private var last = 0
+    struct Position {
+        fileprivate let group: Int
+        fileprivate let index: Int
+    }
+
+    private var groups: [Group] = []
     private(set) var count = 0
     /// Nothing has been idle since before.
     private var first: LoopInstant?
 
-    init(limits: URLConnection.Limits = URLConnection.Limits()) { self.limits = limits }
+    var isEmpty: Bool { count == 0 }
 
-    /// Keeps a connection.
-    ///
-    /// - Returns: Those that are kept no longer: too old, or too many.
-    mutating func add(_ kept: Kept, for key: PoolKey, now: LoopInstant) -> [Kept] {
-        let place = place(of: key) ?? addServer(key)
-        servers[place].entries.append(Entry(since: now, kept: kept))
-        let ofServer = servers[place].entries.count
+    mutating func add(
+        _ connection: Connection, for key: ConnectionKey, of loop: ObjectIdentifier?, now: LoopInstant
+    ) {
+        let group = group(key, loop) ?? addGroup(key, loop)
+        groups[group].entries.append(Entry(since: now, connection: connection))
         count += 1
         if first == nil { first = now }
-        var dropped = takeExpired(now: now)
-        if ofServer > limits.idleConnectionsPerServer, let oldest = removeFirst(at: place) {
-            dropped.append(oldest)
-        }
-        if count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
-        return dropped
     }
 
-    /// Takes out the connection to `key` that has been idle for the shortest time, of those that are usable.
-    mutating func take(
-        for key: PoolKey, now: LoopInstant, where isUsable: (Kept) -> Bool = { _ in true }
-    ) -> (kept: Kept?, dropped: [Kept]) {
-        let dropped = takeExpired(now: now)
-        guard let place = place(of: key),
-            let index = servers[place].entries.lastIndex(where: { isUsable($0.kept) })
-        else { return (nil, dropped) }
+    /// Where the connection by `key` stands that is to be used next: of the loop's own that which has been idle for the
+    /// shortest time, otherwise one of the loop that has the most.
+    func next(
+        for key: ConnectionKey, of loop: ObjectIdentifier?,
+        where isUsable: (Connection) -> Bool = { _ in true }
+    ) -> Position? {
+        if let own = group(key, loop), let position = last(in: own, where: isUsable) { return position }
+        var best: Position?
+        for index in groups.indices where groups[index].key == key {
+            guard groups[index].entries.count > (best.map { groups[$0.group].entries.count } ?? 0),
+                let position = last(in: index, where: isUsable)
+            else { continue }
+            best = position
+        }
+        return best
+    }
+
+    mutating func remove(at position: Position) -> Connection {
         count -= 1
-        return (servers[place].entries.remove(at: index).kept, dropped)
+        return groups[position.group].entries.remove(at: position.index).connection
     }
 
-    /// The one to `key` that has been idle for the shortest time, of those that are wanted, and how many have become idle
-    /// later. It stays.
-    mutating func last(for key: PoolKey, where isWanted: (Kept) -> Bool) -> (kept: Kept, later: Int)? {
-        guard let place = place(of: key),
-            let index = servers[place].entries.lastIndex(where: { isWanted($0.kept) })
-        else { return nil }
-        return (servers[place].entries[index].kept, servers[place].entries.count - 1 - index)
-    }
-
-    /// Lets something else stand for the connection that became idle `count` connections to `key` before the
-    /// last one.
-    ///
-    /// - Parameter change: Nil: it stays what it is.
-    /// - Returns: What it was, if it was changed.
-    mutating func change(behind count: Int, of key: PoolKey, _ change: (Kept) -> Kept?) -> Kept? {
-        guard self.count > count, let place = place(of: key), servers[place].entries.count > count else {
-            return nil
+    /// Where a connection stands, and how many of its group have become idle later. It is not taken out.
+    func find(
+        for key: ConnectionKey, where isWanted: (Connection) -> Bool
+    ) -> (connection: Connection, position: Position, later: Int)? {
+        for index in groups.indices where groups[index].key == key {
+            guard let position = last(in: index, where: isWanted) else { continue }
+            let entries = groups[index].entries
+            return (entries[position.index].connection, position, entries.count - 1 - position.index)
         }
-        let index = servers[place].entries.count - 1 - count
-        let old = servers[place].entries[index].kept
+        return nil
+    }
+
+    /// Replaces the connection at `position`.
+    ///
+    /// - Parameter change: Nil: it is left as it is.
+    /// - Returns: What it was, if it was replaced.
+    mutating func change(at position: Position, _ change: (Connection) -> Connection?) -> Connection? {
+        let old = groups[position.group].entries[position.index].connection
         guard let new = change(old) else { return nil }
-        servers[place].entries[index].kept = new
+        groups[position.group].entries[position.index].connection = new
         return old
     }
 
-    /// - Returns: Those that are too many by the new limits, the oldest first.
-    mutating func setLimits(_ limits: URLConnection.Limits) -> [Kept] {
-        self.limits = limits
-        var dropped: [Kept] = []
-        for place in servers.indices {
-            while servers[place].entries.count > limits.idleConnectionsPerServer,
-                let oldest = removeFirst(at: place)
-            {
-                dropped.append(oldest)
-            }
-        }
-        while count > limits.idleConnections, let oldest = removeOldest() { dropped.append(oldest) }
-        return dropped
+    /// Where the connection stands that became idle `count` connections of its group before the last one.
+    func position(behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?) -> Position? {
+        guard let group = group(key, loop), groups[group].entries.count > count else { return nil }
+        return Position(group: group, index: groups[group].entries.count - 1 - count)
     }
 
     /// Seconds until the first of them has been idle for too long; nil if there is none.
@@ -159,32 +99,42 @@ struct PoolState<Kept>: ~Copyable {
         oldest.map { max(0, Self.maximumIdleSeconds - now.seconds(since: $0.since)) }
     }
 
+    /// Since when the one has been idle that has been so for the longest time.
+    var oldestSince: LoopInstant? { oldest?.since }
+
+    mutating func removeOldest() -> Connection? {
+        oldest.map { remove(at: Position(group: $0.group, index: 0)) }
+    }
+
+    /// Takes out the oldest until there are no more than `limit`.
+    mutating func shrink(to limit: Int) -> [Connection] {
+        var removed: [Connection] = []
+        while count > limit, let oldest = removeOldest() { removed.append(oldest) }
+        return removed
+    }
+
     /// Takes out those that have been idle for too long.
-    mutating func takeExpired(now: LoopInstant) -> [Kept] {
+    mutating func removeExpired(now: LoopInstant) -> [Connection] {
         let isExpired = { (since: LoopInstant) in now.seconds(since: since) > Self.maximumIdleSeconds }
         guard let first, isExpired(first) else { return [] }
-        var expired: [Kept] = []
-        for place in servers.indices {
-            while let entry = servers[place].entries.first, isExpired(entry.since),
-                let kept = removeFirst(at: place)
-            {
-                expired.append(kept)
-            }
+        var expired: [Connection] = []
+        while let oldest, isExpired(oldest.since), let connection = removeOldest() {
+            expired.append(connection)
         }
         self.first = oldest?.since
         return expired
     }
 
-    /// What is kept, in no order.
-    var all: some Sequence<Kept> { servers.lazy.map(\.entries).joined().map(\.kept) }
+    /// All of them, in no order.
+    var all: some Sequence<Connection> { groups.lazy.map(\.entries).joined().map(\.connection) }
 
     /// Takes out those that are of no use any more.
-    mutating func remove(where isUseless: (Kept) -> Bool) -> [Kept] {
-        var removed: [Kept] = []
-        for place in servers.indices {
-            servers[place].entries.removeAll { entry in
-                let goes = isUseless(entry.kept)
-                if goes { removed.append(entry.kept) }
+    mutating func remove(where isUseless: (Connection) -> Bool) -> [Connection] {
+        var removed: [Connection] = []
+        for group in groups.indices {
+            groups[group].entries.removeAll { entry in
+                let goes = isUseless(entry.connection)
+                if goes { removed.append(entry.connection) }
                 return goes
             }
         }
@@ -192,68 +142,42 @@ struct PoolState<Kept>: ~Copyable {
         return removed
     }
 
-    /// Lets go of the servers to which no connection is kept.
-    mutating func forgetUnused() {
-        guard servers.contains(where: \.entries.isEmpty) else { return }
-        servers.removeAll(where: \.entries.isEmpty)
-        places = Dictionary(uniqueKeysWithValues: servers.indices.map { (servers[$0].key, $0) })
-    }
-
-    /// How many servers are known.
-    var serverCount: Int { servers.count }
-
-    mutating func removeAll() -> [Kept] {
+    mutating func removeAll() -> [Connection] {
         defer {
-            servers = []
-            places = [:]
+            groups = []
             count = 0
             first = nil
         }
-        return servers.flatMap(\.entries).sorted { $0.since < $1.since }.map(\.kept)
+        return groups.flatMap(\.entries).sorted { $0.since < $1.since }.map(\.connection)
     }
 
-    // MARK: Inside
+    // MARK: Groups
 
-    private mutating func place(of key: PoolKey) -> Int? {
-        if last < servers.count, servers[last].key == key { return last }
-        guard let place = places[key] else { return nil }
-        last = place
-        return place
+    /// How many there are.
+    var groupCount: Int { groups.count }
+
+    mutating func removeEmptyGroups() { groups.removeAll(where: \.entries.isEmpty) }
+
+    private func group(_ key: ConnectionKey, _ loop: ObjectIdentifier?) -> Int? {
+        groups.firstIndex { $0.loop == loop && $0.key == key }
     }
 
-    private mutating func addServer(_ key: PoolKey) -> Int {
-        last = servers.count
-        places[key] = last
-        servers.append(Known(key: key))
-        return last
+    private mutating func addGroup(_ key: ConnectionKey, _ loop: ObjectIdentifier?) -> Int {
+        if groups.count >= Self.groupsKept { removeEmptyGroups() }
+        groups.append(Group(key: key, loop: loop))
+        return groups.count - 1
     }
 
-    private var oldest: (place: Int, since: LoopInstant)? {
-        var oldest: (place: Int, since: LoopInstant)?
-        for place in servers.indices {
-            guard let since = servers[place].entries.first?.since else { continue }
-            if oldest.map({ since < $0.since }) ?? true { oldest = (place, since) }
+    private func last(in group: Int, where isWanted: (Connection) -> Bool) -> Position? {
+        groups[group].entries.lastIndex { isWanted($0.connection) }.map { Position(group: group, index: $0) }
+    }
+
+    private var oldest: (group: Int, since: LoopInstant)? {
+        var oldest: (group: Int, since: LoopInstant)?
+        for group in groups.indices {
+            guard let since = groups[group].entries.first?.since else { continue }
+            if oldest.map({ since < $0.since }) ?? true { oldest = (group, since) }
         }
         return oldest
-    }
-
-    private mutating func removeOldest() -> Kept? {
-        guard let place = oldest?.place else { return nil }
-        // Each list is gone through to find it.
-        defer { if servers[place].entries.isEmpty { removeServer(at: place) } }
-        return removeFirst(at: place)
-    }
-
-    private mutating func removeServer(at place: Int) {
-        places[servers[place].key] = nil
-        servers.swapAt(place, servers.count - 1)
-        servers.removeLast()
-        if place < servers.count { places[servers[place].key] = place }
-    }
-
-    private mutating func removeFirst(at place: Int) -> Kept? {
-        guard !servers[place].entries.isEmpty else { return nil }
-        count -= 1
-        return servers[place].entries.removeFirst().kept
     }
 }

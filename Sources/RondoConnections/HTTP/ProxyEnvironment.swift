@@ -2,20 +2,6 @@ internal import RondoCore
 internal import RondoHTTP
 public import RondoStreams
 
-extension URLConnection {
-    /// By which proxy a connection goes.
-    public enum ProxyChoice: Sendable, Hashable {
-        /// As the environment says: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by the rules that
-        /// curl documents. It is read once, at the first load of the process.
-        case environment
-        /// None.
-        case direct
-        /// This one, whatever the host. `httpConnect` makes a tunnel for https, and is handed http requests
-        /// whole; with `StreamProxy.tls` both are said to it by TLS.
-        case by(StreamProxy)
-    }
-}
-
 /// What the environment says about proxies: decisions only.
 ///
 /// `http_proxy` counts in lower case alone: in upper case it is what a web server hands to a CGI program for

@@ -3,14 +3,14 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-extension Loader {
+extension Loader: ExchangeOwner {
     /// Times that a request is sent again because the connection that it went over broke before anything was
     /// heard of the server.
     static var maximumRetries: Int { 1 }
 
     /// Sends `request` with its body, over a kept connection or a new one.
     func exchange(_ request: LoadRequest, body: BodyStream?, mayReuse: Bool) {
-        guard let connection else { return }
+        guard connection != nil else { return }
         guard let address = request.address else {
             let isPort = request.url.map { URIPort(of: $0) == .impossible } ?? false
             return perform(state.failed(isPort ? .impossiblePort : .unsupportedURL))
@@ -22,7 +22,7 @@ extension Loader {
             if let body, !isHashed(body, for: request, toProxy: route.isForProxy, mayReuse: mayReuse) {
                 return
             }
-            guard enterSlot(route.key, request, body: body, mayReuse: mayReuse) else { return }
+            guard obtainLease(route, request, body: body, mayReuse: mayReuse) else { return }
             let isForProxy = route.isForProxy
             isAskingProxy = isForProxy
             outgoing = try OutgoingRequest(
@@ -46,52 +46,36 @@ extension Loader {
             hasCalled = true
             body.open(in: places)
         }
-        let link: HTTPLink
-        var isThere = false
-        let courier = places.count == 1 ? seat?.courier : nil
-        if mayReuse, let kept = Pool.shared.take(for: route.key, at: courier) {
-            link = kept
-            isThere = kept.endStay()
-            if settings.values.onDiagnostic != nil {
-                report(
-                    .reusing(address: kept.channel.remoteAddress?.description ?? route.key.host))
-            }
-        } else {
-            link = HTTPLink(SocketChannel(route.channel), key: route.key)
-            // The delegate is asked about servers; about a proxy its own settings say whom to ask.
-            if !route.isForProxy { askAboutTLS(of: link) }
-        }
-        let exchange = HTTPExchange(
-            outgoing, over: link, of: self, tellsHeads: settings.values.onDiagnostic != nil,
-            isTimed: collectsMetrics)
+        guard let lease = lease.take() else { return }
+        let exchange = HTTP1Exchange(
+            outgoing, by: lease, opening: route.channel, of: self,
+            telling: .init(steps: settings.values.onDiagnostic != nil, times: collectsMetrics))
+        // The delegate is asked about servers; about a proxy its own settings say whom to ask.
+        if !route.isForProxy { askAboutTLS(of: exchange) }
         self.exchange = exchange
-        let channel = link.channel
-        channel.label = connection.nameInRunLoops
-        channel.gate = exchange
-        if !isThere { forEachCourier { channel.schedule(with: $0) } }
-        shared.withLock { [interest = channel.interest] in $0.channel = interest }
-        exchange.begin()
+        shared.withLock { [interest = exchange.interest] in $0.channel = interest }
+        exchange.start()
     }
 
-    /// Lets in what a loop brings to the channel of `exchange`.
+    /// Lets in what a loop brings to `exchange`.
     ///
     /// A callback that a loop has begun looks the gate up, and may be held up before: the load that it was for is
     /// over by then, and the channel another load's, which is in other loops perhaps. There it has nothing to do.
     /// Nothing is lost: a descriptor that is ready is so for the loops that watch it now, and a turn that was
     /// taken was asked for by the load before.
-    func enter(for exchange: HTTPExchange, _ body: (SocketChannel) -> Void) {
+    func enter(for exchange: any Exchange, _ body: () -> Void) {
         guard isServedHere else { return }
         enter {
             // The same load may have gone on to another request.
             guard self.exchange === exchange else { return }
-            let channel = exchange.link.channel
-            let negotiated = channel.negotiatedBytes
-            body(channel)
-            // What a proxy says before it makes a tunnel is no event, and progress all the same.
-            if channel.negotiatedBytes > negotiated { hasProgressed = true }
+            body()
             noteProgress()
         }
     }
+
+    var label: String? { connection?.nameInRunLoops }
+
+    func noteReceived() { hasProgressed = true }
 
     /// Whether the calling thread is in a pass of one of the places.
     private var isServedHere: Bool {
@@ -105,7 +89,7 @@ extension Loader {
         }
     }
 
-    func received(_ event: HTTPExchange.Event) {
+    func received(_ event: ExchangeEvent) {
         switch event {
         // That our side waits is no sign of the server's life.
         case .waitsForBody: return waitForBody()
@@ -122,10 +106,10 @@ extension Loader {
         if exchange != nil || pipe != nil { progressedAt = now }
     }
 
-    private func take(_ event: HTTPExchange.Event) {
+    private func take(_ event: ExchangeEvent) {
         switch event {
-        case .diagnostic(let diagnostic):
-            report(diagnostic)
+        case .step(let step):
+            note(step)
         case .progress, .waitsForBody, .waitsForGoAhead:
             break
         case .mayGoAhead:
@@ -157,8 +141,9 @@ extension Loader {
             disposeOfExchange(mayStay: true)
             if isBodyProven() { transferEnded() }
             // The load is not over yet, and nobody knows when it will be.
-            spentExchange?.link.leave()
-        case .failed(let failure):
+            spentExchange?.idleConnection?.leave()
+        case .failed(let cause):
+            let failure = LoadFailure(cause)
             let mayBeSentAgain = exchange?.mayBeSentAgain ?? false
             disposeOfExchange()
             if let head = Self.challenge(in: failure) {
@@ -219,31 +204,44 @@ extension Loader {
     /// - Parameter mayStay: It need not leave its loop at once. Whoever says so has it leave.
     func disposeOfExchange(mayStay: Bool = false) {
         // As at the end of most loads: it is done already.
-        guard exchange != nil || slot != nil || rare != nil else { return }
+        guard exchange != nil || lease != nil || rare != nil else { return }
         disposeOfOthers()
         isWaitingForBody = false
         stopGoAheadTimer()
-        // Afterwards: who comes next can have the connection that is kept.
-        defer { leaveSlot() }
+        endLease()
         guard let exchange else { return }
         self.exchange = nil
         shared.withLock { $0.channel = nil }
-        exchange.discardRest()
         noteTransfer(exchange)
-        let channel = exchange.link.channel
-        // Who looks it up late has nothing to do there: the channel is closed, or kept until a load takes it.
-        channel.gate = nil
-        channel.onTrust = nil
-        channel.onIdentityRequest = nil
-        if exchange.startNextCycle() {
-            // Who was turned away from this load has silenced it; the next one has to hear it.
-            channel.resumeInterest()
-            let stays = mayStay && places.count == 1 && channel.mayStayScheduled
-            Pool.shared.keep(exchange.link, stayingAt: stays ? seat?.courier : nil)
-        } else {
-            let wasOpen = channel.isOpen
-            channel.close()
-            if wasOpen { report(.closed(reason: "the connection cannot serve another request")) }
+        if !exchange.end(registeredAt: mayStay ? onlyCourier : nil) {
+            report(.closed(reason: "the connection cannot serve another request"))
         }
+    }
+
+    private func note(_ step: ExchangeStep) {
+        switch step {
+        case .resolving(let host): report(.resolving(host: host))
+        case .connecting(let address): report(.connecting(address: address.description))
+        case .connected(let address): report(.connected(address: address.description))
+        case .secured(let version, let cipher, let subject):
+            report(.secured(version: version, cipher: cipher, subject: subject))
+        case .reusing(let address):
+            report(.reusing(address: address?.description ?? exchange?.key.host ?? ""))
+        case .requestHead(let text): report(.requestHead(text))
+        case .responseHead(let text): report(.responseHead(text))
+        }
+    }
+}
+
+extension LoadFailure {
+    fileprivate init(_ failure: ExchangeFailure) {
+        self =
+            switch failure {
+            case .channel(let error): .channel(error)
+            case .http(let error): .http(error)
+            case .bodyStreamFailed(let error): .bodyStreamFailed(error)
+            case .bodyTooShort(let announced, let given): .bodyTooShort(announced: announced, given: given)
+            case .bodyTooLong(let announced): .bodyTooLong(announced: announced)
+            }
     }
 }

@@ -19,7 +19,7 @@ extension Loader {
     func noteFields(_ head: ResponseHead) {
         if head.fields.has("Set-Cookie") { receiveCookies(head.fields) }
         guard head.fields.has("Strict-Transport-Security"), state.lastSent.isSecure,
-            let url = state.lastSent.url, exchange?.link.channel.isPeerVerified ?? false
+            let url = state.lastSent.url, exchange?.isPeerVerified ?? false
         else { return }
         TransportSecurity.receive(head.fields, from: url)
     }
@@ -70,8 +70,8 @@ extension Loader {
     /// knows who has said it: it is not remembered for loads that have let nobody through (RFC 6797 §8.1 for HSTS;
     /// browsers keep no such response either).
     var isServerLetThrough: Bool {
-        guard state.lastSent.isSecure, let link = exchange?.link else { return false }
-        return !link.channel.isPeerVerified
+        guard state.lastSent.isSecure, let exchange else { return false }
+        return !exchange.isPeerVerified
     }
 
     private var jar: CookieJar? { settings.cookieStore.map(CookieJar.init) }

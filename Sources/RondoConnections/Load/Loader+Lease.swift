@@ -1,30 +1,35 @@
 internal import FoundationNetworking
 internal import RondoCore
+internal import RondoStreams
 internal import Synchronization
 
-// A place among the connections that may be in use at once. A load has one from the moment it sends until its
-// exchange is over, and waits for one like for anything else: in its modes, with its loop free.
+// The lease of a connection. A load has one from the moment it sends until its exchange is over, and waits for one like
+// for anything else: in its modes, with its loop free.
 
-extension Loader {
+extension Loader: ConnectionWaiter {
     /// What is sent once there is room.
-    struct WaitingForSlot {
+    struct WaitingForLease {
         let ticket: Int
-        let key: PoolKey
+        let route: Route
         let request: LoadRequest
         let body: BodyStream?
         let mayReuse: Bool
     }
 
     /// - Returns: False if the request has to wait for its turn.
-    func enterSlot(_ key: PoolKey, _ request: LoadRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
-        if slot != nil { return true }
-        guard let ticket = ConnectionSlots.shared.enter(key, self) else {
-            slot = key
+    func obtainLease(_ route: Route, _ request: LoadRequest, body: BodyStream?, mayReuse: Bool) -> Bool {
+        if lease != nil { return true }
+        let answer = route.origin.lease(
+            route.key, of: leasingLoop, at: onlyCourier, for: self, mayReuse: mayReuse)
+        switch answer {
+        case .granted(let lease):
+            self.lease = lease
             return true
+        case .wait(let ticket):
+            madeRare.waitingForLease = WaitingForLease(
+                ticket: ticket, route: route, request: request, body: body, mayReuse: mayReuse)
+            return false
         }
-        madeRare.waitingForSlot = WaitingForSlot(
-            ticket: ticket, key: key, request: request, body: body, mayReuse: mayReuse)
-        return false
     }
 
     /// There is room now for the load with `ticket`. Any thread.
@@ -34,24 +39,29 @@ extension Loader {
     }
 
     /// There may be room now.
-    func takeSlot() {
-        guard let waiting = waitingForSlot, shared.withLock({ $0.admittedTicket }) == waiting.ticket else {
+    func takeLease() {
+        guard let waiting = waitingForLease, shared.withLock({ $0.admittedTicket }) == waiting.ticket else {
             return
         }
-        rare?.waitingForSlot = nil
-        slot = waiting.key
+        rare?.waitingForLease = nil
+        lease = waiting.route.origin.admittedLease(
+            waiting.route.key, of: leasingLoop, at: onlyCourier, mayReuse: waiting.mayReuse)
         progressedAt = now
         exchange(waiting.request, body: waiting.body, mayReuse: waiting.mayReuse)
     }
 
-    func leaveSlot() {
-        if let waiting = waitingForSlot {
-            rare?.waitingForSlot = nil
-            // Admitted meanwhile: the place is somebody else's.
-            if !ConnectionSlots.shared.withdraw(waiting.ticket) { ConnectionSlots.shared.leave(waiting.key) }
+    /// Gives back what no exchange has.
+    func endLease() {
+        if let waiting = waitingForLease {
+            rare?.waitingForLease = nil
+            waiting.route.origin.withdraw(waiting.ticket)
         }
-        guard let slot else { return }
-        self.slot = nil
-        ConnectionSlots.shared.leave(slot)
+        lease.take()?.end()
     }
+
+    /// Whose idle connections are used first.
+    private var leasingLoop: RunLoop { places[0].loop }
+
+    /// Where an idle connection may be registered already.
+    var onlyCourier: StreamCourier? { places.count == 1 ? seat?.courier : nil }
 }

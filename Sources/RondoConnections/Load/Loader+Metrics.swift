@@ -4,18 +4,18 @@ internal import RondoStreams
 
 extension Loader {
     /// The exchange is over: what it took is kept for the end.
-    func noteTransfer(_ exchange: HTTPExchange) {
+    func noteTransfer(_ exchange: any Exchange) {
         guard collectsMetrics, let url = state.lastSent.url else { return }
         let rare = madeRare
         guard rare.transfers.count < Self.maximumTransfers else { return }
-        let times = exchange.times
+        let record = exchange.record
+        let times = record.times
         let start = startedAt
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }
         var transfer = URLConnection.Transfer(
-            url: url, method: state.lastSent.method, status: exchange.status,
-            address: exchange.link.channel.remoteAddress,
-            isReusedConnection: exchange.link.isReused,
-            proxy: exchange.link.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
+            url: url, method: state.lastSent.method, status: record.status,
+            address: record.address, isReusedConnection: record.isReusedConnection,
+            proxy: exchange.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
             tlsCipher: times.tls?.cipher)
         transfer.isTLSResumed = times.isTLSResumed
         transfer.lookUpStart = seconds(times.lookUpStart)
@@ -27,10 +27,10 @@ extension Loader {
         transfer.requestEnd = seconds(times.requestEnd)
         transfer.responseStart = seconds(times.responseStart)
         transfer.responseEnd = seconds(times.responseEnd ?? LoopClock.now)
-        transfer.headBytesSent = exchange.headBytesSent
-        transfer.bodyBytesSent = exchange.bodyBytesSent
+        transfer.headBytesSent = record.headBytesSent
+        transfer.bodyBytesSent = record.bodyBytesSent
         transfer.bytesReceived = times.bytesReceived
-        transfer.bodyBytesReceived = exchange.bodyReceived
+        transfer.bodyBytesReceived = record.bodyBytesReceived
         rare.transfers.append(transfer)
     }
 

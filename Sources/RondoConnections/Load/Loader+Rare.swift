@@ -9,7 +9,7 @@ extension Loader {
     final class Rare {
         /// Where there are several places.
         var otherSeats: [StreamCourier.Seat] = []
-        var waitingForSlot: WaitingForSlot?
+        var waitingForLease: WaitingForLease?
         /// What is sent once its cookies can be read.
         var waitingForCookies: LoadRequest?
         var idleTimer: PlaceTimer?
@@ -63,7 +63,7 @@ extension Loader {
         return rare
     }
 
-    var waitingForSlot: WaitingForSlot? { rare?.waitingForSlot }
+    var waitingForLease: WaitingForLease? { rare?.waitingForLease }
     var bridge: ProtocolBridge? { rare?.bridge }
     var openProtocolChallenge: URLAuthenticationChallenge? { rare?.openProtocolChallenge }
     var local: LocalContent? { rare?.local }

@@ -7,23 +7,6 @@ internal import RondoStreams
 // RFC 9112 §3.2.2) and makes a tunnel for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https
 // proxy is an http proxy that is spoken to by TLS, which the tunnel then goes through: TLS inside of TLS.
 
-/// Where a request's connection goes.
-struct Route: Sendable {
-    let key: PoolKey
-    let channel: SocketChannel.Configuration
-    /// The request line names the whole URL, and proxy fields go with the request.
-    let isForProxy: Bool
-}
-
-extension Route {
-    /// The direct way.
-    init(to address: WebAddress, tls: TLSSettings?) {
-        self.init(
-            key: PoolKey(host: address.host, port: address.port, tls: tls),
-            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false)
-    }
-}
-
 extension Loader {
     /// The proxy for `address`; nil: none.
     func proxy(
@@ -53,10 +36,9 @@ extension Loader {
         let (host, port) = (address.host, address.port)
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
         if proxy.kind == .httpConnect, !address.isSecure {
-            let key = PoolKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy)
             return Route(
-                key: key, channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true
-            )
+                ConnectionKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy),
+                channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true)
         }
         var route = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
@@ -69,8 +51,8 @@ extension Loader {
                 proof: madeRare.proxyAuthentication.proof)
         }
         return Route(
-            key: PoolKey(host: host, port: port, tls: tls, proxy: proxy),
-            channel: .init(host: host, port: port, tls: tls, route: route), isForProxy: false)
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy),
+            channel: .init(host: host, port: port, tls: tls, route: route))
     }
 
     /// The value of Proxy-Authorization: what answered a challenge, or what the proxy's URL holds.

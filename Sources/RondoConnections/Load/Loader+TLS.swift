@@ -6,22 +6,19 @@ internal import RondoStreams
 // answers itself by the settings.
 
 extension Loader {
-    /// Has the delegate asked about `link`'s server, unless the settings name somebody to ask, or nobody would
+    /// Has the delegate asked about the server of `exchange`, unless the settings name somebody to ask, or nobody would
     /// answer: a connection that asks takes no earlier session up.
-    func askAboutTLS(of link: HTTPLink) {
-        guard let tls = link.key.tls, let delegate, delegate.base != nil,
+    func askAboutTLS(of exchange: HTTP1Exchange) {
+        guard let tls = exchange.key.tls, let delegate, delegate.base != nil,
             !(delegate.kind?.leavesTLSToSettings ?? false)
         else { return }
-        if tls.trustHandler == nil {
-            link.channel.onTrust = { [weak self] in self?.ask(.trust($0)) }
-        }
-        if tls.identityHandler == nil {
-            link.channel.onIdentityRequest = { [weak self] in self?.ask(.identity($0)) }
-        }
+        exchange.askAboutPeer(
+            tls.trustHandler == nil ? { [weak self] in self?.ask(.trust($0)) } : nil,
+            identity: tls.identityHandler == nil ? { [weak self] in self?.ask(.identity($0)) } : nil)
     }
 
     private func ask(_ question: TLSProtectionSpace.Question) {
-        guard let key = exchange?.link.key else { return }
+        guard let key = exchange?.key else { return }
         let number = open(.tls(question))
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {
@@ -41,11 +38,11 @@ extension Loader {
             // A name and a password, given to whatever is asked, are no word about this server.
             guard credential.isTrust else { return trust.useDefault() }
             // Another load has not agreed to this.
-            if !trust.isTrusted { exchange?.link.isPrivate = true }
+            if !trust.isTrusted { exchange?.makePrivate() }
             trust.accept()
         case (.use(let credential), .identity(let request)):
             guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
-            exchange?.link.isPrivate = true
+            exchange?.makePrivate()
             request.use(identity)
         case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
             trust.useDefault()

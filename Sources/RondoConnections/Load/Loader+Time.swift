@@ -34,10 +34,8 @@ extension Loader {
         // What is there is looked at before the clock, and what the delegate keeps back is not the server's
         // fault.
         noteProgress()
-        if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
-        if let exchange, exchange.isPaused || exchange.isPutOff || exchange.hasUnreadInput {
-            progressedAt = now
-        }
+        if openChallenge != nil || waitingForLease != nil { progressedAt = now }
+        if let exchange, exchange.isHeldByClient { progressedAt = now }
         if exchange == nil, pipe != nil || isWaitingForStore { progressedAt = now }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9

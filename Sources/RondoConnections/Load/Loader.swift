@@ -50,7 +50,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         var schedule = StreamSchedule()
         /// What makes the channel's loops leave it alone; see `Gate`.
         var channel: ChannelInterest?
-        /// The ticket that has got its place among the connections.
+        /// The ticket of the waiter that was admitted to a connection.
         var admittedTicket: Int?
         /// Responses that are being stored, and cookies.
         var stores = 0
@@ -84,9 +84,9 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var connection: URLConnection?
     @exclusivity(unchecked) private(set) var delegate: DelegateObject?
     @exclusivity(unchecked) var state: LoadState
-    @exclusivity(unchecked) var exchange: HTTPExchange?
-    /// The place that the load has among the connections, or waits for.
-    @exclusivity(unchecked) var slot: PoolKey?
+    @exclusivity(unchecked) var exchange: (any Exchange)?
+    /// The lease of a connection, from when it is granted until the exchange has it.
+    @exclusivity(unchecked) var lease: Lease?
     /// Nil: there is nothing in it; see there.
     @exclusivity(unchecked) var rare: Rare?
     /// Those that have gone by a delegate queue and not come there; nil: none ever went.
@@ -120,7 +120,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     @exclusivity(unchecked) var caching: CacheLoad?
 
     // What is done with, and takes longer to clear away than the next request has to wait.
-    @exclusivity(unchecked) var spentExchange: HTTPExchange?
+    @exclusivity(unchecked) var spentExchange: (any Exchange)?
     @exclusivity(unchecked) var spentCaching: CacheLoad?
 
     /// A response was given away to be stored; and the end of the load waits for that.
@@ -240,9 +240,9 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         let spent = spentExchange.take()
         if let seat {
             let somebodyWaits = seat.courier.releaseAfterTurns(spent)
-            if let link = spent?.link, link.isStaying {
-                // Who waits there may have use for it.
-                if somebodyWaits { seat.courier.loop.leaveLater(link) } else { link.leave() }
+            if let idle = spent?.idleConnection {
+                // The load that waits there may have use for it.
+                if somebodyWaits { seat.courier.loop.leaveLater(idle) } else { idle.leave() }
             }
             seat.leave()
         }
@@ -284,7 +284,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
     private func catchUp() {
         let isOver = shared.withLock { $0.isOver }
         if isOver || hasNowhereToGo || connection?.isCancelled ?? true { return tearDown() }
-        exchange?.link.channel.resumeInterest()
+        exchange?.resumeInterest()
         wakeUp()
     }
 
@@ -297,7 +297,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
         // By an earlier turn.
-        exchange?.sendIfPutOff()
+        exchange?.sendDeferred()
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil
@@ -313,7 +313,7 @@ final class Loader: SeatedCourierClient, @unchecked Sendable {
         }
         if let answer { take(answer) }
         if hasChallengeResponses { takeChallengeResponses() }
-        if waitingForSlot != nil { takeSlot() }
+        if waitingForLease != nil { takeLease() }
         begin()
         if alarms.contains(.goAhead) { exchange?.goAhead() }
         if isWaitingForBody {
