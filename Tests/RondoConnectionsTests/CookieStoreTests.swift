@@ -13,7 +13,8 @@ import Testing
         private struct State {
             var cookies: [HTTPCookie] = []
             var policy = HTTPCookie.AcceptPolicy.always
-            var changingThreads: Set<UInt> = []
+            /// By the kernel's numbers: the thread library gives the identity of one that has ended to the next.
+            var changingThreads: Set<pid_t> = []
             var changes = 0
             var isHeld = false
         }
@@ -45,7 +46,7 @@ import Testing
 
         private func note() {
             state.withLock { state in
-                state.changingThreads.insert(UInt(pthread_self()))
+                state.changingThreads.insert(gettid())
                 state.changes += 1
             }
             while state.withLock({ $0.isHeld }) { poll(nil, 0, 1) }
@@ -54,7 +55,7 @@ import Testing
         /// Changes wait until it is let go.
         func hold(_ isHeld: Bool) { state.withLock { $0.isHeld = isHeld } }
 
-        var changingThreads: Set<UInt> { state.withLock { $0.changingThreads } }
+        var changingThreads: Set<pid_t> { state.withLock { $0.changingThreads } }
         var changes: Int { state.withLock { $0.changes } }
         var seen: Set<String> { Set(cookies.map { "\($0.name)=\($0.value)" }) }
 
@@ -292,11 +293,11 @@ import Testing
             let store = CookieStore(window, file: folder.appendingPathComponent("cookies.sqlite"))
             CookieStores.use(store, for: jar.storage)
             defer { store.disk.withLock { $0 = nil } }
-            let loops = Mutex<Set<UInt>>([])
+            let loops = Mutex<Set<pid_t>>([])
             for round in 1...3 {
                 let seenAtEnd = Mutex(0)
                 let recorder = Recorder { call, _ in
-                    loops.withLock { _ = $0.insert(UInt(pthread_self())) }
+                    loops.withLock { _ = $0.insert(gettid()) }
                     if call == .finish {
                         seenAtEnd.withLock { $0 = window.cookies.count { $0.value == "\(round)" } }
                     }

@@ -14,11 +14,11 @@ import Testing
         let callback: RunLoop.Source.Callback
 
         /// That of the connection that is kept for `key`.
-        init(ofConnectionKeptFor key: PoolKey) throws {
-            let link = try #require(Pool.shared.take(for: key))
+        init(ofConnectionKeptFor key: ConnectionKey) throws {
+            let link = try #require(ConnectionPool.shared.take(for: key))
             source = try #require(link.channel.transport?.source)
             callback = try #require(source.state.withLock { $0.perform })
-            Pool.shared.add(link)
+            ConnectionPool.shared.add(link)
         }
 
         var isReadable: Bool {
@@ -58,7 +58,7 @@ import Testing
             try peer.respond(body: "second")
             peer.waitForEnd()
         }
-        let key = PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
+        let key = ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
         let (isHeldUp, goesOn) = (Latch(), Latch())
         let late = Box<Callback?>(nil)
         let first = Recorder()

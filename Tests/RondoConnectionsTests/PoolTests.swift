@@ -7,6 +7,18 @@ import Testing
 @testable import RondoConnections
 @testable import RondoStreams
 
+extension ConnectionPool {
+    /// Keeps a connection that is in no loop but `loop`.
+    func add(_ connection: ServerConnection, of loop: RunLoop? = nil) {
+        origin(of: connection.key.server).keep(connection, of: loop)
+    }
+
+    /// An idle connection, for a loop that has used none.
+    func take(for key: ConnectionKey) -> ServerConnection? {
+        origin(of: key.server).takeIdle(key, of: nil, at: nil)
+    }
+}
+
 /// What becomes of kept connections that nobody uses. Each test has a pool of its own.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct PoolTests {
     /// A server that answers, and notes when the client has closed its side.
@@ -22,21 +34,21 @@ import Testing
         }
     }
 
-    private static func key(_ server: TestServer) -> PoolKey {
-        PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
+    private static func key(_ server: TestServer) -> ConnectionKey {
+        ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)
     }
 
     /// A connection over which a request was answered, and which is in no pool. (Those of the process are closed
     /// where suites begin and end.)
-    private static func usedLink(_ key: PoolKey, _ load: () throws -> Void) throws -> HTTPLink {
+    private static func usedLink(_ key: ConnectionKey, _ load: () throws -> Void) throws -> ServerConnection {
         for _ in 0..<3 {
             try load()
-            if let link = Pool.shared.take(for: key) { return link }
+            if let link = ConnectionPool.shared.take(for: key) { return link }
         }
         throw NeverCame(description: "no connection was kept")
     }
 
-    private static func usedLink(_ server: TestServer) throws -> HTTPLink {
+    private static func usedLink(_ server: TestServer) throws -> ServerConnection {
         try usedLink(key(server)) { try load(server.url()) }
     }
 
@@ -44,7 +56,7 @@ import Testing
         let ended = Latch()
         let server = try Self.server(ended)
         let link = try Self.usedLink(server)
-        let pool = Pool()
+        let pool = ConnectionPool()
         pool.add(link)
         pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
         #expect(link.channel.isOpen)
@@ -58,7 +70,7 @@ import Testing
     @Test func `idle time is the machine's, whatever clock a loop has`() throws {
         let ended = [Latch(), Latch()]
         let servers = try ended.map { try Self.server($0) }
-        let pool = Pool()
+        let pool = ConnectionPool()
         for (server, advance) in zip(servers, [86_400.0, 0]) {
             let link = try KeptLink(link: Self.usedLink(server))
             try onLoopThread { loop in
@@ -75,7 +87,7 @@ import Testing
     /// A link on its way to another thread. `@unchecked Sendable`: the test has let go of it when the loop's thread
     /// takes it, and waits for that.
     private struct KeptLink: @unchecked Sendable {
-        let link: HTTPLink
+        let link: ServerConnection
     }
 
     /// The server's end, or a word that nobody has asked for, such as its answer to a request that never was.
@@ -86,7 +98,7 @@ import Testing
             guard peer.number == 0, (try? ends.wait()) != nil else { return }
             if speaks { try? peer.send("HTTP/1.1 408 Request Timeout\r\n\r\n") } else { peer.finish() }
         }
-        let pool = Pool(secondsBetweenLooks: 0.01)
+        let pool = ConnectionPool(secondsBetweenLooks: 0.01)
         let dying = try Self.usedLink(server)
         let living = try Self.usedLink(server)
         for link in [living, dying] { pool.add(link) }
@@ -116,10 +128,10 @@ import Testing
                 print("HEARD", flush=True)
             """)
         defer { server.terminate() }
-        let pool = Pool(secondsBetweenLooks: 0.01)
+        let pool = ConnectionPool(secondsBetweenLooks: 0.01)
         var tls = TLSSettings()
         tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
-        let key = PoolKey(host: "localhost", port: Int(port), tls: tls)
+        let key = ConnectionKey(host: "localhost", port: Int(port), tls: tls)
         let links = try (0..<2).map { _ in
             try Self.usedLink(key) {
                 try load(url("https://localhost:\(port)/")) { $0.trustTestAuthority() }
@@ -159,9 +171,9 @@ import Testing
         #expect(recorder.text == "ok\n")
         var tls = TLSSettings()
         tls.certificateAuthorities = [.file(certificates.authorityPath)]
-        let key = PoolKey(host: "localhost", port: port, tls: tls)
-        let link = try #require(Pool.shared.take(for: key))
-        let pool = Pool()
+        let key = ConnectionKey(host: "localhost", port: port, tls: tls)
+        let link = try #require(ConnectionPool.shared.take(for: key))
+        let pool = ConnectionPool()
         pool.add(link)
         // A command of s_server's: new keys.
         server.tell("k")
@@ -183,7 +195,7 @@ import Testing
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
-    private static func answer(to target: String, over link: HTTPLink) throws -> String {
+    private static func answer(to target: String, over link: ServerConnection) throws -> String {
         let kept = KeptLink(link: link)
         return try onLoopThread { loop in
             let channel = kept.link.channel
@@ -215,7 +227,7 @@ import Testing
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
         }
         let links = try (0..<3).map { _ in try Self.usedLink(server) }
-        let pool = Pool(maximumReady: 1)
+        let pool = ConnectionPool(maximumReady: 1)
         for link in links { pool.add(link) }
         #expect(links.map(\.channel.isOpen) == [false, false, true])
         let address = links[2].channel.remoteAddress
@@ -236,14 +248,16 @@ import Testing
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }
         }
         let links = try (0..<2).map { _ in try KeptLink(link: Self.usedLink(server)) }
-        let pool = Pool(maximumReady: 1)
+        let pool = ConnectionPool(maximumReady: 1)
         try onLoopThread { loop in
             let courier = SharedQueue.join(loop, .default)
             links[0].link.channel.schedule(with: courier)
-            pool.keep(links[0].link, stayingAt: courier)
-            pool.add(links[1].link)
+            // Its lease has ended in another pool.
+            links[0].link.noteRegistered(at: courier)
+            pool.add(links[0].link, of: loop)
+            pool.add(links[1].link, of: loop)
             #expect(links.map(\.link.channel.isOpen) == [true, true])
-            pool.endStay(of: links[0].link)
+            pool.origin(of: Self.key(server).server).unregister(links[0].link)
             courier.leave()
         }
         #expect(links.map(\.link.channel.isOpen) == [false, true])
@@ -262,16 +276,16 @@ import Testing
         let server = try Self.server(ended) { peer in
             if why == "server", (try? ends.wait()) != nil { peer.finish() }
         }
-        let pool = Pool(secondsBetweenLooks: why == "server" ? 0.01 : 5, maximumReady: 0)
+        let pool = ConnectionPool(secondsBetweenLooks: why == "server" ? 0.01 : 5, maximumReady: 0)
         let link = try Self.usedLink(server)
         pool.add(link)
         #expect(!link.channel.isOpen)
         switch why {
         case "time":
             pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 54))
-            #expect(pool.count == 1)
+            #expect(pool.idleCount == 1)
             pool.sweep(now: LoopClock.machineNow.advanced(bySeconds: 56))
-            #expect(pool.count == 0)
+            #expect(pool.idleCount == 0)
         case "server": ends.open()
         default: pool.closeAll()
         }

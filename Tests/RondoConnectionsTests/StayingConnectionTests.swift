@@ -13,18 +13,18 @@ import Testing
     ///
     /// `@unchecked Sendable`: looked at on the loop's thread, while that serves it.
     private final class Kept: @unchecked Sendable {
-        private let link: HTTPLink
+        private let link: ServerConnection
 
         convenience init(_ server: TestServer) throws {
-            try self.init(PoolKey(host: "127.0.0.1", port: Int(server.port), tls: nil)) {
+            try self.init(ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)) {
                 try load(server.url())
             }
         }
 
-        init(_ key: PoolKey, _ load: () throws -> Void) throws {
+        init(_ key: ConnectionKey, _ load: () throws -> Void) throws {
             try load()
-            link = try #require(Pool.shared.take(for: key))
-            Pool.shared.add(link)
+            link = try #require(ConnectionPool.shared.take(for: key))
+            ConnectionPool.shared.add(link)
         }
 
         /// Waits until what the server has said is there.
@@ -33,7 +33,7 @@ import Testing
         }
 
         /// In how many places it is scheduled, and whether that is because it stays.
-        var standing: String { "\(link.channel.scheduledModes.count) \(link.isStaying ? "stays" : "-")" }
+        var standing: String { "\(link.channel.scheduledModes.count) \(link.isRegisteredIdle ? "stays" : "-")" }
     }
 
     /// Answers until the client goes.
@@ -284,7 +284,7 @@ import Testing
         var tls = TLSSettings()
         tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
         let (log, last) = (EventLog(), Box(Recorder()))
-        let kept = try Kept(PoolKey(host: "localhost", port: Int(port), tls: tls)) {
+        let kept = try Kept(ConnectionKey(host: "localhost", port: Int(port), tls: tls)) {
             try load(target) { $0.trustTestAuthority() }
         }
         let result = try onLoopThread { loop in

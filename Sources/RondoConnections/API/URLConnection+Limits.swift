@@ -41,8 +41,8 @@ extension URLConnection {
 
     /// The limits of this process. Any thread.
     public static var limits: Limits {
-        get { Limits(ConnectionSlots.shared.limits) }
-        set { ConnectionSlots.shared.limits = newValue.values }
+        get { Limits(ConnectionPool.shared.limits) }
+        set { ConnectionPool.shared.limits = newValue.values }
     }
 
     /// Closes the connections to servers that are kept open for later requests and serve none now. Any
@@ -51,6 +51,6 @@ extension URLConnection {
     /// Each is closed by itself after 55 s without use, and soon after its server has closed it: a program that
     /// will load nothing for long may call this before.
     public static func closeIdleConnections() {
-        Pool.shared.closeAll()
+        ConnectionPool.shared.closeAll()
     }
 }

@@ -62,8 +62,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         /// The whole body is read and hashed before its head is sent.
         case hashingBody(Attempt)
         /// As many connections as may be are in use; the ticket says which one is granted to this request.
-        case waitingForConnection(Attempt, ticket: Int, key: PoolKey)
-        case exchanging(HTTPExchange)
+        case waitingForConnection(Attempt, ticket: Int, Route)
+        case exchanging(any Exchange, LoadRequest)
     }
 
     /// What a timer has to say to the next pass.
@@ -90,8 +90,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let shared = Mutex(Shared())
 
     private var phase = Phase.idle
-    /// The place among the connections in use that the request under way has.
-    private var slot: PoolKey?
     private var url: URL?
     /// Times that the request under way was sent again.
     private var retries = 0
@@ -108,7 +106,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let usesCredentialStorage: Bool
     private(set) var transfers: [TransferMetrics] = []
     /// The last exchange, which is over; see `takeFinished()`.
-    private var finished: HTTPExchange?
+    private var finished: (any Exchange)?
 
     init(
         for owner: any ServerAnswerOwner, in schedule: [LoopMode], settings: LoadSettings,
@@ -236,31 +234,39 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// Third step: a connection, as soon as one more may be in use.
+    /// Third step: a connection, kept or new, as soon as one more may be in use.
     private func connect(_ attempt: Attempt, by route: Route) {
-        if slot == nil {
-            if let ticket = ConnectionSlots.shared.enter(route.key, self) {
-                phase = .waitingForConnection(attempt, ticket: ticket, key: route.key)
-                return
-            }
-            slot = route.key
+        let lease = route.origin.lease(
+            route.key, of: schedule[0].loop, at: owner?.onlyQueue, for: self, mayReuse: attempt.mayReuse)
+        switch lease {
+        case .granted(let lease): exchange(attempt, by: route, lease)
+        case .wait(let ticket): phase = .waitingForConnection(attempt, ticket: ticket, route)
         }
-        exchange(attempt, by: route)
     }
 
     /// A connection may be in use for the request with `ticket`. Any thread.
-    func admit(ticket: Int) {
+    func isAdmitted(with ticket: Int) {
         shared.withLock { $0.admittedTicket = ticket }
         wakeUp()
     }
 
-    /// Last step: the exchange.
-    private func exchange(_ attempt: Attempt, by route: Route) {
-        guard let owner else { return }
+    /// Goes on with the request that was admitted.
+    private func connectAdmitted(_ attempt: Attempt, by route: Route) {
+        owner?.noteProgress()
+        let lease = route.origin.admittedLease(
+            route.key, of: schedule[0].loop, at: owner?.onlyQueue, mayReuse: attempt.mayReuse)
+        exchange(attempt, by: route, lease)
+    }
+
+    /// Last step: the exchange, which ends the lease.
+    private func exchange(_ attempt: Attempt, by route: Route, _ lease: Lease) {
+        guard let owner else { return lease.end() }
+        phase = .idle
         let outgoing: OutgoingRequest
         do throws(LoadFailure) {
             outgoing = try outgoingRequest(attempt, usualFields: route.usualFields)
         } catch {
+            lease.end()
             return fail(error)
         }
         owner.noteSent(outgoing.head.fields)
@@ -269,17 +275,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.noteCall()
             body.open(in: schedule)
         }
-        let (link, isScheduled) = takeConnection(route, mayReuse: attempt.mayReuse)
-        let exchange = HTTPExchange(
-            outgoing, for: attempt.request, over: link, of: self, tellsHeads: tellsSteps,
-            isTimed: startedAt != nil)
-        phase = .exchanging(exchange)
-        let channel = link.channel
-        channel.label = owner.nameInRunLoops
-        channel.gate = exchange
-        if !isScheduled { owner.forEachQueue { channel.schedule(with: $0) } }
-        owner.setInterest(channel.interest)
-        exchange.begin()
+        let exchange = HTTP1Exchange(
+            outgoing, by: lease, opening: route.channel, of: self,
+            telling: .init(steps: tellsSteps, times: startedAt != nil))
+        // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
+        if !route.isForProxy { askAboutTLS(of: exchange) }
+        phase = .exchanging(exchange, attempt.request)
+        owner.setInterest(exchange.interest)
+        exchange.start()
     }
 
     private var tellsSteps: Bool { settings.values.onStep != nil }
@@ -299,21 +302,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             }
             owner?.addFields(of: request, to: &fields)
         }
-    }
-
-    /// - Returns: The connection, and whether it is in the loop of the load already.
-    private func takeConnection(_ route: Route, mayReuse: Bool) -> (HTTPLink, isScheduled: Bool) {
-        if mayReuse, let kept = Pool.shared.take(for: route.key, at: owner?.onlyQueue) {
-            if tellsSteps {
-                let address = kept.channel.remoteAddress?.description ?? route.key.host
-                owner?.received(.step(.reusing(address: address)))
-            }
-            return (kept, kept.endStay())
-        }
-        let link = HTTPLink(SocketChannel(route.channel), key: route.key)
-        // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
-        if !route.isForProxy { askAboutTLS(of: link) }
-        return (link, false)
     }
 
     /// The way to `address`: directly, or by a proxy.
@@ -355,7 +343,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - Answer
 
     func serve() {
-        if case .exchanging(let exchange) = phase { exchange.sendIfPutOff() }
+        if case .exchanging(let exchange, _) = phase { exchange.sendDeferred() }
         let (alarms, ticket) = shared.withLock { shared in
             defer { shared.alarms = [] }
             return (shared.alarms, shared.admittedTicket)
@@ -364,14 +352,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
-        case .waitingForConnection(let attempt, let wanted, let key):
-            guard ticket == wanted else { break }
-            phase = .idle
-            slot = key
-            owner?.noteProgress()
-            // Proxy and credentials may be others by now.
-            authorize(attempt)
-        case .exchanging(let exchange):
+        case .waitingForConnection(let attempt, let wanted, let route):
+            if ticket == wanted { connectAdmitted(attempt, by: route) }
+        case .exchanging(let exchange, _):
             if alarms.contains(.goAhead) { exchange.goAhead() }
             guard isWaitingForBody else { break }
             isWaitingForBody = false
@@ -380,9 +363,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    func pause() { if case .exchanging(let exchange) = phase { exchange.pause() } }
+    func pause() { if case .exchanging(let exchange, _) = phase { exchange.pause() } }
 
-    func resume() { if case .exchanging(let exchange) = phase { exchange.resume() } }
+    func resume() { if case .exchanging(let exchange, _) = phase { exchange.resume() } }
 
     func cancel() { releaseExchange(mayStay: false) }
 
@@ -391,8 +374,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: return false
         case .waitingForConnection: return true
-        case .exchanging(let exchange):
-            return exchange.isPaused || exchange.isPutOff || exchange.hasUnreadInput
+        case .exchanging(let exchange, _):
+            return exchange.isHeldByClient
         }
     }
 
@@ -406,10 +389,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// The response that `head` makes; nil where Foundation makes none.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard case .exchanging(let exchange) = phase else {
+        guard case .exchanging(let exchange, _) = phase else {
             return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
         }
-        return exchange.link.lastResponse.response(to: url, head, bodyLength: bodyLength)
+        return exchange.response(to: url, head, bodyLength: bodyLength)
     }
 
     /// A request is under way on a connection.
@@ -417,53 +400,56 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
     func resumeInterest() {
-        if case .exchanging(let exchange) = phase { exchange.link.channel.resumeInterest() }
+        if case .exchanging(let exchange, _) = phase { exchange.resumeInterest() }
     }
 
     /// The failure, if the sender of `head` says that it knows the password, and does not.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
 
     /// The last exchange, if it is over: what it holds is released when the load is.
-    func takeFinished() -> HTTPExchange? { finished.take() }
+    func takeFinished() -> (any Exchange)? { finished.take() }
 
     // MARK: - Events of the exchange
 
-    func received(_ event: HTTPExchange.Event) {
+    func received(_ event: ExchangeEvent) {
         switch event {
         // That this side waits is no sign of the server's life.
         case .waitsForBody: return waitForBody()
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner?.noteProgress()
         }
-        guard case .exchanging(let exchange) = phase else { return }
+        guard case .exchanging(let exchange, let request) = phase else { return }
         switch event {
-        case .diagnostic(let diagnostic): owner?.received(.step(diagnostic))
+        case .step(let step): owner?.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
         case .mayGoAhead: stopGoAheadTimer()
         case .sent(let bytes, let total, let expected):
             owner?.received(.sent(bytes, total: total, expected: expected))
-        case .head(let head, let bodyLength): received(head, bodyLength: bodyLength, by: exchange)
+        case .head(let head, let bodyLength):
+            received(head, bodyLength: bodyLength, by: exchange, to: request)
         case .body(let data):
             authenticator?.received(data)
             owner?.received(.content(data))
         case .end: ended(exchange)
-        case .failed(let failure): failed(failure, exchange)
+        case .failed(let failure): failed(LoadFailure(failure), exchange, request)
         }
     }
 
-    private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: HTTPExchange) {
+    private func received(
+        _ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange, to request: LoadRequest
+    ) {
         stopGoAheadTimer()
         if exchange.hasServerTimedOut, retries < Self.maximumRetries {
             releaseExchange(mayStay: false)
-            return sendAgain(exchange.loadRequest)
+            return sendAgain(request)
         }
         let origin = ResponseOrigin(
             isFromProxy: isAskingProxy, isHoldingBackBody: exchange.isWaitingForGoAhead,
-            isVerified: exchange.link.channel.isPeerVerified)
+            isVerified: exchange.isPeerVerified)
         owner?.received(.head(head, bodyLength: bodyLength, from: origin))
     }
 
-    private func ended(_ exchange: HTTPExchange) {
+    private func ended(_ exchange: any Exchange) {
         finished = exchange
         releaseExchange(mayStay: true)
         if let failure = authenticator?.receivedEnd() {
@@ -472,17 +458,17 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner?.received(.end)
         }
         // The load is not over yet: its connection need not stay in its loop for what follows.
-        finished?.link.leave()
+        finished?.idleConnection?.leave()
     }
 
-    private func failed(_ failure: LoadFailure, _ exchange: HTTPExchange) {
+    private func failed(_ failure: LoadFailure, _ exchange: any Exchange, _ request: LoadRequest) {
         let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
         releaseExchange(mayStay: false)
         if let head = TunnelNegotiation.challenge(in: failure) {
             owner?.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
         } else if mayBeSentAgain {
-            sendAgain(exchange.loadRequest)
+            sendAgain(request)
         } else {
             fail(failure)
         }
@@ -498,47 +484,23 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         stopGoAheadTimer()
         let phase = phase
         self.phase = .idle
-        // Afterwards: the request that is let in next can have the connection that is kept.
-        defer {
-            if let slot = slot.take() { ConnectionSlots.shared.leave(slot) }
-        }
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: break
-        case .waitingForConnection(_, let ticket, let key):
-            // If it was let in meanwhile, the place is free again.
-            if !ConnectionSlots.shared.withdraw(ticket) { ConnectionSlots.shared.leave(key) }
-        case .exchanging(let exchange): release(exchange, mayStay: mayStay)
-        }
-    }
-
-    private func release(_ exchange: HTTPExchange, mayStay: Bool) {
-        owner?.setInterest(nil)
-        exchange.discardRest()
-        note(exchange)
-        let channel = exchange.link.channel
-        // A callback that looks it up late has nothing to do there: the channel is closed, or kept.
-        channel.gate = nil
-        channel.onTrust = nil
-        channel.onIdentityRequest = nil
-        if exchange.startNextCycle() {
-            // A call that was turned away from this load has silenced the channel; the next load has to hear it.
-            channel.resumeInterest()
-            let queue = mayStay && channel.mayStayScheduled ? owner?.onlyQueue : nil
-            Pool.shared.keep(exchange.link, stayingAt: queue)
-        } else {
-            let wasOpen = channel.isOpen
-            channel.close()
-            if wasOpen {
+        case .waitingForConnection(_, let ticket, let route): route.origin.withdraw(ticket)
+        case .exchanging(let exchange, let request):
+            owner?.setInterest(nil)
+            note(exchange, of: request)
+            if !exchange.end(registeredAt: mayStay ? owner?.onlyQueue : nil) {
                 owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
     }
 
     /// What the exchange took is kept for the end.
-    private func note(_ exchange: HTTPExchange) {
-        guard let startedAt, transfers.count < Self.maximumTransfers, let url = exchange.loadRequest.url
+    private func note(_ exchange: any Exchange, of request: LoadRequest) {
+        guard let startedAt, transfers.count < Self.maximumTransfers, let url = request.url
         else { return }
-        transfers.append(TransferMetrics(of: exchange, url: url, since: startedAt))
+        transfers.append(TransferMetrics(of: exchange, url, request.method, since: startedAt))
     }
 
     // MARK: - Challenges
@@ -563,14 +525,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The next request goes to another origin: credentials stay behind (rule UC-33).
     func leaveOrigin() { authenticator?.leaveOrigin() }
 
-    /// Has the delegate asked about `link`'s server, unless the settings name handlers, or the delegate has no method
+    /// Has the delegate asked about the server of `exchange`, unless the settings name handlers, or the delegate has no method
     /// to answer: a connection that asks takes no earlier session up.
-    private func askAboutTLS(of link: HTTPLink) {
-        guard let tls = link.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
+    private func askAboutTLS(of exchange: HTTP1Exchange) {
+        guard let tls = exchange.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }
         madeChallenges.askAboutTLS(
-            of: link, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
+            of: exchange, asksForTrust: asksForTrust, asksForIdentity: asksForIdentity)
     }
 
     // MARK: - Waiting
@@ -614,20 +576,31 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// A callback that a loop has begun may be held up before it comes here: the request that it was for is over by
     /// then, and the channel serves another load, which is in other loops perhaps. Then it does nothing, and nothing is
     /// lost: a descriptor that is ready is so for the loops that watch it now.
-    func enter(for exchange: HTTPExchange, _ body: (SocketChannel) -> Void) {
+    func enter(for exchange: any Exchange, _ body: () -> Void) {
         guard schedule.servesCallingThread, let owner else { return }
         owner.enter {
             // The same load may have gone on to another request.
-            guard case .exchanging(let current) = phase, current === exchange else { return }
-            let channel = exchange.link.channel
-            let negotiated = channel.negotiatedBytes
-            body(channel)
-            // What a proxy says before it makes a tunnel is no event, and progress all the same.
-            if channel.negotiatedBytes > negotiated { owner.noteProgress() }
+            guard case .exchanging(let current, _) = phase, current === exchange else { return }
+            body()
         }
     }
 
+    var label: String? { owner?.nameInRunLoops }
+    func forEachQueue(_ body: (SharedQueue) -> Void) { owner?.forEachQueue(body) }
+    func noteReceived() { owner?.noteProgress() }
     func putOff(_ work: any PutOffWork) -> Bool { owner?.putOff(work) ?? false }
-    func noteProgress() { owner?.noteProgress() }
     func wakeUp() { owner?.wakeUp() }
+}
+
+extension LoadFailure {
+    fileprivate init(_ failure: ExchangeFailure) {
+        self =
+            switch failure {
+            case .channel(let error): .channel(error)
+            case .http(let error): .http(error)
+            case .bodyStreamFailed(let error): .bodyStreamFailed(error)
+            case .bodyTooShort(let announced, let given): .bodyTooShort(announced: announced, given: given)
+            case .bodyTooLong(let announced): .bodyTooLong(announced: announced)
+            }
+    }
 }

@@ -2,13 +2,14 @@ internal import RondoCore
 
 extension TransferMetrics {
     /// What `exchange` took, which is over.
-    init(of exchange: HTTPExchange, url: URL, since start: LoopInstant) {
-        let times = exchange.times
+    init(of exchange: any Exchange, _ url: URL, _ method: String, since start: LoopInstant) {
+        let record = exchange.record
+        let times = record.times
         let seconds = { (instant: LoopInstant?) in instant.map { $0.seconds(since: start) } }
         self.init(
-            url: url, method: exchange.loadRequest.method, status: exchange.status,
-            address: exchange.link.channel.remoteAddress, isReusedConnection: exchange.link.isReused,
-            proxy: exchange.link.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
+            url: url, method: method, status: record.status,
+            address: record.address, isReusedConnection: record.isReusedConnection,
+            proxy: exchange.key.proxy.map { "\($0.host):\($0.port)" }, tlsVersion: times.tls?.version,
             tlsCipher: times.tls?.cipher)
         isTLSResumed = times.isTLSResumed
         lookUpStart = seconds(times.lookUpStart)
@@ -20,9 +21,9 @@ extension TransferMetrics {
         requestEnd = seconds(times.requestEnd)
         responseStart = seconds(times.responseStart)
         responseEnd = seconds(times.responseEnd ?? LoopClock.now)
-        headBytesSent = exchange.headBytesSent
-        bodyBytesSent = exchange.bodyBytesSent
+        headBytesSent = record.headBytesSent
+        bodyBytesSent = record.bodyBytesSent
         bytesReceived = times.bytesReceived
-        bodyBytesReceived = exchange.bodyReceived
+        bodyBytesReceived = record.bodyBytesReceived
     }
 }

@@ -11,7 +11,7 @@ internal import Synchronization
 final class ServerChallenges {
     private enum Kind {
         case http(Authenticator.Inquiry)
-        case tls(TLSProtectionSpace.Question, HTTPLink)
+        case tls(TLSProtectionSpace.Question, any Exchange)
     }
 
     /// A challenge that waits for its answer.
@@ -60,30 +60,28 @@ final class ServerChallenges {
     /// The response `head` is a challenge of HTTP.
     func challenged(by head: ResponseHead) { go(authenticator.challenged(by: head)) }
 
-    /// Has the delegate asked about the server at the other end of `link`.
+    /// Has the delegate asked about the server of `exchange`, while its connection is secured.
     ///
     /// - Parameters:
     ///   - asksForTrust: No handler of the settings answers this question.
     ///   - asksForIdentity: The same of this one.
-    func askAboutTLS(of link: HTTPLink, asksForTrust: Bool, asksForIdentity: Bool) {
-        if asksForTrust {
-            link.channel.onTrust = { [weak self, weak link] in self?.ask(.trust($0), of: link) }
-        }
-        if asksForIdentity {
-            link.channel.onIdentityRequest = { [weak self, weak link] in self?.ask(.identity($0), of: link) }
-        }
+    func askAboutTLS(of exchange: HTTP1Exchange, asksForTrust: Bool, asksForIdentity: Bool) {
+        exchange.askAboutPeer(
+            asksForTrust ? { [weak self, weak exchange] in self?.ask(.trust($0), of: exchange) } : nil,
+            identity: asksForIdentity
+                ? { [weak self, weak exchange] in self?.ask(.identity($0), of: exchange) } : nil)
     }
 
-    private func ask(_ question: TLSProtectionSpace.Question, of link: HTTPLink?) {
-        guard let link else { return }
+    private func ask(_ question: TLSProtectionSpace.Question, of exchange: HTTP1Exchange?) {
+        guard let exchange else { return }
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {
             error = URLErrors.error(.serverCertificateUntrusted, explanation, url: authenticator.url)
         }
         let challenge = URLAuthenticationChallenge(
-            protectionSpace: TLSProtectionSpace(question, host: link.key.host, port: link.key.port),
+            protectionSpace: TLSProtectionSpace(question, host: exchange.key.host, port: exchange.key.port),
             proposedCredential: nil, previousFailureCount: 0, failureResponse: nil, error: error,
-            sender: begin(.tls(question, link)))
+            sender: begin(.tls(question, exchange)))
         owner.received(.challenge(challenge, silent: nil, isTrust: true))
     }
 
@@ -143,24 +141,24 @@ final class ServerChallenges {
         }
         switch answered.kind {
         case .http(let inquiry): go(authenticator.respond(response, to: inquiry))
-        case .tls(let question, let link): respond(response, to: question, of: link)
+        case .tls(let question, let exchange): respond(response, to: question, of: exchange)
         }
     }
 
     /// A question that has no answer answers itself by the settings.
     private func respond(
-        _ response: ChallengeResponse, to question: TLSProtectionSpace.Question, of link: HTTPLink
+        _ response: ChallengeResponse, to question: TLSProtectionSpace.Question, of exchange: any Exchange
     ) {
         switch (response, question) {
         case (.use(let credential), .trust(let trust)):
             // A name and a password, given to whatever is asked, are no word about this server.
             guard credential.isTrust else { return trust.useDefault() }
             // Another load has not agreed to this.
-            if !trust.isTrusted { link.isPrivate = true }
+            if !trust.isTrusted { exchange.makePrivate() }
             trust.accept()
         case (.use(let credential), .identity(let request)):
             guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
-            link.isPrivate = true
+            exchange.makePrivate()
             request.use(identity)
         case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
             trust.useDefault()

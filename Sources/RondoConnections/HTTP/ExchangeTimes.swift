@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// When the steps of an exchange were made, as they are noted for the metrics.
+/// When the steps of an exchange were taken, and how much was received; for the metrics.
 struct ExchangeTimes {
     var lookUpStart: LoopInstant?
     var lookUpEnd: LoopInstant?

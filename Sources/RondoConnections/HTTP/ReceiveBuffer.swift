@@ -1,5 +1,4 @@
 internal import RondoCore
-internal import Synchronization
 
 /// Memory that a channel reads into and that `Data` may keep a part of without a copy.
 ///
@@ -7,7 +6,7 @@ internal import Synchronization
 /// the next read takes new memory. A small one is copied, so that it does not hold on to much more than
 /// itself.
 final class ReceiveBuffer: @unchecked Sendable {
-    // `@unchecked`: written only before a part of it is handed out as `Data`, which nobody can write to.
+    // `@unchecked`: written only before a part of it is handed out as `Data`, which cannot be written to.
 
     /// Bytes asked of the socket at once. Reading 64 KiB or more at a time is what bulk transfers need; twice
     /// that costs no more and halves the calls.
@@ -23,20 +22,26 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// Buffers that are kept for the next exchange; more come and go with bursts.
-    private static let maximumSpare = 8
+    /// Buffers for the next exchanges of a loop. One is used for as long as a response is read, so that few are free at
+    /// once; a lock that all loops share would be taken twice for each response.
+    private final class Spares {
+        static let maximum = 4
 
-    private static let spare = Mutex<[ReceiveBuffer]>([])
-
-    static func take() -> ReceiveBuffer { spare.withLock { $0.popLast() } ?? ReceiveBuffer() }
-
-    /// To be called by who has let go of it: a part of it may be somebody's `Data`, then it is not used again.
-    static func give(back buffer: ReceiveBuffer) {
-        guard !buffer.isShared else { return }
-        spare.withLock { if $0.count < maximumSpare { $0.append(buffer) } }
+        var buffers: [ReceiveBuffer] = []
     }
 
-    /// The same as bytes of its own, where `data` may be a part of a buffer several times as large: for who keeps it.
+    /// On the thread of a loop; elsewhere it is always a new one.
+    static func take() -> ReceiveBuffer {
+        RunLoop.stored(Spares.self, orMake: Spares.init)?.buffers.popLast() ?? ReceiveBuffer()
+    }
+
+    /// To be called by the owner, which does not use it afterwards. One that a `Data` shows a part of is not used again.
+    static func give(back buffer: ReceiveBuffer) {
+        guard !buffer.isShared, let spares = RunLoop.stored(Spares.self, orMake: Spares.init) else { return }
+        if spares.buffers.count < Spares.maximum { spares.buffers.append(buffer) }
+    }
+
+    /// The same as bytes of its own, where `data` may be a part of a buffer several times as large: to be kept for long.
     static func compact(_ data: Data) -> Data {
         guard inPlaceThreshold..<(capacity / 4 * 3) ~= data.count else { return data }
         return data.withUnsafeBytes { Data($0) }

@@ -1,23 +1,31 @@
+internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Where a request's connection goes: to the server, or to a proxy.
+/// Where a request's connection goes.
 struct Route: Sendable {
-    let key: PoolKey
+    let origin: Origin
+    let key: ConnectionKey
     let channel: SocketChannel.Configuration
     /// The request line names the whole URL, and proxy fields go with the request.
     let isForProxy: Bool
+
     /// What `OutgoingRequest.usualFields(_:)` has made for the server.
     var usualFields: HeaderFields?
-}
 
-extension Route {
+    init(_ key: ConnectionKey, channel: SocketChannel.Configuration, isForProxy: Bool = false) {
+        origin = ConnectionPool.shared.origin(of: key.server)
+        self.key = key
+        self.channel = channel
+        self.isForProxy = isForProxy
+    }
+
     /// The direct way.
     init(to address: WebAddress, tls: TLSSettings?) {
         self.init(
-            key: PoolKey(host: address.host, port: address.port, tls: tls),
-            channel: .init(host: address.host, port: address.port, tls: tls), isForProxy: false,
-            usualFields: OutgoingRequest.usualFields(address.authority))
+            ConnectionKey(host: address.host, port: address.port, tls: tls),
+            channel: .init(host: address.host, port: address.port, tls: tls))
+        usualFields = OutgoingRequest.usualFields(address.authority)
     }
 
     /// The way by `proxy`: an http proxy is handed http requests whole (absolute-form, RFC 9112 §3.2.2) and makes a tunnel
@@ -33,7 +41,7 @@ extension Route {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure {
             self.init(
-                key: PoolKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy),
+                ConnectionKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy),
                 channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true)
             return
         }
@@ -44,7 +52,52 @@ extension Route {
                 by: proxy, toHost: host, port: port, authorization: authorization, proof: proof)
         }
         self.init(
-            key: PoolKey(host: host, port: port, tls: tls, proxy: proxy),
-            channel: .init(host: host, port: port, tls: tls, route: way), isForProxy: false)
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy),
+            channel: .init(host: host, port: port, tls: tls, route: way))
+    }
+}
+
+/// The direct ways that a loop's requests went last. Loop's thread only.
+///
+/// A request whose way is known here looks neither into the table of all origins, which has a lock, nor compares settings.
+final class KnownRoutes {
+    /// More are forgotten, the one that was made first before the others.
+    static let maximum = 16
+
+    private struct Known {
+        /// Of the TLS settings; 0: plain HTTP.
+        let settings: Int
+        let route: Route
+    }
+
+    private var known: [Known] = []
+    private var next = 0
+
+    /// The direct way to a server.
+    ///
+    /// - Parameters:
+    ///   - settings: A number that stands for the same `tls` each time; 0 without TLS.
+    static func route(to address: WebAddress, settings: Int, tls: @autoclosure () -> TLSSettings?) -> Route {
+        guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
+            return Route(to: address, tls: tls())
+        }
+        if let route = routes.find(address.host, address.port, settings) { return route }
+        let route = Route(to: address, tls: tls())
+        routes.insert(Known(settings: settings, route: route))
+        return route
+    }
+
+    private func find(_ host: String, _ port: Int, _ settings: Int) -> Route? {
+        for index in known.indices where known[index].settings == settings {
+            let key = known[index].route.key
+            if key.port == port, key.host == host { return known[index].route }
+        }
+        return nil
+    }
+
+    private func insert(_ new: Known) {
+        if known.count < Self.maximum { return known.append(new) }
+        known[next] = new
+        next = (next + 1) % Self.maximum
     }
 }

@@ -67,14 +67,14 @@ final class LoadRegistration: @unchecked Sendable {
     }
 
     /// - Parameter finished: An exchange that is over, and is released when those that wait have been served.
-    func leave(_ client: any RegisteredClient, releasing finished: HTTPExchange?) {
+    func leave(_ client: any RegisteredClient, releasing finished: (any Exchange)?) {
         let left = schedule.withLock { $0.takeAll(of: client) }
         withExtendedLifetime(left) {}
         if let first = first.take() {
             let isAwaited = first.queue.releaseAfterTurns(finished)
-            if let link = finished?.link, link.isStaying {
+            if let idle = finished?.idleConnection {
                 // A request that waits there may use the connection.
-                if isAwaited { first.queue.loop.leaveLater(link) } else { link.leave() }
+                if isAwaited { first.queue.loop.leaveLater(idle) } else { idle.leave() }
             }
             first.leave()
         }

@@ -36,7 +36,6 @@ final class LoadSettings: Sendable {
     let values: Values
     /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
     private let tlsElsewhere: TLSSettings?
-    private let directRoutes = Mutex<[DirectRoute: Route]>([:])
 
     // Of `values.proxy`, which takes longer to look at than all else about a direct way.
     private let namesProxy: Bool
@@ -73,26 +72,15 @@ final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    private struct DirectRoute: Hashable {
-        let isSecure: Bool
-        let atOrigin: Bool
-        let authority: String
-    }
+    /// Stands for the TLS settings of a load's origin, and the number after it for those of other servers.
+    private let number = LoadSettings.lastNumber.wrappingAdd(2, ordering: .relaxed).newValue
 
-    /// Servers whose routes are remembered; beyond that all are forgotten.
-    private static let maximumRoutes = 64
+    private static let lastNumber = Atomic(0)
 
-    /// The direct way to `address`. To make one, with the hash by which connections are found, takes longer than to find
-    /// it here.
+    /// The direct way to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
-        let server = DirectRoute(
-            isSecure: address.isSecure, atOrigin: atOrigin, authority: address.authority)
-        return directRoutes.withLock { routes in
-            if let known = routes[server] { return known }
-            if routes.count >= Self.maximumRoutes { routes = [:] }
-            let route = Route(to: address, tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
-            routes[server] = route
-            return route
-        }
+        KnownRoutes.route(
+            to: address, settings: address.isSecure ? number + (atOrigin ? 0 : 1) : 0,
+            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
     }
 }

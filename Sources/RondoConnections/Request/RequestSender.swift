@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Sends a request over a link: the head, then, perhaps after the server's go-ahead, the body.
+/// Sends a request over a connection: the head, then, perhaps after the server's go-ahead, the body.
 ///
 /// A body in memory is written from where it lies. One from a stream is read a piece at a time into one
 /// buffer, in which the piece gets its chunk's size line and line end around it, so that it is one write.
@@ -17,7 +17,7 @@ final class RequestSender {
         /// The body waits for the server's go-ahead.
         case waitsForGoAhead
         case sent
-        case failed(LoadFailure)
+        case failed(ExchangeFailure)
         /// The connection broke; what the server has said before is still to be read.
         case broken(ChannelError)
     }
@@ -71,22 +71,22 @@ final class RequestSender {
     /// - Parameter onProgress: Told how many bytes of the body went out, how many so far, and of how many.
     ///   False: nobody wants the rest.
     func send(
-        over link: HTTPLink, onProgress: (_ now: Int, _ total: Int, _ expected: Int) -> Bool
+        over connection: ServerConnection, onProgress: (_ now: Int, _ total: Int, _ expected: Int) -> Bool
     ) -> Outcome {
         if isSent { return .sent }
         do throws(ChannelError) {
             while headSent < head.count {
                 let count = try head.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
                     let rest = UnsafeRawBufferPointer(bytes)[headSent...]
-                    return try link.channel.write(UnsafeRawBufferPointer(rebasing: rest))
+                    return try connection.channel.write(UnsafeRawBufferPointer(rebasing: rest))
                 }
                 guard count > 0 else { return .blocked }
                 headSent += count
             }
             if isWaitingForGoAhead { return .waitsForGoAhead }
             switch body {
-            case .data(let data): return try send(data, over: link, onProgress)
-            case .stream(let stream): return try send(stream, over: link, onProgress)
+            case .data(let data): return try send(data, over: connection, onProgress)
+            case .stream(let stream): return try send(stream, over: connection, onProgress)
             }
         } catch {
             return .broken(error)
@@ -96,7 +96,7 @@ final class RequestSender {
     // MARK: - From memory
 
     private func send(
-        _ data: Data, over link: HTTPLink, _ onProgress: (Int, Int, Int) -> Bool
+        _ data: Data, over connection: ServerConnection, _ onProgress: (Int, Int, Int) -> Bool
     ) throws(ChannelError) -> Outcome {
         let limit = bodySent + Self.maximumPerPass
         while bodySent < data.count {
@@ -105,7 +105,7 @@ final class RequestSender {
             // `Data` knows no typed throws.
             let count = try data.withUnsafeBytes { bytes in
                 Result { () throws(ChannelError) in
-                    try link.channel.write(UnsafeRawBufferPointer(rebasing: bytes[bodySent..<end]))
+                    try connection.channel.write(UnsafeRawBufferPointer(rebasing: bytes[bodySent..<end]))
                 }
             }.get()
             guard count > 0 else { return .blocked }
@@ -114,9 +114,9 @@ final class RequestSender {
         }
         do throws(HTTP1Error) {
             // The codec counts the body; to one of known length it adds nothing.
-            _ = try link.codec.frame(bodyOf: data.count)
+            _ = try connection.codec.frame(bodyOf: data.count)
             var nothing: [UInt8] = []
-            try link.codec.sendEnd(into: &nothing)
+            try connection.codec.sendEnd(into: &nothing)
         } catch {
             return .failed(.http(error))
         }
@@ -129,7 +129,7 @@ final class RequestSender {
     private var length: Int64? { if case .length(let length) = framing { length } else { nil } }
 
     private func send(
-        _ stream: BodyStream, over link: HTTPLink, _ onProgress: (Int, Int, Int) -> Bool
+        _ stream: BodyStream, over connection: ServerConnection, _ onProgress: (Int, Int, Int) -> Bool
     ) throws(ChannelError) -> Outcome {
         if buffer.isEmpty {
             buffer = [UInt8](repeating: 0, count: Self.prefixRoom + Self.pieceSize + Self.suffixRoom)
@@ -138,7 +138,7 @@ final class RequestSender {
         while true {
             while !unwritten.isEmpty {
                 let count = try buffer.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
-                    try link.channel.write(
+                    try connection.channel.write(
                         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[unwritten]))
                 }
                 guard count > 0 else { return .blocked }
@@ -155,14 +155,14 @@ final class RequestSender {
                 return .sent
             }
             if bodySent >= limit { return .blocked }
-            if let outcome = readPiece(of: stream, for: link) { return outcome }
+            if let outcome = readPiece(of: stream, for: connection) { return outcome }
         }
     }
 
     /// Fills the buffer with the next piece, or the body's end.
     ///
     /// - Returns: Nil if there is something to write.
-    private func readPiece(of stream: BodyStream, for link: HTTPLink) -> Outcome? {
+    private func readPiece(of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
         let reading = buffer.withUnsafeMutableBytes { bytes in
             let room = bytes[Self.prefixRoom..<Self.prefixRoom + Self.pieceSize]
             return stream.read(into: UnsafeMutableRawBufferPointer(rebasing: room))
@@ -174,16 +174,16 @@ final class RequestSender {
             case .notReady:
                 // A body of the length that was announced is complete, whatever else its stream does.
                 guard let length, taken == length else { return .waitsForBody }
-                try end(link)
+                try end(connection)
             case .end:
                 if let length, taken < length {
                     return .failed(.bodyTooShort(announced: length, given: taken))
                 }
-                try end(link)
+                try end(connection)
             case .bytes(let count):
                 taken += Int64(count)
                 if let length, taken > length { return .failed(.bodyTooLong(announced: length)) }
-                let (prefix, suffix) = try link.codec.frame(bodyOf: count)
+                let (prefix, suffix) = try connection.codec.frame(bodyOf: count)
                 let start = Self.prefixRoom - prefix.count
                 buffer.replaceSubrange(start..<Self.prefixRoom, with: prefix)
                 let end = Self.prefixRoom + count
@@ -197,9 +197,9 @@ final class RequestSender {
         return nil
     }
 
-    private func end(_ link: HTTPLink) throws(HTTP1Error) {
+    private func end(_ connection: ServerConnection) throws(HTTP1Error) {
         var last: [UInt8] = []
-        try link.codec.sendEnd(into: &last)
+        try connection.codec.sendEnd(into: &last)
         buffer.replaceSubrange(0..<last.count, with: last)
         unwritten = 0..<last.count
         streamHasEnded = true

@@ -11,4 +11,14 @@ extension RunLoop {
         owner.attachments.append(object)
         return object
     }
+
+    /// The object of the class `type` that is kept with the calling thread's loop; see `attachment(_:orMake:)`.
+    ///
+    /// - Returns: Nil: the thread has no loop, or its loop is ending.
+    package static func stored<Object: AnyObject>(
+        _ type: Object.Type, orMake make: () -> Object
+    ) -> Object? {
+        guard let loop = existingLoop, !loop.owner.isEnding else { return nil }
+        return loop.attachment(type, orMake: make) as? Object
+    }
 }

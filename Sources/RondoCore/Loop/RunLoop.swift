@@ -72,6 +72,12 @@ public final class RunLoop: NSObject, Sendable {
         return loop
     }
 
+    /// The run loop of the calling thread; nil: it has none yet.
+    static var existingLoop: RunLoop? {
+        // Unretained: as in `currentLoop()`.
+        pthread_getspecific(LoopOwner.key).map { Unmanaged<RunLoop>.fromOpaque($0).takeUnretainedValue() }
+    }
+
     /// Whether the calling thread is the one that this loop belongs to.
     package var isCurrent: Bool {
         if let pointer = pthread_getspecific(LoopOwner.key) {

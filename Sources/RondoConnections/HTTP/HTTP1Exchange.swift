@@ -1,30 +1,18 @@
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
-internal import Synchronization
 
-/// One request and its response, by one codec over one channel.
+/// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
-/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first; `nextSpent` by the
-/// courier alone, when all that is over.
-final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Sendable {
-    enum Event {
-        case diagnostic(ExchangeStep)
-        /// Something has come of which there is nothing else to say.
-        case progress
-        /// Bytes of the request's body went out: now, so far, in all.
-        case sent(Int, total: Int, expected: Int)
-        /// The body's stream has nothing to send yet: `bodyIsReady()` is wanted when it has.
-        case waitsForBody
-        /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
-        case waitsForGoAhead
-        /// The server has said go ahead.
-        case mayGoAhead
-        case head(ResponseHead, bodyLength: Int64?)
-        case body(Data)
-        /// The response is complete.
-        case end
-        case failed(LoadFailure)
+/// `@unchecked Sendable`: used while its owner lets no other thread in, where `enter` goes first; `nextSpent` by the
+/// shared queue alone, when all that is over.
+final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendable {
+    /// What is told of an exchange beside its events.
+    struct Telling {
+        /// Steps, and heads as text, which takes longer than all else about a small one.
+        var steps: Bool
+        /// When what happened: a look at the clock each time.
+        var times: Bool
     }
 
     private enum Phase {
@@ -34,24 +22,22 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         case closed
     }
 
-    let link: HTTPLink
     @exclusivity(unchecked) var nextSpent: (any SpentObject)?
-    /// The load's request that this is the exchange of.
-    let loadRequest: LoadRequest
+    private let connection: ServerConnection
+    private let lease: Lease
+    /// Whether the connection was registered where it is to be served already.
+    private let isRegistered: Bool
     private let request: OutgoingRequest
     /// It lets go of its exchange when that is over.
     private let owner: any ExchangeOwner
-    /// Somebody wants heads as text, which takes longer than all else about a small one.
-    private let tellsHeads: Bool
-    /// Somebody wants to know when what happened: a look at the clock each time.
-    private let isTimed: Bool
+    private let tells: Telling
     @exclusivity(unchecked) private var phase: Phase
 
     /// What is to be sent; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
     /// It is sent with others; see `RunLoop.putOff(_:)`.
-    @exclusivity(unchecked) private(set) var isPutOff = false
+    @exclusivity(unchecked) private var isPutOff = false
 
     // What was received and not read yet.
     /// Held only while there is something unread.
@@ -62,92 +48,170 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     @exclusivity(unchecked) private var receiveFailure: ChannelError?
     /// The end came without TLS's close_notify: somebody in between could have made it.
     @exclusivity(unchecked) private var endIsForgeable = false
-    @exclusivity(unchecked) private(set) var bodyReceived: Int64 = 0
+    @exclusivity(unchecked) private var bodyReceived: Int64 = 0
     /// For the metrics.
-    @exclusivity(unchecked) private(set) var times = ExchangeTimes()
+    @exclusivity(unchecked) private var times = ExchangeTimes()
     /// Of the final response, once it is there.
-    @exclusivity(unchecked) private(set) var status: Int?
+    @exclusivity(unchecked) private var status: Int?
     private var hasInformational = false
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
-    @exclusivity(unchecked) private(set) var isPaused = false
+    @exclusivity(unchecked) private var isPaused = false
 
+    /// - Parameters:
+    ///   - lease: The exchange ends it.
+    ///   - channel: What is opened where the lease has no connection yet.
     init(
-        _ request: consuming OutgoingRequest, for loadRequest: LoadRequest, over link: HTTPLink,
-        of owner: any ExchangeOwner, tellsHeads: Bool, isTimed: Bool
+        _ request: consuming OutgoingRequest, by lease: Lease, opening channel: SocketChannel.Configuration,
+        of owner: any ExchangeOwner, telling: Telling
     ) {
-        self.loadRequest = loadRequest
-        self.tellsHeads = tellsHeads
-        self.isTimed = isTimed
+        tells = telling
         self.request = request
-        self.link = link
+        self.lease = lease
         self.owner = owner
-        phase = link.channel.isOpen ? .open : .opening
+        if let idle = lease.connection {
+            connection = idle
+            isRegistered = idle.takeRegistration()
+        } else {
+            connection = ServerConnection(SocketChannel(channel), key: lease.key, of: lease.origin)
+            isRegistered = false
+        }
+        phase = connection.channel.isOpen ? .open : .opening
     }
 
     deinit { giveBackBuffer() }
 
-    /// Whether the server cannot have acted on the request: the kept connection was dead when it was used, or
-    /// at least gave no sign of life, and the request does no harm if it arrives twice.
+    /// The idle connection was dead when it was used, or at least gave no sign of life, and the request does no harm if it
+    /// arrives twice.
     var mayBeSentAgain: Bool {
-        if link.codec.hasReceivedAnyByteOfResponse { return false }
+        if connection.codec.hasReceivedAnyByteOfResponse { return false }
         // Without the body that it waits for, a server can have done nothing (rule UC-42).
         if isWaitingForGoAhead { return true }
         return doesNoHarmTwice
     }
 
-    /// Whether the server has ended a kept connection for its idleness, and said so by a 408, which has crossed with the
-    /// request (RFC 9110 §15.5.9): the same as if it had broken it.
+    /// A 408 has crossed with the request (RFC 9110 §15.5.9): the same as if the server had broken the connection.
     var hasServerTimedOut: Bool { status == 408 && !hasInformational && doesNoHarmTwice }
 
     private var doesNoHarmTwice: Bool {
-        link.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
+        connection.isReused && (request.isIdempotent || sender?.nothingWasSent ?? true)
     }
-
-    var headBytesSent: Int { sender?.headSent ?? 0 }
-    var bodyBytesSent: Int { sender?.bodySent ?? 0 }
 
     private var isSent: Bool { sender?.isSent ?? false }
 
-    /// The body is held back until the server says go ahead.
     var isWaitingForGoAhead: Bool { sender?.isWaitingForGoAhead ?? false }
 
-    /// The way to the link's channel, while this is the load's exchange.
-    func enter(_ body: (SocketChannel) -> Void) { owner.enter(for: self, body) }
+    var isHeldByClient: Bool { isPaused || isPutOff || hasUnreadInput }
+
+    /// Something has come that was not read yet.
+    private var hasUnreadInput: Bool {
+        guard case .open = phase else { return false }
+        return consumed < filled || connection.channel.hasUnreadBytes
+    }
+
+    var key: ConnectionKey { connection.key }
+
+    var isPeerVerified: Bool { connection.channel.isPeerVerified }
+
+    var record: ExchangeRecord {
+        ExchangeRecord(
+            status: status, address: connection.channel.remoteAddress,
+            isReusedConnection: connection.isReused,
+            times: times, headBytesSent: sender?.headSent ?? 0, bodyBytesSent: sender?.bodySent ?? 0,
+            bodyBytesReceived: bodyReceived)
+    }
+
+    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
+        connection.lastResponse.response(to: url, head, bodyLength: bodyLength)
+    }
+
+    func makePrivate() { connection.isPrivate = true }
+
+    /// The way to the channel, while this is the owner's exchange. On whatever thread.
+    func enter(_ body: (SocketChannel) -> Void) {
+        owner.enter(for: self) {
+            let channel = connection.channel
+            let negotiated = channel.negotiatedBytes
+            body(channel)
+            // What a proxy says before it makes a tunnel is no event, and progress all the same.
+            if channel.negotiatedBytes > negotiated { owner.noteReceived() }
+        }
+    }
+
+    // MARK: - Loops
+
+    var interest: ChannelInterest { connection.channel.interest }
+
+    func resumeInterest() { connection.channel.resumeInterest() }
+
+    var idleConnection: (any LoopLeaver)? { connection.isRegisteredIdle ? connection : nil }
+
+    /// Has the owner asked about the server while a new connection is secured.
+    func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
+        guard lease.connection == nil else { return }
+        if let trust { connection.channel.onTrust = trust }
+        if let identity { connection.channel.onIdentityRequest = identity }
+    }
 
     // MARK: - Running
 
-    /// Starts sending, now or once the channel is open.
-    func begin() {
+    func start() {
+        let channel = connection.channel
+        if tells.steps, lease.connection != nil {
+            owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
+        }
+        channel.label = owner.label
+        channel.gate = self
+        if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
         // Until `abandon()`.
-        link.channel.handler = { [self] in handle($0) }
+        channel.handler = { [self] in handle($0) }
         do throws(HTTP1Error) {
-            sender = try RequestSender(request, codec: &link.codec)
+            sender = try RequestSender(request, codec: &connection.codec)
         } catch {
             return fail(.http(error))
         }
         switch phase {
-        case .opening: link.channel.open()
+        case .opening: channel.open()
         case .open: didOpen()
         case .closed: break
         }
     }
 
-    /// Ends the exchange without a further event. Whoever calls disposes of the link.
-    func abandon() {
-        phase = .closed
-        link.channel.handler = nil
+    func end(registeredAt queue: SharedQueue?) -> Bool {
+        discardRest()
+        let channel = connection.channel
+        // A callback that comes late has nothing to do there: the channel is closed, or idle until another load takes it.
+        channel.gate = nil
+        channel.onTrust = nil
+        channel.onIdentityRequest = nil
+        guard startNextCycle() else {
+            let wasOpen = channel.isOpen
+            channel.close()
+            lease.end()
+            return !wasOpen
+        }
+        // A thread that was turned away by this owner has silenced it; the next exchange has to hear it.
+        channel.resumeInterest()
+        let staysRegistered = queue != nil && channel.mayStayScheduled
+        lease.end(keeping: connection, registeredAt: staysRegistered ? queue : nil)
+        return true
     }
 
-    /// The rest of a response that nobody wants: if it is here already, the link can still serve another
+    /// No further event comes.
+    private func abandon() {
+        phase = .closed
+        connection.channel.handler = nil
+    }
+
+    /// Reads the rest of a response that is not wanted: if it is here already, the connection can still serve another
     /// request; it is not waited for.
-    func discardRest() {
+    private func discardRest() {
         guard case .open = phase else { return abandon() }
         abandon()
         while true {
             let input = unread
             do throws(HTTP1Error) {
-                switch try link.codec.nextEvent(from: input, consumed: &consumed) {
+                switch try connection.codec.nextEvent(from: input, consumed: &consumed) {
                 case .informational, .response, .body, .bodyRange, .trailers: continue
                 case .end, .needMoreData, .paused, .closed, .switchedProtocol: return
                 }
@@ -158,21 +222,15 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         }
     }
 
-    /// Something has come that was not read yet: the server is not to blame for the time that passes.
-    var hasUnreadInput: Bool {
-        guard case .open = phase else { return false }
-        return consumed < filled || link.channel.hasUnreadBytes
-    }
-
     func pause() {
         isPaused = true
-        link.channel.wantsRead = false
+        connection.channel.wantsRead = false
     }
 
     func resume() {
         guard isPaused, case .open = phase else { return }
         isPaused = false
-        link.channel.wantsRead = true
+        connection.channel.wantsRead = true
         parse()
     }
 
@@ -180,36 +238,40 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         switch event {
         case .resolving(let host):
             times.lookUpStart = LoopClock.now
-            owner.received(tellsHeads ? .diagnostic(.resolving(host: host)) : .progress)
+            tell(.resolving(host: host))
         case .connecting(let address):
             if times.connectStart == nil {
                 times.connectStart = LoopClock.now
                 if times.lookUpStart != nil { times.lookUpEnd = times.connectStart }
             }
-            owner.received(tellsHeads ? .diagnostic(.connecting(address: address.description)) : .progress)
+            tell(.connecting(address: address.description))
         case .connected(let address):
             times.connectEnd = LoopClock.now
-            owner.received(tellsHeads ? .diagnostic(.connected(address: address.description)) : .progress)
+            tell(.connected(address: address.description))
         case .secured(let version, let cipher, let subject):
             times.secureEnd = LoopClock.now
             times.tls = (version, cipher)
-            if isTimed { times.isTLSResumed = link.channel.isTLSResumed }
-            owner.received(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
+            if tells.times { times.isTLSResumed = connection.channel.isTLSResumed }
+            tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
         // Before the request is sent nothing is an answer to it.
-        case .readable: if isPutOff { sendIfPutOff() } else { receive() }
+        case .readable: if isPutOff { sendDeferred() } else { receive() }
         case .writable: send()
         case .failed(let error): fail(.channel(error))
         }
     }
 
+    private func tell(_ step: @autoclosure () -> ExchangeStep) {
+        owner.received(tells.steps ? .step(step()) : .progress)
+    }
+
     private func didOpen() {
         phase = .open
-        if isTimed { times.requestStart = LoopClock.now }
-        owner.received(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
+        if tells.times { times.requestStart = LoopClock.now }
+        tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
-        link.channel.wantsRead = true
-        // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the link is known
+        connection.channel.wantsRead = true
+        // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the connection is known
         // to be alive.
         isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
         if !isPutOff { send() }
@@ -217,7 +279,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 
     private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
 
-    /// It is some time since the link was looked at, if it is old. Its server may have said meanwhile that it ends the
+    /// It is some time since the connection was looked at, if it is old. Its server may have said meanwhile that it ends the
     /// connection, and that would be taken for the answer.
     func doWhatWasPutOff(isOld: Bool) {
         enter { _ in
@@ -227,8 +289,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         }
     }
 
-    /// By a callback of the load's: who was turned away at the gate has not come to it, or has found the link dead.
-    func sendIfPutOff() {
+    /// By a callback of the load's: who was turned away at the gate has not come to it, or has found the connection dead.
+    func sendDeferred() {
         guard isPutOff else { return }
         if hasDied {
             isPutOff = false
@@ -237,17 +299,17 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         sendWhatWasPutOff()
     }
 
-    private var hasDied: Bool { link.isReused && !link.channel.isAliveWhenIdle }
+    private var hasDied: Bool { connection.isReused && !connection.channel.isAliveWhenIdle }
 
     private func sendWhatWasPutOff() {
         isPutOff = false
-        if isTimed { times.requestStart = LoopClock.now }
+        if tells.times { times.requestStart = LoopClock.now }
         // The server's time begins here.
         owner.received(.progress)
         send()
     }
 
-    private func fail(_ failure: LoadFailure) {
+    private func fail(_ failure: ExchangeFailure) {
         guard phase != .closed else { return }
         abandon()
         owner.received(.failed(failure))
@@ -257,7 +319,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 
     private func send() {
         guard case .open = phase, sendFailure == nil, sender != nil else { return }
-        let outcome = sender?.send(over: link) { now, total, expected in
+        let outcome = sender?.send(over: connection) { now, total, expected in
             owner.received(.sent(now, total: total, expected: expected))
             if case .open = phase { return true }
             return false
@@ -265,7 +327,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         guard case .open = phase else { return }
         switch outcome {
         case .blocked:
-            link.channel.wantsWrite = true
+            connection.channel.wantsWrite = true
             return
         case .waitsForBody: owner.received(.waitsForBody)
         case .waitsForGoAhead: owner.received(.waitsForGoAhead)
@@ -274,14 +336,14 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             // The server may have answered before it closed: what it said is worth more than our error.
             sendFailure = error
         case .sent, nil:
-            if isTimed, times.requestEnd == nil { times.requestEnd = LoopClock.now }
+            if tells.times, times.requestEnd == nil { times.requestEnd = LoopClock.now }
         }
-        link.channel.wantsWrite = false
+        connection.channel.wantsWrite = false
     }
 
     /// The body's stream may have bytes.
     func bodyIsReady() {
-        guard case .open = phase, !link.channel.wantsWrite else { return }
+        guard case .open = phase, !connection.channel.wantsWrite else { return }
         send()
     }
 
@@ -301,12 +363,12 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             // TLS gives a record at a time; a pass is worth more than that.
             fill: while filled < ReceiveBuffer.capacity {
                 let room = UnsafeMutableRawBufferPointer(rebasing: buffer.memory[filled...])
-                switch try link.channel.read(into: room) {
+                switch try connection.channel.read(into: room) {
                 case .bytes(let count):
                     filled += count
                     times.bytesReceived += Int64(count)
-                    if isTimed, times.responseStart == nil { times.responseStart = LoopClock.now }
-                    if !link.channel.hasBufferedBytes && count < room.count { break fill }
+                    if tells.times, times.responseStart == nil { times.responseStart = LoopClock.now }
+                    if !connection.channel.hasBufferedBytes && count < room.count { break fill }
                 case .wouldBlock:
                     break fill
                 case .end:
@@ -323,7 +385,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             receiveFailure = error
         }
         // Be it a byte of a head, which says nothing yet (rule UC-58).
-        if filled > before { owner.noteProgress() }
+        if filled > before { owner.noteReceived() }
         parse()
     }
 
@@ -347,7 +409,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         while case .open = phase, !isPaused {
             let event: HTTP1Event
             do throws(HTTP1Error) {
-                event = try link.codec.nextEvent(from: unread, consumed: &consumed)
+                event = try connection.codec.nextEvent(from: unread, consumed: &consumed)
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
                     return fail(.channel(sendFailure))
@@ -357,7 +419,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             switch event {
             case .informational(let head):
                 hasInformational = true
-                owner.received(tellsHeads ? .diagnostic(.responseHead(Self.text(of: head))) : .progress)
+                tell(.responseHead(Self.text(of: head)))
                 if head.status == 100, case .open = phase {
                     owner.received(.mayGoAhead)
                     goAhead()
@@ -365,8 +427,8 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             case .response(let head, let bodyLength):
                 status = head.status
                 // It need not be the answer to this request, and what follows not the one to the next.
-                if head.status == 408 { link.isOutOfStep = true }
-                if tellsHeads { owner.received(.diagnostic(.responseHead(Self.text(of: head)))) }
+                if head.status == 408 { connection.isOutOfStep = true }
+                if tells.steps { tell(.responseHead(Self.text(of: head))) }
                 guard case .open = phase else { return }
                 owner.received(.head(head, bodyLength: bodyLength))
             case .bodyRange(let range):
@@ -377,14 +439,14 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             case .needMoreData:
                 if let receiveFailure { return fail(.channel(sendFailure ?? receiveFailure)) }
                 guard sawEnd else { return }
-                link.codec.receiveEnd()
+                connection.codec.receiveEnd()
                 sawEnd = false
             case .end where endIsForgeable && !sawEnd:
                 // Nothing but the end of the connection has ended the body (RFC 9112 §9.8).
                 return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
             case .end, .paused, .closed, .switchedProtocol:
                 let isWhole = if case .end = event { true } else { false }
-                if isTimed { times.responseEnd = LoopClock.now }
+                if tells.times { times.responseEnd = LoopClock.now }
                 abandon()
                 return owner.received(
                     isWhole ? .end : .failed(.http(.peer(.closedBeforeResponse))))
@@ -392,15 +454,16 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         }
     }
 
-    /// Makes the link ready for another request, if it can serve one.
+    /// Makes the connection ready for another request, if it can serve one.
     ///
     /// - Returns: Whether it is.
-    func startNextCycle() -> Bool {
-        guard !link.isPrivate, !link.isOutOfStep, isSent, sendFailure == nil, receiveFailure == nil, !sawEnd,
+    private func startNextCycle() -> Bool {
+        guard !connection.isPrivate, !connection.isOutOfStep, isSent, sendFailure == nil,
+            receiveFailure == nil, !sawEnd,
             consumed == filled,
-            !link.channel.hasBufferedBytes, link.codec.startNextCycle()
+            !connection.channel.hasBufferedBytes, connection.codec.startNextCycle()
         else { return false }
-        link.isReused = true
+        connection.isReused = true
         return true
     }
 
@@ -409,57 +472,4 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         for (name, value) in head.fields { text += "\(name): \(value)\r\n" }
         return text
     }
-}
-
-/// A channel and the codec that speaks over it; both live as long as the connection to the server.
-///
-/// Whoever takes it out of the pool has it alone; until then the pool's lock guards it, but for `stay`.
-final class HTTPLink: LoopLeaver {
-    let channel: SocketChannel
-    let key: PoolKey
-    @exclusivity(unchecked) var codec = HTTP1Connection()
-    /// It has served a request before.
-    @exclusivity(unchecked) var isReused = false
-    var lastResponse = RememberedResponse()
-    /// A delegate has let the server through, or shown an identity: no other load may use it.
-    var isPrivate = false
-    /// An answer came that may be to no request: what follows may belong to another one.
-    var isOutOfStep = false
-    /// The courier where it is scheduled still, while it is kept; 0: none. As long as it is there its channel retains that.
-    private let stay = Atomic<UInt>(0)
-
-    init(_ channel: SocketChannel, key: PoolKey) {
-        self.channel = channel
-        self.key = key
-    }
-
-    /// What was parked is ready for use again.
-    convenience init(resuming socket: ParkedSocket, for key: PoolKey) {
-        self.init(SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key)
-        isReused = true
-    }
-
-    // MARK: Between two requests
-
-    var isStaying: Bool { stay.load(ordering: .relaxed) != 0 }
-
-    func noteStay(at courier: SharedQueue) {
-        stay.store(UInt(bitPattern: ObjectIdentifier(courier)), ordering: .relaxed)
-    }
-
-    /// - Returns: Whether it has stayed until now: it is scheduled there.
-    func endStay() -> Bool { stay.exchange(0, ordering: .relaxed) != 0 }
-
-    /// - Parameter courier: If it stays there, it goes on doing so.
-    func leaveLoops(except courier: SharedQueue?) {
-        guard isStaying else { return }
-        if let courier,
-            stay.load(ordering: .relaxed) == UInt(bitPattern: ObjectIdentifier(courier))
-        {
-            return
-        }
-        if endStay() { channel.removeFromAllLoops() }
-    }
-
-    func leave() { if isStaying { Pool.shared.endStay(of: self) } }
 }

@@ -1,0 +1,130 @@
+internal import Synchronization
+
+/// Whose waiters may lack nothing but room among all connections of the process.
+protocol BudgetCandidate: AnyObject, Sendable {
+    /// Lets its first waiter have a connection, if the budget still has room.
+    ///
+    /// - Returns: The ticket of the next waiter that lacks nothing else; nil: there is none.
+    func admitFirst() -> Int?
+}
+
+/// How many connections of all origins together are in use and idle, against the limits of the process.
+///
+/// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only where the
+/// limit was reached: the origins whose waiters lack nothing else, by the order in which those began to wait.
+final class ConnectionBudget: Sendable {
+    struct Counts: Equatable {
+        var inUse: Int
+        var idle: Int
+
+        fileprivate init(word: UInt64) {
+            inUse = Int(word >> 32)
+            idle = Int(word & 0xFFFF_FFFF)
+        }
+    }
+
+    private struct Candidate {
+        let ticket: Int
+        let origin: any BudgetCandidate
+    }
+
+    private static let oneInUse: UInt64 = 1 << 32
+    private static let oneIdle: UInt64 = 1
+
+    /// Connections in use in the upper half, idle ones in the lower one.
+    private let word = Atomic<UInt64>(0)
+    private let maximumInUse: Atomic<Int>
+    private let maximumIdle: Atomic<Int>
+    private let lastTicket = Atomic(0)
+    private let queue = Mutex<[Candidate]>([])
+    /// The length of `queue`.
+    private let queued = Atomic(0)
+
+    init(_ limits: ConnectionLimits = ConnectionLimits()) {
+        maximumInUse = Atomic(limits.connections)
+        maximumIdle = Atomic(limits.idleConnections)
+    }
+
+    var counts: Counts { Counts(word: word.load(ordering: .sequentiallyConsistent)) }
+
+    var isOverIdleLimit: Bool { counts.idle > maximumIdle.load(ordering: .relaxed) }
+
+    /// Counts one connection more in use, if there is room.
+    ///
+    /// - Parameters:
+    ///   - fromIdle: It was idle.
+    ///   - isQueued: A waiter of the queue's is to have it; others do not overtake those.
+    func take(fromIdle: Bool = false, isQueued: Bool = false) -> Bool {
+        if !isQueued, hasQueue { return false }
+        let maximum = UInt64(maximumInUse.load(ordering: .relaxed))
+        var old = word.load(ordering: .relaxed)
+        while old >> 32 < maximum {
+            let new = old &+ Self.oneInUse &- (fromIdle ? Self.oneIdle : 0)
+            let (isDone, found) = word.weakCompareExchange(
+                expected: old, desired: new, ordering: .sequentiallyConsistent)
+            if isDone { return true }
+            old = found
+        }
+        return false
+    }
+
+    /// Counts one connection less in use.
+    ///
+    /// - Parameter toIdle: It is idle now.
+    func giveBack(toIdle: Bool) -> Counts {
+        let change = Self.oneInUse &- (toIdle ? Self.oneIdle : 0)
+        return Counts(word: word.wrappingSubtract(change, ordering: .sequentiallyConsistent).newValue)
+    }
+
+    /// An idle connection more, without one less in use.
+    func addIdle() { word.wrappingAdd(Self.oneIdle, ordering: .sequentiallyConsistent) }
+
+    /// So many idle connections are kept no longer.
+    func removeIdle(_ count: Int) {
+        guard count > 0 else { return }
+        word.wrappingSubtract(Self.oneIdle &* UInt64(count), ordering: .sequentiallyConsistent)
+    }
+
+    /// What orders the waiters of all origins.
+    func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    // MARK: The queue
+
+    var hasQueue: Bool { queued.load(ordering: .sequentiallyConsistent) > 0 }
+
+    /// A waiter of `origin` lacks nothing but room among all. To be called without a lock.
+    func enqueue(_ origin: any BudgetCandidate, ticket: Int) {
+        insert(origin, ticket: ticket)
+        // What was given back before the queue was seen to be there was offered to no waiter.
+        admit()
+    }
+
+    /// Lets those in that there is room for, in order. To be called without a lock.
+    func admit() {
+        while counts.inUse < maximumInUse.load(ordering: .relaxed), let next = popFirst() {
+            if let ticket = next.admitFirst() { insert(next, ticket: ticket) }
+        }
+    }
+
+    func setLimits(_ limits: ConnectionLimits) {
+        maximumInUse.store(limits.connections, ordering: .sequentiallyConsistent)
+        maximumIdle.store(limits.idleConnections, ordering: .relaxed)
+        admit()
+    }
+
+    private func insert(_ origin: any BudgetCandidate, ticket: Int) {
+        queue.withLock { queue in
+            let index = queue.lastIndex { $0.ticket <= ticket }.map { $0 + 1 } ?? 0
+            queue.insert(Candidate(ticket: ticket, origin: origin), at: index)
+            queued.store(queue.count, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    private func popFirst() -> (any BudgetCandidate)? {
+        queue.withLock { queue in
+            guard !queue.isEmpty else { return nil }
+            defer { queued.store(queue.count, ordering: .sequentiallyConsistent) }
+            return queue.removeFirst().origin
+        }
+    }
+}

@@ -1,0 +1,54 @@
+internal import RondoStreams
+
+/// What makes two requests able to share a connection: the server, the way to it and how it is secured.
+///
+/// A reference and a hash that is computed once: a request compares its key with those of kept connections.
+struct ConnectionKey: Hashable, Sendable {
+    private final class Values: Sendable {
+        let server: Server
+        let tls: TLSSettings?
+        let proxy: StreamProxy?
+        let hash: Int
+
+        init(_ server: Server, _ tls: TLSSettings?, _ proxy: StreamProxy?) {
+            self.server = server
+            self.tls = tls
+            self.proxy = proxy
+            var hasher = Hasher()
+            hasher.combine(server)
+            hasher.combine(tls)
+            hasher.combine(proxy)
+            hash = hasher.finalize()
+        }
+    }
+
+    /// A server, or the proxy that is asked in its place, as limits count them.
+    struct Server: Hashable, Sendable {
+        let host: String
+        let port: Int
+    }
+
+    private let values: Values
+
+    /// - Parameters:
+    ///   - tls: Nil for plain HTTP.
+    ///   - proxy: The proxy that is asked in the server's place; nil: none.
+    init(host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil) {
+        values = Values(Server(host: host, port: port), tls, proxy)
+    }
+
+    var server: Server { values.server }
+    var host: String { values.server.host }
+    var port: Int { values.server.port }
+    var tls: TLSSettings? { values.tls }
+    var proxy: StreamProxy? { values.proxy }
+
+    static func == (left: ConnectionKey, right: ConnectionKey) -> Bool {
+        let (left, right) = (left.values, right.values)
+        return left === right
+            || left.hash == right.hash && left.server == right.server && left.tls == right.tls
+                && left.proxy == right.proxy
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(values.hash) }
+}

@@ -1,0 +1,115 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// One request to a server and its response, whatever version of HTTP carries them.
+///
+/// This is the seam: what is above it knows neither codec nor connection. Its owner lets one thread at a time in.
+protocol Exchange: SpentObject {
+    // MARK: Words
+
+    /// Sends the request, now or once the connection is open.
+    func start()
+    /// Reads no more, so that flow control holds the server back.
+    func pause()
+    func resume()
+    /// The request's body has bytes again.
+    func bodyIsReady()
+    /// The body need not wait for the server's go-ahead any longer.
+    func goAhead()
+    /// Sends the request now if that was deferred.
+    func sendDeferred()
+    /// Ends it, wherever it stands; no event comes afterwards. The connection is kept if it can serve another request.
+    ///
+    /// - Parameter queue: Where the connection may remain registered, until `idleConnection` leaves; nil: nowhere.
+    /// - Returns: False if an open connection had to be closed.
+    func end(registeredAt queue: SharedQueue?) -> Bool
+    /// No other load may use the connection: this one has let its server through, or shown an identity.
+    func makePrivate()
+
+    /// The response that `head` makes; nil where Foundation makes none.
+    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse?
+
+    // MARK: Questions
+
+    var key: ConnectionKey { get }
+    /// That nothing comes is not the server's fault at present.
+    var isHeldByClient: Bool { get }
+    /// The body is held back until the server says go ahead.
+    var isWaitingForGoAhead: Bool { get }
+    /// The server cannot have acted on the request, or does no harm if it does so twice.
+    var mayBeSentAgain: Bool { get }
+    /// The server has ended an idle connection, and said so by a response that is none to this request.
+    var hasServerTimedOut: Bool { get }
+    /// The server's certificate was checked in full, and is good.
+    var isPeerVerified: Bool { get }
+    /// What it took, for the metrics.
+    var record: ExchangeRecord { get }
+
+    // MARK: Loops
+
+    /// What makes loops leave a connection alone that serves this exchange only.
+    var interest: ChannelInterest { get }
+    /// Undoes `ChannelInterest.suspend()`.
+    func resumeInterest()
+    /// The connection, if it is idle and registered with a loop still.
+    var idleConnection: (any LoopLeaver)? { get }
+}
+
+/// What an exchange wants of the load that it serves.
+protocol ExchangeOwner: AnyObject, Sendable {
+    /// The name of the connection in run loops.
+    var label: String? { get }
+    /// The shared queues of the modes where the exchange is to be served.
+    func forEachQueue(_ body: (SharedQueue) -> Void)
+    /// Runs `body` while no other thread is inside, if `exchange` is the owner's still and the calling thread serves it.
+    func enter(for exchange: any Exchange, _ body: () -> Void)
+    func received(_ event: ExchangeEvent)
+    /// Bytes have come of which there is no event.
+    func noteReceived()
+    /// Whether `work` is done later, with others.
+    func putOff(_ work: any PutOffWork) -> Bool
+    /// Has the owner called in a pass of one of its modes.
+    func wakeUp()
+}
+
+/// What an exchange tells its owner.
+enum ExchangeEvent {
+    case step(ExchangeStep)
+    /// The server, or the way to it, shows signs of life.
+    case progress
+    /// Bytes of the request's body went out: now, so far, in all.
+    case sent(Int, total: Int, expected: Int)
+    /// The body's stream has nothing to send yet: `bodyIsReady()` is wanted when it has.
+    case waitsForBody
+    /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
+    case waitsForGoAhead
+    /// The server has said go ahead.
+    case mayGoAhead
+    case head(ResponseHead, bodyLength: Int64?)
+    case body(Data)
+    /// The response is complete.
+    case end
+    case failed(ExchangeFailure)
+}
+
+/// Why an exchange has ended without a whole response.
+enum ExchangeFailure: Error {
+    case channel(ChannelError)
+    case http(HTTP1Error)
+    case bodyStreamFailed(NSError)
+    case bodyTooShort(announced: Int64, given: Int64)
+    case bodyTooLong(announced: Int64)
+}
+
+/// What an exchange took, for the metrics.
+struct ExchangeRecord {
+    let status: Int?
+    let address: SocketAddress?
+    let isReusedConnection: Bool
+    let times: ExchangeTimes
+    let headBytesSent: Int
+    let bodyBytesSent: Int
+    let bodyBytesReceived: Int64
+}

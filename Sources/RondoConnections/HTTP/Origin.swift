@@ -1,0 +1,270 @@
+internal import RondoCore
+internal import RondoStreams
+internal import Synchronization
+
+/// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that wait for one.
+///
+/// There is one for each host and port, not one for each way there (TLS, proxy), since limits count all of those
+/// together; each idle connection carries its way. An origin has one lock, under which at most a channel is taken out of
+/// its loops: it comes before the locks of channels, queues, sources and loops.
+final class Origin: BudgetCandidate {
+    private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
+
+    /// What a load that wants to send a request is told.
+    enum Answer {
+        case granted(Lease)
+        /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
+        case wait(ticket: Int)
+    }
+
+    let server: ConnectionKey.Server
+    /// It keeps its origins, and those of the process are its own for ever.
+    private unowned let pool: ConnectionPool
+    private let budget: ConnectionBudget
+    private let state: Mutex<State>
+
+    init(_ server: ConnectionKey.Server, of pool: ConnectionPool, _ limits: ConnectionLimits) {
+        self.server = server
+        self.pool = pool
+        budget = pool.budget
+        state = Mutex(
+            State(limit: limits.connections(to: server), idleLimit: limits.idleConnectionsPerServer))
+    }
+
+    // MARK: - Leases
+
+    /// Asks for a connection. On the thread of a loop that is to serve it.
+    ///
+    /// - Parameters:
+    ///   - loop: Whose idle connections are taken first.
+    ///   - queue: Where the connection is to be served, and nowhere else; nil: in several places. One that is registered
+    ///     there remains so (`ServerConnection.takeRegistration()` tells), any other is in no run loop.
+    ///   - mayReuse: False: the connection has to be a new one.
+    func lease(
+        _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
+        mayReuse: Bool
+    ) -> Answer {
+        let isUsable = Self.isUsable
+        let now = LoopClock.machineNow
+        let (lease, dropped) = state.withLock { state in
+            let dropped = state.removeExpired(now: now, within: budget)
+            let lease = state.lease(
+                key, of: ObjectIdentifier(loop), for: waiter, within: budget, mayReuse: mayReuse,
+                where: isUsable)
+            return (lease, dropped)
+        }
+        for idle in dropped { idle.close() }
+        switch lease {
+        case .exchange(let idle):
+            let connection = revived(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
+            return .granted(Lease(origin: self, key: key, loop: loop, connection: connection))
+        case .open:
+            return .granted(Lease(origin: self, key: key, loop: loop, connection: nil))
+        case .wait(let ticket, let lacksBudget):
+            if lacksBudget { budget.enqueue(self, ticket: ticket) }
+            return .wait(ticket: ticket)
+        }
+    }
+
+    /// The lease of a waiter that was admitted; as `lease`.
+    func admittedLease(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, mayReuse: Bool)
+        -> Lease
+    {
+        let connection = mayReuse ? takeIdle(key, of: loop, at: queue) : nil
+        return Lease(origin: self, key: key, loop: loop, connection: connection)
+    }
+
+    /// The waiter with `ticket` does not want a connection any more. If it was admitted already, its lease ends.
+    func withdraw(_ ticket: Int) {
+        if !state.withLock({ $0.withdraw(ticket) }) { endLease() }
+    }
+
+    /// A connection is in use no longer, and is not kept.
+    func endLease() {
+        end { state in
+            state.endLease()
+            return ([], nil, budget.giveBack(toIdle: false))
+        }
+    }
+
+    /// A connection is in use no longer, and idle.
+    func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
+        let idle = IdleConnection.ready(connection)
+        let (key, loop) = (connection.key, ObjectIdentifier(loop))
+        let now = LoopClock.machineNow
+        end { state in
+            state.endLease()
+            // First, so that a waiter that is admitted finds it.
+            let counts = budget.giveBack(toIdle: true)
+            let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
+            return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
+        }
+        noteIdle()
+    }
+
+    private func end(
+        _ change:
+            @Sendable (inout State) -> (
+                dropped: [IdleConnection], parked: IdleConnection?, ConnectionBudget.Counts
+            )
+    ) {
+        let (dropped, parked, counts, admitted, lacking) = state.withLock { state in
+            let (dropped, parked, counts) = change(&state)
+            let admitted = state.hasWaiters ? state.admit(within: budget) : nil
+            return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleTicket : nil)
+        }
+        for idle in dropped { idle.close() }
+        if parked != nil { HeapTrimmer.shared.noteParked() }
+        if let admitted { admitted.waiter.isAdmitted(with: admitted.ticket) }
+        if let lacking { budget.enqueue(self, ticket: lacking) } else if budget.hasQueue { budget.admit() }
+        if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
+    }
+
+    func admitFirst() -> Int? {
+        let (admitted, next) = state.withLock { state in
+            (state.admit(within: budget, isQueued: true), state.admissibleTicket)
+        }
+        if let admitted { admitted.waiter.isAdmitted(with: admitted.ticket) }
+        return next
+    }
+
+    // MARK: - Idle connections
+
+    /// Keeps a connection that no lease was for, and that is in no run loop.
+    func keep(_ connection: ServerConnection, of loop: RunLoop?) {
+        let idle = IdleConnection.ready(connection)
+        let (key, loop) = (connection.key, loop.map { ObjectIdentifier($0) })
+        let now = LoopClock.machineNow
+        let (dropped, parked) = state.withLock { state in
+            budget.addIdle()
+            let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
+            return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state))
+        }
+        for idle in dropped { idle.close() }
+        if parked != nil { HeapTrimmer.shared.noteParked() }
+        noteIdle()
+    }
+
+    private func noteIdle() {
+        if budget.isOverIdleLimit { pool.closeOldest() }
+        pool.watch()
+    }
+
+    /// An idle connection that shows no sign of being dead, or nil.
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop?, at queue: SharedQueue?) -> ServerConnection? {
+        let isUsable = Self.isUsable
+        let loop = loop.map { ObjectIdentifier($0) }
+        while true {
+            let now = LoopClock.machineNow
+            let (idle, dropped) = state.withLock { state in
+                let dropped = state.removeExpired(now: now, within: budget)
+                return (state.takeIdle(key, of: loop, within: budget, where: isUsable), dropped)
+            }
+            for idle in dropped { idle.close() }
+            guard let idle else { return nil }
+            if let connection = revived(idle, key, at: queue) { return connection }
+        }
+    }
+
+    /// Not a connection whose last response is still being delivered while the delegate runs the loop for another: that
+    /// run would hear nothing of it. There is hardly ever one.
+    private static var isUsable: @Sendable (IdleConnection) -> Bool {
+        if RunLoop.servesFurtherOut { return { idle in !idle.isServedFurtherOut } }
+        return { _ in true }
+    }
+
+    /// - Returns: Nil: it was dead, and is closed.
+    private func revived(
+        _ idle: IdleConnection, _ key: ConnectionKey, at queue: SharedQueue?
+    ) -> ServerConnection? {
+        switch idle {
+        case .ready(let connection):
+            connection.unregister(unlessAt: queue)
+            if connection.channel.isAliveWhenIdle { return connection }
+            connection.channel.close()
+        case .parked(let socket):
+            if socket.isQuiet { return ServerConnection(resuming: socket, for: key, of: self) }
+            socket.close()
+        }
+        return nil
+    }
+
+    /// Unregisters an idle connection from its loop, unless a load has it by now. Any thread.
+    func unregister(_ connection: ServerConnection) {
+        let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
+        let (left, parked) = state.withLock { state -> (StreamSchedule.Left?, IdleConnection?) in
+            guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
+                case .ready(let idle) = found.connection, idle.takeRegistration()
+            else { return (nil, nil) }
+            // Under the lock: no load has it meanwhile, and none finds it missing.
+            let left = idle.channel.takeOutOfLoops()
+            // Its turn to be parked may have come while it was registered.
+            if found.later < maximumReady { return (left, nil) }
+            return (left, state.idle.change(at: found.position, { $0.parked() }))
+        }
+        // Without it: what is released by that may be the program's, and a loop that is woken is told of in traces.
+        left?.leave()
+        if parked != nil { HeapTrimmer.shared.noteParked() }
+    }
+
+    /// Of each loop's connections by one way those that were used last stay as they are, `count` of them; the one before
+    /// them is parked, which takes a microsecond or two to be made ready again.
+    ///
+    /// - Returns: What it was, to be released without the lock.
+    private func park(
+        behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?, in state: inout State
+    ) -> IdleConnection? {
+        guard state.idle.count > count, let position = state.idle.position(behind: count, for: key, of: loop)
+        else {
+            return nil
+        }
+        return state.idle.change(at: position) { $0.parked() }
+    }
+
+    // MARK: - For the pool
+
+    var isUnused: Bool { state.withLock { $0.isUnused } }
+
+    var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
+
+    /// Takes out those that are dead, of the descriptors that have something to read.
+    func removeDead(among stirring: Set<Int32>) -> [IdleConnection] {
+        remove { state in
+            state.remove { idle in
+                idle.descriptor.map(stirring.contains) ?? true && !idle.isAlive
+            }
+        }
+    }
+
+    func removeExpired(now: LoopInstant) -> [IdleConnection] { remove { $0.removeExpired(now: now) } }
+
+    func removeOldest() -> IdleConnection? {
+        remove { state in state.removeOldest().map { [$0] } ?? [] }.first
+    }
+
+    func removeAll() -> [IdleConnection] { remove { $0.removeAll() } }
+
+    private func remove(_ body: (inout IdleConnections<IdleConnection>) -> [IdleConnection])
+        -> [IdleConnection]
+    {
+        state.withLock { state in
+            let removed = body(&state.idle)
+            state.idle.removeEmptyGroups()
+            budget.removeIdle(removed.count)
+            return removed
+        }
+    }
+
+    var oldestIdleSince: LoopInstant? { state.withLock { $0.idle.oldestSince } }
+
+    func setLimits(_ limits: ConnectionLimits) {
+        let (dropped, ticket) = state.withLock { state in
+            let dropped = state.setLimits(
+                limits.connections(to: server), idle: limits.idleConnectionsPerServer, within: budget)
+            return (dropped, state.admissibleTicket)
+        }
+        for idle in dropped { idle.close() }
+        // It lets in as many as there is room for.
+        if let ticket { budget.enqueue(self, ticket: ticket) }
+    }
+}

@@ -1,0 +1,135 @@
+internal import RondoCore
+
+/// The connections of one server: how many are in use, which are idle, and who waits for one. Decisions only.
+struct OriginState<Connection, Waiter>: ~Copyable {
+    enum Lease {
+        /// An idle connection is used again.
+        case exchange(over: Connection)
+        /// A connection is to be opened.
+        case open
+        /// There is no room; the waiter is admitted later, with this ticket.
+        ///
+        /// `lacksBudget`: The server has room, the process has none: the origin has to enter the budget's queue.
+        case wait(ticket: Int, lacksBudget: Bool)
+    }
+
+    struct Waiting {
+        let ticket: Int
+        let waiter: Waiter
+    }
+
+    /// How many connections may be in use.
+    private(set) var limit: Int
+    private(set) var idleLimit: Int
+    private(set) var inUse = 0
+    /// In order.
+    private var waiting: [Waiting] = []
+    var idle = IdleConnections<Connection>()
+
+    init(limit: Int, idleLimit: Int) {
+        self.limit = limit
+        self.idleLimit = idleLimit
+    }
+
+    /// Nothing is kept, used or waited for.
+    var isUnused: Bool { inUse == 0 && waiting.isEmpty && idle.isEmpty }
+
+    // MARK: Leases
+
+    /// - Parameter mayReuse: False: the connection has to be a new one.
+    mutating func lease(
+        _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: Waiter, within budget: ConnectionBudget,
+        mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
+    ) -> Lease {
+        // A later one does not overtake.
+        guard waiting.isEmpty, inUse < limit else {
+            return .wait(ticket: add(waiter, within: budget), lacksBudget: false)
+        }
+        let position = mayReuse ? idle.next(for: key, of: loop, where: isUsable) : nil
+        guard budget.take(fromIdle: position != nil) else {
+            return .wait(ticket: add(waiter, within: budget), lacksBudget: true)
+        }
+        inUse += 1
+        guard let position else { return .open }
+        return .exchange(over: idle.remove(at: position))
+    }
+
+    /// An idle connection for a lease that has none.
+    mutating func takeIdle(
+        _ key: ConnectionKey, of loop: ObjectIdentifier?, within budget: ConnectionBudget,
+        where isUsable: (Connection) -> Bool = { _ in true }
+    ) -> Connection? {
+        guard let position = idle.next(for: key, of: loop, where: isUsable) else { return nil }
+        budget.removeIdle(1)
+        return idle.remove(at: position)
+    }
+
+    /// A connection is in use no longer.
+    mutating func endLease() {
+        precondition(inUse > 0, "bug in Rondo: no connection is in use")
+        inUse -= 1
+    }
+
+    // MARK: Idle connections
+
+    /// Keeps a connection, which the budget has counted.
+    ///
+    /// - Returns: Those that are kept no longer: too old, or too many.
+    mutating func keep(
+        _ connection: Connection, for key: ConnectionKey, of loop: ObjectIdentifier?, now: LoopInstant,
+        within budget: ConnectionBudget
+    ) -> [Connection] {
+        idle.add(connection, for: key, of: loop, now: now)
+        guard idle.count > idleLimit else { return removeExpired(now: now, within: budget) }
+        let dropped = idle.shrink(to: idleLimit)
+        budget.removeIdle(dropped.count)
+        return dropped + removeExpired(now: now, within: budget)
+    }
+
+    /// Takes out the idle connections that are too old.
+    mutating func removeExpired(now: LoopInstant, within budget: ConnectionBudget) -> [Connection] {
+        let expired = idle.removeExpired(now: now)
+        budget.removeIdle(expired.count)
+        return expired
+    }
+
+    // MARK: Waiters
+
+    var hasWaiters: Bool { !waiting.isEmpty }
+
+    /// The ticket of the first waiter, if the server has room for it.
+    var admissibleTicket: Int? { inUse < limit ? waiting.first?.ticket : nil }
+
+    /// Lets the first waiter have a connection.
+    ///
+    /// - Parameter isQueued: The origin's turn has come in the budget's queue.
+    /// - Returns: Nil: there is none, or no room.
+    mutating func admit(within budget: ConnectionBudget, isQueued: Bool = false) -> Waiting? {
+        guard inUse < limit, !waiting.isEmpty, budget.take(isQueued: isQueued) else { return nil }
+        inUse += 1
+        return waiting.removeFirst()
+    }
+
+    /// - Returns: False: the waiter with that ticket was admitted already.
+    mutating func withdraw(_ ticket: Int) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.ticket == ticket }) else { return false }
+        waiting.remove(at: index)
+        return true
+    }
+
+    /// - Returns: Idle connections that are too many by the new limits.
+    mutating func setLimits(_ limit: Int, idle idleLimit: Int, within budget: ConnectionBudget)
+        -> [Connection]
+    {
+        (self.limit, self.idleLimit) = (limit, idleLimit)
+        let dropped = idle.shrink(to: idleLimit)
+        budget.removeIdle(dropped.count)
+        return dropped
+    }
+
+    private mutating func add(_ waiter: Waiter, within budget: ConnectionBudget) -> Int {
+        let ticket = budget.nextTicket()
+        waiting.append(Waiting(ticket: ticket, waiter: waiter))
+        return ticket
+    }
+}

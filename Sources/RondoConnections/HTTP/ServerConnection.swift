@@ -1,0 +1,110 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+internal import Synchronization
+
+/// A connection to a server: a channel and the codec that speaks over it.
+///
+/// While it is in use its exchange alone touches it; while it is idle, its origin under that's lock, but for
+/// `registration`.
+final class ServerConnection: LoopLeaver {
+    let channel: SocketChannel
+    let key: ConnectionKey
+    private let origin: Origin
+    @exclusivity(unchecked) var codec = HTTP1Connection()
+    /// It has served a request before.
+    @exclusivity(unchecked) var isReused = false
+    var lastResponse = RememberedResponse()
+    /// A delegate has let the server through, or shown an identity: no other load may use it.
+    var isPrivate = false
+    /// An answer came that may be to no request: what follows may belong to another one.
+    var isOutOfStep = false
+    /// The shared queue in whose loop and mode an idle connection is still registered; 0: none. The channel retains the
+    /// queue for as long.
+    private let registration = Atomic<UInt>(0)
+
+    init(_ channel: SocketChannel, key: ConnectionKey, of origin: Origin) {
+        self.channel = channel
+        self.key = key
+        self.origin = origin
+    }
+
+    /// A parked connection, made ready for use again.
+    convenience init(resuming socket: ParkedSocket, for key: ConnectionKey, of origin: Origin) {
+        self.init(
+            SocketChannel(resuming: socket, .init(host: key.host, port: key.port)), key: key, of: origin)
+        isReused = true
+    }
+
+    // MARK: Registered while idle
+
+    /// It is idle and registered with a loop's kernel set.
+    var isRegisteredIdle: Bool { registration.load(ordering: .relaxed) != 0 }
+
+    func noteRegistered(at queue: SharedQueue) {
+        registration.store(UInt(bitPattern: ObjectIdentifier(queue)), ordering: .relaxed)
+    }
+
+    /// - Returns: Whether it was registered until now; it is still, and the caller uses that or ends it.
+    func takeRegistration() -> Bool { registration.exchange(0, ordering: .relaxed) != 0 }
+
+    /// Unregisters it, unless it is registered where it is to be used: to be called once it was taken.
+    func unregister(unlessAt queue: SharedQueue?) {
+        let registered = registration.load(ordering: .relaxed)
+        if registered == 0 { return }
+        if let queue, registered == UInt(bitPattern: ObjectIdentifier(queue)) { return }
+        if takeRegistration() { channel.removeFromAllLoops() }
+    }
+
+    /// Unregisters it if it is idle still.
+    func leave() { if isRegisteredIdle { origin.unregister(self) } }
+}
+
+/// A connection while no load uses it.
+///
+/// `@unchecked Sendable`: the exchange that hands it in has let go of it, and it is handed out once.
+enum IdleConnection: @unchecked Sendable {
+    case ready(ServerConnection)
+    /// There are many to its server: nothing is kept of this one but the descriptor.
+    case parked(ParkedSocket)
+
+    var descriptor: Int32? {
+        switch self {
+        case .ready(let connection): connection.channel.descriptor
+        case .parked(let socket): socket.descriptor
+        }
+    }
+
+    /// See `SocketChannel.isServedFurtherOut`.
+    var isServedFurtherOut: Bool {
+        switch self {
+        case .ready(let connection): connection.channel.isServedFurtherOut
+        case .parked: false
+        }
+    }
+
+    func isSame(as identity: ObjectIdentifier) -> Bool {
+        if case .ready(let connection) = self { ObjectIdentifier(connection) == identity } else { false }
+    }
+
+    /// It shows no sign of being dead.
+    var isAlive: Bool {
+        switch self {
+        case .ready(let connection): connection.channel.isAliveWhenIdle
+        case .parked(let socket): socket.isQuiet
+        }
+    }
+
+    func close() {
+        switch self {
+        case .ready(let connection): connection.channel.close()
+        case .parked(let socket): socket.close()
+        }
+    }
+
+    /// Nil: it is parked already, or cannot be.
+    func parked() -> IdleConnection? {
+        guard case .ready(let connection) = self, !connection.isRegisteredIdle else { return nil }
+        return connection.channel.park().map { .parked($0) }
+    }
+}

@@ -1,0 +1,338 @@
+import Rondo
+import RondoCore
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// Which waiter may have a connection now.
+@Suite(.leavesNoConnections) struct OriginStateTests {
+    private static let now = LoopInstant(nanoseconds: 0)
+
+    /// Origins that share a budget, as the process's do.
+    private final class Origins {
+        let budget: ConnectionBudget
+        private let limits: ConnectionLimits
+
+        init(perServer: Int = 10, inAll: Int = 10, idle: Int = 10, idleInAll: Int = 10) {
+            var limits = ConnectionLimits()
+            limits.connectionsPerServer = perServer
+            limits.connections = inAll
+            limits.idleConnectionsPerServer = idle
+            limits.idleConnections = idleInAll
+            self.limits = limits
+            budget = ConnectionBudget(limits)
+        }
+
+        func origin() -> Server { Server(budget, limits) }
+    }
+
+    /// An origin without connections, which notes what is decided.
+    ///
+    /// `@unchecked Sendable`: a test's thread alone uses it.
+    private final class Server: BudgetCandidate, @unchecked Sendable {
+        private let budget: ConnectionBudget
+        private var state: OriginState<Int, String>
+        private(set) var admitted: [String] = []
+        private let key = ConnectionKey(host: "a", port: 80, tls: nil)
+
+        init(_ budget: ConnectionBudget, _ limits: ConnectionLimits) {
+            self.budget = budget
+            state = OriginState(
+                limit: limits.connectionsPerServer, idleLimit: limits.idleConnectionsPerServer)
+        }
+
+        var isUnused: Bool { state.isUnused }
+
+        /// "open", the number of a connection, or nil with the ticket in `ticket`.
+        @discardableResult
+        func lease(_ waiter: String, mayReuse: Bool = true) -> String? {
+            switch state.lease(key, of: nil, for: waiter, within: budget, mayReuse: mayReuse) {
+            case .open: return "open"
+            case .exchange(let number): return "\(number)"
+            case .wait(let ticket, let lacksBudget):
+                self.ticket = ticket
+                if lacksBudget { budget.enqueue(self, ticket: ticket) }
+                return nil
+            }
+        }
+
+        private(set) var ticket = 0
+
+        /// - Returns: Connections that are dropped.
+        @discardableResult
+        func end(keeping number: Int? = nil) -> [Int] {
+            state.endLease()
+            _ = budget.giveBack(toIdle: number != nil)
+            let dropped = number.map {
+                state.keep($0, for: key, of: nil, now: OriginStateTests.now, within: budget)
+            }
+            if let waiting = state.admit(within: budget) { admitted.append(waiting.waiter) }
+            if let ticket = state.admissibleTicket {
+                budget.enqueue(self, ticket: ticket)
+            } else {
+                budget.admit()
+            }
+            return dropped ?? []
+        }
+
+        func admitFirst() -> Int? {
+            if let waiting = state.admit(within: budget, isQueued: true) { admitted.append(waiting.waiter) }
+            return state.admissibleTicket
+        }
+
+        func withdraw(_ ticket: Int) -> Bool { state.withdraw(ticket) }
+
+        func setLimit(_ limit: Int, idle: Int = 10) -> [Int] {
+            let dropped = state.setLimits(limit, idle: idle, within: budget)
+            if let ticket = state.admissibleTicket { budget.enqueue(self, ticket: ticket) }
+            return dropped
+        }
+    }
+
+    @Test func `a waiter that finds no room waits, in order, and none overtakes`() {
+        let origins = Origins(perServer: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        #expect(a.lease("3") == nil)
+        #expect(b.lease("4") == "open")
+        a.end()
+        #expect(a.admitted == ["2"])
+        a.end()
+        #expect(a.admitted == ["2", "3"])
+        a.end()
+        b.end()
+        #expect(a.isUnused && b.isUnused && b.admitted.isEmpty)
+        #expect(origins.budget.counts.inUse == 0)
+    }
+
+    @Test func `a server with room does not wait for one without`() {
+        let origins = Origins(perServer: 1, inAll: 2)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        #expect(b.lease("3") == "open")
+        #expect(b.lease("4") == nil)
+        // In all there are two: that of b goes to b, for a has no room.
+        b.end()
+        #expect(b.admitted == ["4"] && a.admitted.isEmpty)
+        a.end()
+        #expect(a.admitted == ["2"])
+    }
+
+    @Test func `where the process has no room, the waiters of all servers come in order`() {
+        let origins = Origins(inAll: 2)
+        let (a, b, c) = (origins.origin(), origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == "open")
+        #expect(b.lease("3") == nil)
+        #expect(a.lease("4") == nil)
+        #expect(c.lease("5") == nil)
+        #expect(b.lease("6") == nil)
+        a.end()
+        #expect(b.admitted == ["3"] && a.admitted.isEmpty)
+        a.end()
+        #expect(a.admitted == ["4"])
+        b.end()
+        #expect(c.admitted == ["5"])
+        c.end()
+        #expect(b.admitted == ["3", "6"])
+        a.end()
+        b.end()
+        #expect(origins.budget.counts.inUse == 0 && !origins.budget.hasQueue)
+        #expect(a.isUnused && b.isUnused && c.isUnused)
+    }
+
+    @Test func `a waiter that withdraws is forgotten, and higher limits let more in`() {
+        let origins = Origins(perServer: 1, inAll: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        #expect(a.lease("1") == "open")
+        #expect(a.lease("2") == nil)
+        let ticket = a.ticket
+        #expect(b.lease("3") == nil)
+        #expect(a.withdraw(ticket))
+        #expect(!a.withdraw(ticket))
+        var limits = ConnectionLimits()
+        limits.connections = 2
+        origins.budget.setLimits(limits)
+        #expect(b.admitted == ["3"])
+        #expect(b.lease("4") == nil)
+        #expect(b.lease("5") == nil)
+        limits.connections = 10
+        origins.budget.setLimits(limits)
+        #expect(b.setLimit(10) == [])
+        #expect(b.admitted == ["3", "4", "5"])
+    }
+
+    @Test
+    func
+        `an idle connection is used again, unless a new one is wanted, and is the waiter's that is admitted`()
+    {
+        let origins = Origins(perServer: 2)
+        let a = origins.origin()
+        #expect(a.lease("1") == "open")
+        #expect(a.end(keeping: 7) == [])
+        #expect(origins.budget.counts.idle == 1)
+        #expect(a.lease("2", mayReuse: false) == "open")
+        #expect(a.lease("3") == "7")
+        #expect(origins.budget.counts.idle == 0 && origins.budget.counts.inUse == 2)
+        #expect(a.lease("4") == nil)
+        // Its idle connection is not taken past the one that waits.
+        #expect(a.end(keeping: 8) == [])
+        #expect(a.admitted == ["4"] && origins.budget.counts.idle == 1)
+        #expect(a.lease("5") == nil)
+    }
+
+    @Test func `one server keeps at most as many as its limit says, the oldest goes`() {
+        let origins = Origins(idle: 2)
+        let a = origins.origin()
+        for number in 0..<3 { #expect(a.lease("\(number)") == "open") }
+        #expect(a.end(keeping: 0) == [])
+        #expect(a.end(keeping: 1) == [])
+        #expect(a.end(keeping: 2) == [0])
+        #expect(origins.budget.counts.idle == 2)
+        #expect(a.setLimit(10, idle: 0) == [1, 2])
+        #expect(origins.budget.counts.idle == 0)
+        #expect(a.lease("4") == "open")
+        #expect(a.end(keeping: 4) == [4])
+    }
+
+    @Test func `how many are idle in all is known, and when they are too many`() {
+        let origins = Origins(idle: 4, idleInAll: 1)
+        let (a, b) = (origins.origin(), origins.origin())
+        a.lease("1")
+        b.lease("2")
+        a.end(keeping: 1)
+        #expect(!origins.budget.isOverIdleLimit)
+        b.end(keeping: 2)
+        #expect(origins.budget.isOverIdleLimit)
+        #expect(a.setLimit(4, idle: 0) == [1])
+        #expect(!origins.budget.isOverIdleLimit)
+    }
+
+    /// Threads that take and give back while others wait: none is forgotten.
+    @Test func `a waiter is never forgotten, whatever threads do`() throws {
+        let pool = ConnectionPool()
+        var limits = ConnectionLimits()
+        limits.connections = 2
+        limits.connectionsPerServer = 2
+        pool.limits = limits
+        let keys = (0..<3).map { ConnectionKey(host: "host\($0)", port: 80, tls: nil) }
+        let threads = (0..<6).map { number in
+            LoopThread { loop in
+                let key = keys[number % 3]
+                for _ in 0..<2_000 {
+                    let waiter = Waiter()
+                    let origin = pool.origin(of: key.server)
+                    switch origin.lease(key, of: loop, at: nil, for: waiter, mayReuse: true) {
+                    case .granted(let lease): lease.end()
+                    case .wait:
+                        #expect(throws: Never.self) { try waiter.latch.wait() }
+                        origin.admittedLease(key, of: loop, at: nil, mayReuse: true).end()
+                    }
+                }
+            }
+        }
+        for thread in threads { try thread.value() }
+        #expect(pool.budget.counts.inUse == 0 && !pool.budget.hasQueue)
+        pool.closeAll()
+        #expect(pool.originCount == 0)
+    }
+
+    private final class Waiter: ConnectionWaiter {
+        let latch = Latch()
+
+        func isAdmitted(with ticket: Int) { latch.open() }
+    }
+}
+
+/// The same with loads.
+@Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct OriginTests {
+    @Test func `UC-72 loads wait for a place in order, in their modes, and one that is cancelled leaves`()
+        throws
+    {
+        let go = Latch()
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try go.wait()
+                try peer.respond(body: request.target)
+            }
+        }
+        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let recorders = (0..<5).map { _ in Recorder() }
+        let order = EventLog()
+        try onLoopThread { loop in
+            var connections: [URLConnection?] = []
+            for (number, recorder) in recorders.enumerated() {
+                connections.append(
+                    URLConnection(
+                        request: URLRequest(url: server.url("/\(number)")),
+                        delegate: Noting(order, number, recorder)))
+            }
+            #expect(loop.run { server.requests.count == 1 })
+            loop.runInVain()
+            #expect(server.accepted == 1)
+            connections[2]?.cancel()
+            go.open()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(order.entries == ["0", "1", "3", "4"])
+        #expect(server.accepted == 1)
+        #expect(server.requests.map(\.target) == ["/0", "/1", "/3", "/4"])
+    }
+
+    @Test func `UC-72 a load that is cancelled after its turn has come, and before it took it, gives it on`()
+        throws
+    {
+        let go = Latch()
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/0" { try go.wait() }
+                try peer.respond(body: request.target)
+            }
+        }
+        URLConnection.limits.exceptions["127.0.0.1:\(server.port)"] = 1
+        let recorders = (0..<3).map { _ in Recorder() }
+        try onLoopThread { loop in
+            let connections = recorders.enumerated().map { number, recorder in
+                // The second is in a mode that will not run when its turn comes.
+                let mode = number == 1 ? RunLoop.Mode.other : .default
+                let connection = URLConnection(
+                    request: URLRequest(url: server.url("/\(number)")), delegate: recorder,
+                    startImmediately: false)
+                connection?.schedule(in: loop, forMode: mode)
+                connection?.start()
+                // To the end of the queue; the first is sent.
+                for _ in 0..<20 { _ = loop.run(in: mode, for: 0, returnAfterSourceHandled: false) }
+                return connection
+            }
+            #expect(loop.run { server.requests.count == 1 })
+            go.open()
+            #expect(loop.run { recorders[0].isDone })
+            loop.runInVain(for: 0.05)
+            #expect(!recorders[2].isDone)
+            connections[1]?.cancel()
+            #expect(loop.runOut() == .finished)
+        }
+        #expect(recorders.map(\.text) == ["/0", "", "/2"])
+    }
+
+    /// Notes the end of a load.
+    private final class Noting: NSObject, URLConnectionDataDelegate, Sendable {
+        private let log: EventLog
+        private let number: Int
+        private let recorder: Recorder
+
+        init(_ log: EventLog, _ number: Int, _ recorder: Recorder) {
+            (self.log, self.number, self.recorder) = (log, number, recorder)
+        }
+
+        func connectionDidFinishLoading(_ connection: URLConnection) {
+            log.note("\(number)")
+            recorder.connectionDidFinishLoading(connection)
+        }
+    }
+}
