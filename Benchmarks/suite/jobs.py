@@ -3,10 +3,10 @@ import os
 import subprocess
 from dataclasses import dataclass
 
-from .nginx import BULK
+from .nginx import BULK, KEY
 from .places import BUILD, CERTIFICATE, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W14", "W15"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W14", "W15"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -14,7 +14,7 @@ DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 class Job:
     workload: str
     peer: str
-    command: list  # `{port}` and `{pid}` are the server's, `{http}` and `{https}` nginx's ports
+    command: list  # `{port}` and `{pid}` are the server's; `{http}` and `{https}` nginx's ports, `{worker}` its process
     server: list = None  # started beside it; prints `ready PORT`
     seconds: int = 60  # at most
     slow: bool = False  # in every other repetition only
@@ -25,7 +25,8 @@ class Job:
         # The program is the last of the words that we have built; certificates stand before and behind it.
         place = max(index for index, word in enumerate(self.command)
                     if word.startswith(BUILD + "/") and word != CERTIFICATE)
-        words = [word for word in self.command[place + 1:] if word not in ("", "-", "{pid}", "{port}", CERTIFICATE)]
+        left_out = ("", "-", "{pid}", "{port}", "{worker}", CERTIFICATE)
+        words = [word for word in self.command[place + 1:] if word not in left_out]
         return f"{self.peer} {' '.join(words)[:44]}"
 
 
@@ -65,6 +66,15 @@ def jobs(workload, peers, left_out):
         else:
             add("urlsession", *prefix, session, *command, **options)
 
+    def answers(kind, security, requests, connections, figure, loops=1):
+        path = "/small" if kind == "kept" else "/small-once"
+        load, tail = c("request_load"), (security, kind, path, requests, connections)
+        server = [rondo, "answer", kind, str(loops)] + ([CERTIFICATE, KEY] if security == "tls" else [])
+        add("rondo", load, "rondo", "{pid}", "{port}", *tail, figure, server=server)
+        # One nginx stands for any number of loops.
+        if loops == 1:
+            add("nginx", load, "nginx", "{worker}", "{https}" if security == "tls" else "{http}", *tail, figure)
+
     if workload == "W1":
         for peer, path in (("rondo", rondo), ("libev", ev), ("dispatch", dispatch)):
             for name in ("churn", "cancel", "repeat"):
@@ -94,8 +104,14 @@ def jobs(workload, peers, left_out):
             for concurrency in (1, 64):
                 get(scheme, concurrency)
         add("rondo", rondo, "get-spin", "http://localhost:{http}/1k.txt", 40_000, 1)
+        for count in ("1", "2"):
+            server = [c("small_server"), count]
+            for loops in (1, 2, 8):
+                add(f"rondo-{loops}-loops", rondo, "loops", "{port}", loops, 60_000, 8, server=server)
+            add("8-processes", rondo, "processes", "{port}", 8, 60_000, 8, server=server)
     if workload == "W6":
         bulk("http"), bulk("https")
+        add("rondo", rondo, "request", "http://localhost:{http}/1g.bin")
     if workload == "W7":
         for peer, path in (("rondo", rondo), ("libev", ev), ("nio", nio)):
             add(peer, path, "idle", "{port}", 9_000, server=[c("hold_server")])
@@ -104,6 +120,11 @@ def jobs(workload, peers, left_out):
     if workload == "W8":
         add("rondo", rondo, "pass", 10_000), add("libev", ev, "pass", 10_000)
         add("foundation", foundation, "pass", 10_000)
+    if workload == "W11":
+        answers("kept", "plain", 100_000, 64, "W11.kept")
+        answers("once", "plain", 20_000, 16, "W11.once")
+        answers("once", "tls", 4_000, 16, "W11.once-tls")
+        answers("kept", "plain", 100_000, 64, "W11.kept.loops8", loops=8)
     if workload == "W14":
         for pages in (600, 60_000):
             for kind in ("plain", "cold", "warm"):

@@ -104,7 +104,7 @@ class Runner:
         """What a job printed, why it failed or None, and what other processes burnt, as a share of a core."""
         words, server, pids = {}, None, []
         if self.nginx:
-            words.update(http=self.nginx.http, https=self.nginx.https)
+            words.update(http=self.nginx.http, https=self.nginx.https, worker=self.nginx.pids[-1])
             pids += self.nginx.pids
         try:
             if job.server:
@@ -157,6 +157,6 @@ class Runner:
                 float(words.get("rss_kib", "nan")), int(count), disturbed)
             self.figures.add(name, words["peer"], entry)
             # Peak memory is a figure of its own: once for each program.
-            if name in ("W1.churn.cpu", "W6.http.cpu", "W6.https.cpu"):
+            if name in ("W1.churn.cpu", "W6.http.cpu", "W6.https.cpu", "W6.request.cpu"):
                 peak = Entry(entry.peak, "KiB", entry.wall, entry.cpu, entry.peak, entry.count, False)
                 self.figures.add(name.replace(".cpu", ".peak"), words["peer"], peak)

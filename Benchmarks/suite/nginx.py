@@ -1,4 +1,4 @@
-"""The server of W5, W6, W7 and W15: nginx with one worker, on loopback and on ports that are free."""
+"""The server of W5, W6, W7, W14 and W15, and W11's limit: nginx with one worker, on loopback, on ports that are free."""
 import os
 import pwd
 import shutil
@@ -30,7 +30,7 @@ http {{
         listen 127.0.0.1:{http} backlog=4096;
         listen 127.0.0.1:{https} ssl backlog=4096;
         ssl_certificate {certificate};
-        ssl_certificate_key {site}/key.pem;
+        ssl_certificate_key {key};
         ssl_protocols TLSv1.2 TLSv1.3;
         # One suite for all: left to themselves, clients differ in what they prefer.
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
@@ -39,6 +39,9 @@ http {{
         # For W14: pages that differ by their addresses alone, as static files come, with an entity tag and a date.
         location /page/ {{ rewrite ^ /1k.txt break; }}
         # For W15: a connection each, and nothing that a cache could keep.
+        # For W11: an answer from memory, on a connection that is kept, or on one each.
+        location = /small {{ return 200 "ok"; }}
+        location = /small-once {{ keepalive_timeout 0; return 200 "ok"; }}
         location = /once.txt {{ keepalive_timeout 0; add_header Cache-Control no-store; }}
     }}
 }}
@@ -55,6 +58,7 @@ def free_ports(count):
     return ports
 
 
+KEY = f"{SITE}/key.pem"
 BULK = f"{SITE}/www/1g.bin"
 
 
@@ -65,7 +69,7 @@ def make_site():
     if not os.path.exists(CERTIFICATE):
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-             "-days", "3650", "-keyout", f"{SITE}/key.pem", "-out", CERTIFICATE, "-subj", "/CN=localhost",
+             "-days", "3650", "-keyout", KEY, "-out", CERTIFICATE, "-subj", "/CN=localhost",
              "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
              "-addext", "basicConstraints=critical,CA:TRUE"], check=True, stderr=subprocess.DEVNULL)
     for name in ("1k", "once"):
@@ -100,7 +104,7 @@ class Nginx:
         text = CONFIGURATION.format(
             # As root, the worker would run as somebody who may not look into root's directories.
             user=f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else "",
-            site=SITE, certificate=CERTIFICATE, http=self.http, https=self.https, descriptors=descriptors,
+            site=SITE, certificate=CERTIFICATE, key=KEY, http=self.http, https=self.https, descriptors=descriptors,
             connections=max(1024, descriptors - 1024))
         with open(f"{SITE}/nginx.conf", "w") as file:
             file.write(text)

@@ -28,6 +28,11 @@ class Standing:
             medians.pop(row.ours, None)
         values = {peer: value * row.factor for peer, value in medians.items()}
         self.rondo, self.limit = values.pop(row.ours, None), values.pop(row.limit, None)
+        if row.above:
+            base = figures.medians(row.above).get(row.ours)
+            self.rondo = self.rondo - base * row.factor if self.rondo is not None and base is not None else None
+            # The peers' programs have no such figure, so there is nothing to compare with.
+            values = {}
         # Who was spared most of the work is no rival, and neither is Rondo by another way.
         rivals = {peer: value for peer, value in values.items()
                   if not entries[peer][0].count and not peer.startswith("rondo")}
@@ -36,11 +41,16 @@ class Standing:
         self.was_disturbed = self.rondo is not None and figures.was_disturbed(row.figure, row.ours)
 
 
+def wanted(row, value):
+    """What is owed, or aimed at: a multiple of the limit, or so many MiB or bytes."""
+    return f"{value:,g} {row.unit}" if row.is_absolute else f"{value:.2f}"
+
+
 def owed_table(figures):
     """What is owed, and how far Rondo is from the limit and from the best of the other peers."""
     lines = [
-        "| | Rondo | owed | aim | | limit | × | best other peer | × |",
-        "| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
+        "| | Rondo | × limit | owed | aim | | limit | best other peer | × peer |",
+        "| --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |",
     ]
     for row in ROWS:
         it = Standing(row, figures)
@@ -48,10 +58,10 @@ def owed_table(figures):
             continue
         cells = [
             f"{row.figure.split('.')[0]} {row.title}, {row.unit}", number(it.rondo),
-            *([number(wanted) for wanted in row.wanted(it.limit)] if row.wanted(it.limit) else ["–", "–"]),
+            f"{it.rondo / it.limit:.2f}" if it.limit else "–",
+            wanted(row, row.owed), wanted(row, row.aim),
             row.standing(it.rondo, it.limit) + (" (disturbed)" if it.was_disturbed else ""),
             f"{row.limit} {number(it.limit)}" if it.limit else "–",
-            f"{it.rondo / it.limit:.2f}" if it.limit else "–",
             f"{it.best[0]} {number(it.best[1])}" if it.best else "–",
             f"{it.rondo / it.best[1]:.2f}" if it.best else "–",
         ]
@@ -134,9 +144,10 @@ def write(figures, reps, left_out, curves):
         f"Written by `make bench` on {datetime.date.today()} for {revision()}: medians of {reps} runs (of half as many"
         " where a peer takes long), Rondo and its peers in turns.", "",
         *versions(), "",
-        "“Owed” is ahead of every peer, “aim” is the limit: C on bare libev and OpenSSL that does the least that"
-        " can be done. × is Rondo's figure divided by the other: below 1 Rondo uses less, above 1 more; of rates"
-        " (fires/s, MB/s, requests/s) more is better. “Disturbed” marks figures during whose every run other"
+        "The limit is C on bare libev and OpenSSL that does the least that can be done, or the peer that Rondo is"
+        " measured by. × is Rondo's figure divided by the other: below 1 Rondo uses less, above 1 more; of rates"
+        " (fires/s, MB/s, requests/s) more is better. “Owed” and “aim” are such multiples of the limit, since only"
+        " what is measured in one run can be compared; of memory they are sizes. “Disturbed” marks figures during whose every run other"
         " processes took more than a quarter of a core.", "",
         "## What is owed", "", owed_table(figures), "",
     ]

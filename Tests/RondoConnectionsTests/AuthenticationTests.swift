@@ -538,6 +538,39 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(legacy.log.count(of: "challenge 0") == (persistence == .none ? 1 : 0))
     }
 
+    @Test func `UC-51 a server that names ever new realms fills the storage to a limit`() throws {
+        let storage = URLCredentialStorage.shared
+        func space(_ realm: String) -> URLProtectionSpace {
+            URLProtectionSpace(
+                host: "many-realms.test", port: 80, protocol: "http", realm: realm,
+                authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        }
+        func realms() -> Set<String> {
+            Set(storage.allCredentials.keys.filter { $0.host == "many-realms.test" }.compactMap(\.realm))
+        }
+        defer {
+            for (space, credentials) in storage.allCredentials where space.host == "many-realms.test" {
+                for credential in credentials.values { storage.remove(credential, for: space) }
+            }
+        }
+        let limit = CredentialList.maximumPerServer
+        let user = Self.user(persistence: .forSession)
+        // What the program has stored itself stays, though a load stores it once more.
+        storage.setDefaultCredential(user, for: space("own"))
+        StoredCredentials.store(user, for: space("own"))
+        for index in 0..<limit { StoredCredentials.store(user, for: space("r\(index)")) }
+        #expect(realms().count == limit + 1)
+        // One that is stored again is the newest.
+        StoredCredentials.store(user, for: space("r0"))
+        for index in limit..<limit + 5 { StoredCredentials.store(user, for: space("r\(index)")) }
+        #expect(realms() == Set(["own", "r0"] + (6..<limit + 5).map { "r\($0)" }))
+        let long = URLCredential(
+            user: String(repeating: "u", count: CredentialList.maximumEntrySize), password: "p",
+            persistence: .forSession)
+        StoredCredentials.store(long, for: space("long"))
+        #expect(StoredCredentials.defaultCredential(for: space("long")) == nil)
+    }
+
     /// Wants nothing of the storage.
     private final class Private: NSObject, URLConnectionDataDelegate, Sendable {
         let statuses = Box<[Int]>([])

@@ -139,4 +139,24 @@ private struct LineNegotiation: ChannelNegotiation {
         }
         #expect(findings == ["connecting", "connected", "secured", "open"])
     }
+
+    /// The socket is silent once the record was read: what is left of it stays in OpenSSL.
+    @Test(arguments: ["WHO\nLAST\n220 hello\n", "OK\n220 hello\n"])
+    func `what a proxy says by TLS in one record is all heard`(record: String) throws {
+        let (server, port) = try PythonServer.start(.told, record)
+        defer { server.terminate() }
+        server.tell("go")
+        let findings = try onStreamThread { loop in
+            let route = ChannelRoute(
+                host: "localhost", port: Int(port), tls: .test, negotiation: LineNegotiation("behind"))
+            let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
+            talk.open(in: loop)
+            try loop.run { talk.failure != nil || talk.channel.isOpen }
+            talk.channel.wantsRead = true
+            try loop.run { talk.failure != nil || !talk.received.isEmpty }
+            talk.channel.close()
+            return [talk.failure?.description ?? talk.text]
+        }
+        #expect(findings == ["220 hello\n"])
+    }
 }

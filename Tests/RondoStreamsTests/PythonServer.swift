@@ -33,7 +33,7 @@ enum PythonServer {
         case flood
         /// Neither reads nor says anything after the handshake, until its input ends.
         case deaf
-        /// Says nothing until told, then sends a line; told again, closes.
+        /// Says nothing until told, then sends a line, or the argument; told again, closes.
         case told
     }
 
@@ -160,7 +160,7 @@ enum PythonServer {
             sys.stdin.read()
         elif mode == "told":
             sys.stdin.readline()
-            tls.sendall(b"told\\n")
+            tls.sendall(argument.encode() or b"told\\n")
             print("SENT", flush=True)
             sys.stdin.readline()
             tls.close()

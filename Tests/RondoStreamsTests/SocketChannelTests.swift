@@ -240,6 +240,33 @@ import Testing
         #expect(findings == ["1", "[]", "[120]"])
     }
 
+    /// No descriptor brings it back: there is none yet.
+    @Test func `a turn that was turned away at the gate comes again when it is opened`() throws {
+        let listener = try TestListener()
+        let findings = try onStreamThread { [port = listener.port] loop in
+            let talk = Conversation(port)
+            let turnedAway = Mutex(0)
+            let interest = talk.channel.interest
+            talk.channel.gate = TestGate { _ in
+                turnedAway.withLock { $0 += 1 }
+                interest.suspend()
+            }
+            talk.channel.schedule(in: loop, forMode: .default)
+            talk.channel.open()
+            try loop.run { turnedAway.withLock { $0 } > 0 }
+            loop.pass()
+            var findings = ["\(turnedAway.withLock { $0 })", "\(talk.words)"]
+            talk.channel.gate = TestGate { [channel = talk.channel] body in body(channel) }
+            defer { talk.channel.gate = nil }
+            talk.channel.resumeInterest()
+            try loop.run { talk.channel.isOpen }
+            findings.append("\(talk.words)")
+            talk.channel.close()
+            return findings
+        }
+        #expect(findings == ["1", "[]", "[\"connecting\", \"connected\", \"open\"]"])
+    }
+
     /// As a load does whose response is complete: the next one may have the channel at once, on another thread,
     /// while the first is still telling its delegate.
     @Test(arguments: [false, true])

@@ -6,9 +6,9 @@ import Rondo
 /// - Parameter spinDuration: In seconds, of the loop.
 func get(_ address: String, requests: Int, concurrency: Int, spinDuration: TimeInterval = 0) {
     RunLoop.current.spinDuration = spinDuration
-    round(address, requests: concurrency * 4, concurrency: concurrency)
+    round([address], requests: concurrency * 4, concurrency: concurrency)
     let meter = Meter()
-    let bytes = round(address, requests: requests, concurrency: concurrency)
+    let bytes = round([address], requests: requests, concurrency: concurrency)
     precondition(bytes == requests * 1024)
     reportGet(
         peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu,
@@ -17,10 +17,11 @@ func get(_ address: String, requests: Int, concurrency: Int, spinDuration: TimeI
 
 /// A connection each, which the server closes; with all that loads do by default.
 func getOnce(_ address: String, requests: Int, concurrency: Int) {
-    round(address, requests: concurrency * 4, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
+    round(
+        [address], requests: concurrency * 4, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
     let meter = Meter()
     let bytes = round(
-        address, requests: requests, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
+        [address], requests: requests, concurrency: concurrency, cachePolicy: .useProtocolCachePolicy)
     precondition(bytes == requests * 1024)
     reportGet(
         peer, url: address, concurrency: concurrency, requests: requests, wall: meter.wall, cpu: meter.cpu,
@@ -29,14 +30,24 @@ func getOnce(_ address: String, requests: Int, concurrency: Int) {
 
 func bulk(_ address: String) {
     let meter = Meter()
-    let bytes = round(address, requests: 1, concurrency: 1)
+    let bytes = round([address], requests: 1, concurrency: 1)
     reportBulk(peer, url: address, bytes: bytes, wall: meter.wall, cpu: meter.cpu)
+}
+
+/// What a program weighs that makes a request and loads nothing: the peak memory of W6 counts from there.
+func makeRequest(_ address: String) {
+    guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
+    let meter = Meter()
+    var request = URLRequest(url: url)
+    request.cachePolicy = .reloadIgnoringLocalCacheData
+    precondition(request.url == url)
+    report("W6.request.cpu", peer, meter.cpu, "cpu-s", wall: meter.wall, cpu: meter.cpu)
 }
 
 func idleRequests(_ address: String, _ count: Int) {
     let before = currentRSSKiB()
     let meter = Meter()
-    round(address, requests: count, concurrency: count)
+    round([address], requests: count, concurrency: count)
     // As of the other peers. (The loop has nothing left to run for.)
     usleep(500_000)
     precondition(openDescriptors() >= count, "not all connections were kept")
@@ -47,32 +58,35 @@ func idleRequests(_ address: String, _ count: Int) {
 
 /// `count` requests in flight, each on its connection.
 func curveRequests(_ address: String, _ count: Int) {
-    round(address, requests: count, concurrency: count)
+    round([address], requests: count, concurrency: count)
     let requests = curveRequests(count)
     let meter = Meter()
-    let bytes = round(address, requests: requests, concurrency: count)
+    let bytes = round([address], requests: requests, concurrency: count)
     precondition(bytes == requests * 1024)
     reportCurve("connections", count, peer, items: requests, wall: meter.wall, cpu: meter.cpu)
 }
 
+/// Loads from all addresses, each request in flight from one of them, on the current loop.
+///
 /// - Returns: How many bytes the bodies had.
 @discardableResult
-private func round(
-    _ address: String, requests: Int, concurrency: Int,
+func round(
+    _ addresses: [String], requests: Int, concurrency: Int,
     cachePolicy: URLRequest.CachePolicy = .reloadIgnoringLocalCacheData
 ) -> Int {
-    guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
-    var request = URLRequest(url: url)
-    request.cachePolicy = cachePolicy
+    let each = addresses.map { address in
+        guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
+        return URLRequest(url: url, cachePolicy: cachePolicy)
+    }
     allow(connections: concurrency)
-    let job = Job(request, count: requests, on: RunLoop.current)
-    for _ in 0..<concurrency { Getter(job).next() }
+    let job = Job(count: requests, on: RunLoop.current)
+    for index in 0..<concurrency { Getter(each[index % each.count], of: job).next() }
     runUntilStopped()
     return job.bytes
 }
 
 /// As many connections as there are requests in flight, all of them kept.
-private func allow(connections: Int) {
+func allow(connections: Int) {
     var limits = URLConnection.Limits()
     limits.connections = max(limits.connections, connections)
     limits.connectionsPerServer = max(limits.connectionsPerServer, connections)
@@ -83,14 +97,12 @@ private func allow(connections: Int) {
 
 /// What the getters of a round share; touched by the loop's thread only.
 private final class Job {
-    let request: URLRequest
     let loop: RunLoop
     private var left: Int
     private var unfinished: Int
     private(set) var bytes = 0
 
-    init(_ request: URLRequest, count: Int, on loop: RunLoop) {
-        self.request = request
+    init(count: Int, on loop: RunLoop) {
         self.loop = loop
         (left, unfinished) = (count, count)
     }
@@ -111,15 +123,17 @@ private final class Job {
 
 /// One request in flight, and the next when it has ended.
 private final class Getter: NSObject, URLConnectionDataDelegate {
+    private let request: URLRequest
     private let job: Job
 
-    init(_ job: Job) {
+    init(_ request: URLRequest, of job: Job) {
+        self.request = request
         self.job = job
     }
 
     func next() {
         guard job.takeOne() else { return }
-        _ = URLConnection(request: job.request, delegate: self)
+        _ = URLConnection(request: request, delegate: self)
     }
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {

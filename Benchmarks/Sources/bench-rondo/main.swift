@@ -24,8 +24,22 @@ Thread.detachNewThread {
     case "get": get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 64))
     case "get-spin":
         get(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 1), spinDuration: 50e-6)
+    case "loops":
+        getOnLoops(
+            argument(2, ""), loops: argument(3, 8), requests: argument(4, 60_000), concurrency: argument(5, 8)
+        )
+    case "loops-part": getAsPart(argument(2, ""), requests: argument(3, 7_500), concurrency: argument(4, 8))
+    case "processes":
+        getInProcesses(
+            argument(2, ""), count: argument(3, 8), requests: argument(4, 60_000), concurrency: argument(5, 8)
+        )
+    case "answer":
+        answerRequests(
+            once: argument(2, "kept") == "once", loops: argument(3, 1), certificate: argument(4, ""),
+            key: argument(5, ""))
     case "once": getOnce(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 16))
     case "bulk": bulk(argument(2, ""))
+    case "request": makeRequest(argument(2, ""))
     case "crawl":
         crawl(
             argument(2, ""), pages: argument(3, 600), CrawlKind(rawValue: argument(4, "cold")) ?? .cold,
@@ -39,8 +53,9 @@ Thread.detachNewThread {
     case "curve-modes": curveModes(argument(2, 100))
     default:
         print(
-            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|"
-                + "once|bulk|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …")
+            "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
+                + "once|bulk|request|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …"
+        )
         exit(2)
     }
     exit(0)

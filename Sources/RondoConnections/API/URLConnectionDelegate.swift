@@ -19,6 +19,9 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
 
     /// Whether stored credentials may answer challenges, and given ones be stored. Asked at most once, before
     /// anything is sent (rule UC-43). By default, true.
+    ///
+    /// Of the credentials that loads have stored, each for a protection space, the process keeps the newest 1,000, and
+    /// 32 of one server; none of more than 8 KiB is stored.
     func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool
 
     /// The server, or a proxy, wants to know who asks. The load waits, however long that takes, until the

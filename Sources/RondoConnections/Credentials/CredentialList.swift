@@ -1,7 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// The credentials that outlive the process, each the default of its protection space, the oldest first.
+/// Credentials that loads have stored, each the default of its protection space, the oldest first: those of this process,
+/// and those that outlive it.
 ///
 /// A server names its realms itself, and a delegate may answer each: so there are limits, and within them it is quick to go
 /// through all.
@@ -51,6 +52,8 @@ struct CredentialList: Keepable {
             port == other.port && host == other.host && proxyType == other.proxyType
         }
 
+        func isSameUser(as other: Entry) -> Bool { user == other.user && isOfSpace(of: other) }
+
         var size: Int {
             host.utf8.count + user.utf8.count + password.utf8.count + (realm?.utf8.count ?? 0)
         }
@@ -70,19 +73,26 @@ struct CredentialList: Keepable {
     ///
     /// - Returns: Whether there is anything new.
     mutating func add(_ entry: Entry) -> Bool {
-        guard entry.size <= Self.maximumEntrySize else { return false }
+        guard entry.size <= Self.maximumEntrySize, !entries.contains(entry) else { return false }
+        _ = insert(entry)
+        return true
+    }
+
+    /// Adds an entry, of a size that is allowed, in place of that of the same space. It is the newest from here on.
+    ///
+    /// - Returns: The entry of another space that had to make room; nil if there was room.
+    mutating func insert(_ entry: Entry) -> Entry? {
+        defer { entries.append(entry) }
         if let index = entries.lastIndex(where: { $0.isOfSpace(of: entry) }) {
-            if entries[index] == entry { return false }
             entries.remove(at: index)
-        } else if entries.count(where: { $0.isOfServer(of: entry) }) >= Self.maximumPerServer,
+            return nil
+        }
+        if entries.count(where: { $0.isOfServer(of: entry) }) >= Self.maximumPerServer,
             let oldest = entries.firstIndex(where: { $0.isOfServer(of: entry) })
         {
-            entries.remove(at: oldest)
-        } else if entries.count >= Self.maximumCount {
-            entries.removeFirst()
+            return entries.remove(at: oldest)
         }
-        entries.append(entry)
-        return true
+        return entries.count >= Self.maximumCount ? entries.removeFirst() : nil
     }
 
     // MARK: The file

@@ -1,11 +1,16 @@
 internal import FoundationNetworking
 internal import RondoCore
+internal import Synchronization
 
 /// Foundation's credential storage, with look-ups that find what was stored.
 ///
 /// On Linux two equal protection spaces are not equal, so that a credential is found only with the very
 /// object that it was stored with; here the stored spaces are compared by what they say.
 enum StoredCredentials {
+    /// What loads have stored in this process, within the limits of the list: a server names its realms itself. What a
+    /// program stores is not part of it, and never makes room.
+    private static let ofLoads = Mutex(CredentialList())
+
     /// The default credential of `space`; nil if there is none.
     static func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         let storage = URLCredentialStorage.shared
@@ -13,11 +18,27 @@ enum StoredCredentials {
         return storage.defaultCredential(for: stored) ?? storage.credentials(for: stored)?.values.first
     }
 
-    /// Stores what its persistence allows to be stored (rule UC-51), as the default of `space`.
+    /// Stores what its persistence allows to be stored (rule UC-51), as the default of `space`, for a load. Of more than
+    /// `CredentialList.maximumCount`, or `maximumPerServer` of one server, the oldest is forgotten; one of more than
+    /// `maximumEntrySize` bytes is not stored at all.
     static func store(_ credential: URLCredential, for space: URLProtectionSpace) {
-        guard credential.persistence != .none else { return }
+        guard credential.persistence != .none, let entry = CredentialList.Entry(credential, for: space),
+            entry.size <= CredentialList.maximumEntrySize
+        else { return }
+        let isOfProgram =
+            holds(credential, for: space)
+            && !ofLoads.withLock { $0.entries.contains { $0.isSameUser(as: entry) } }
         put(credential, for: space)
         KeptCredentials.store(credential, for: space)
+        // Foundation's storage posts a notification, which may call the program: without the lock.
+        if !isOfProgram, let oldest = ofLoads.withLock({ $0.insert(entry) }) {
+            remove(oldest.credential, for: oldest.space)
+        }
+    }
+
+    private static func holds(_ credential: URLCredential, for space: URLProtectionSpace) -> Bool {
+        guard let user = credential.user, let stored = storedSpace(like: space) else { return false }
+        return URLCredentialStorage.shared.credentials(for: stored)?[user] != nil
     }
 
     /// Makes a credential the default of `space`, for as long as the process lives.
