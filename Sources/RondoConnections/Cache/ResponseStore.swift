@@ -39,11 +39,6 @@ protocol ResponseStore: Sendable {
     func remove(_ url: URL)
 }
 
-/// A `URLCache` that is only the outside of a store, which loads use directly.
-protocol ResponseStoreHolder {
-    var responseStore: any ResponseStore { get }
-}
-
 /// A response that was found: what the rules look at, and what the delegate gets.
 struct FoundResponse {
     let entry: CacheEntry

@@ -18,7 +18,7 @@ extension Loader {
         if ProtocolRegistry.accepting(request.value) != nil { return isProtocolAnsweredByCache(request) }
         guard request.address != nil else { return false }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard let cache = settings.cache, let caching = CacheLoad(request, cache, policy)
+        guard let store = settings.values.store(), let caching = CacheLoad(request, store, policy)
         else {
             guard policy == .cacheOnly else { return false }
             perform(state.failed(.notInCache))
@@ -62,8 +62,8 @@ extension Loader {
     /// The policies that ask nobody are kept here.
     private func isProtocolAnsweredByCache(_ request: LoadRequest) -> Bool {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        if let cache = settings.cache, request.method == "GET" {
-            let caching = CacheLoad(ofProtocol: request, cache, policy)
+        if request.method == "GET", let store = settings.values.store() {
+            let caching = CacheLoad(ofProtocol: request, store, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
             case .protocolRules, .revalidate: caching.kept = caching.store.find(ofProtocol: request)
@@ -198,10 +198,9 @@ extension Loader {
     private func invalidate(by head: ResponseHead) {
         let request = state.lastSent
         guard request.method != "GET", let url = request.url,
-            let cache = settings.cache
+            let store = settings.values.store()
         else { return }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            let store = CacheLoad.store(cache)
             // Behind what is being stored: it was fetched before.
             if CacheWriter.shared.isBusy { waitForStore { store.remove(url) } } else { store.remove(url) }
         }
