@@ -1,0 +1,48 @@
+/// Why something that is scheduled on run loops does not call back just now.
+public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
+    /// What stands in the way. Later versions may know more reasons: a `switch` needs a `default`.
+    public struct Reason: Sendable, Hashable, CustomStringConvertible {
+        private let name: String
+        /// The mode that the loop runs in, if that is the reason.
+        public let runningMode: RunLoop.Mode?
+
+        private init(_ name: String, runningMode: RunLoop.Mode? = nil) {
+            self.name = name
+            self.runningMode = runningMode
+        }
+
+        public var description: String { runningMode.map { "\(name)(\($0.rawValue))" } ?? name }
+
+        /// It was invalidated, has ended or was cancelled.
+        public static let invalid = Reason("invalid")
+        /// It is in no mode of any loop.
+        public static let notScheduled = Reason("notScheduled")
+        /// The loop has never been run since it was scheduled there, or at all.
+        public static let loopNeverRan = Reason("loopNeverRan")
+        /// The loop is not running now.
+        public static let loopNotRunning = Reason("loopNotRunning")
+        /// The loop runs, in a mode that it is not scheduled in.
+        public static func runsInAnotherMode(_ mode: RunLoop.Mode) -> Reason {
+            Reason("runsInAnotherMode", runningMode: mode)
+        }
+        /// The loop runs in a scheduled mode, but is inside a callback that has not returned.
+        public static let busy = Reason("busy")
+        /// The thread of the loop has ended.
+        public static let threadEnded = Reason("threadEnded")
+        /// It was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
+        public static let loopNotWoken = Reason("loopNotWoken")
+        /// It is in a mode and valid, but waits for nothing: its interest is empty.
+        public static let waitsForNothing = Reason("waitsForNothing")
+        /// Nothing stands in the way: there is nothing to deliver yet.
+        public static let nothingToDeliver = Reason("nothingToDeliver")
+    }
+
+    public let reason: Reason
+    /// The same in a sentence for people.
+    public let description: String
+
+    package init(reason: Reason, description: String) {
+        self.reason = reason
+        self.description = description
+    }
+}
