@@ -109,7 +109,8 @@ struct WebAddress: Sendable {
                 Values(
                     isSecure: parts.isSecure, host: part(parts.host), port: parts.port,
                     authority: part(parts.host.lowerBound..<parts.authorityEnd),
-                    target: part(parts.authorityEnd..<parts.end), isPlain: true, name: parts.end == bytes.count ? text : part(0..<parts.end)))
+                    target: part(parts.authorityEnd..<parts.end), isPlain: true,
+                    name: parts.end == bytes.count ? text : part(0..<parts.end)))
         } ?? nil
     }
 
