@@ -133,7 +133,7 @@ package final class Recorder: RunLoop.Instrument {
                 mode: state.index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
             state.index.complete(&record, from: event)
             state.ring.append(record)
-            switch event.kind {
+            switch event.detail {
             case .entry:
                 state.entries[place.place, default: []].append(event.began)
             case .exit:
@@ -199,7 +199,7 @@ extension RunLoopEvent.CallOut {
 extension TraceIndex {
     /// Writes down what `event` is, beyond when, where and how deep.
     fileprivate mutating func complete(_ record: inout TraceRecord, from event: RunLoopEvent) {
-        switch event.kind {
+        switch event.detail {
         case .entry: break
         case .exit(let result):
             record.kind = .exit

@@ -219,7 +219,7 @@ import Testing
         let log: EventLog
 
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
-            guard case .request(.wakeUp, _) = event.kind else { return }
+            guard event.kind == .wakeUp else { return }
             log.note("woken")
             URLConnection.closeIdleConnections()
         }

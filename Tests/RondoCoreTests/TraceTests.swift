@@ -65,8 +65,8 @@ import Testing
         #expect(
             events.map(\.summary) == ["work 1 entry", "work 1 wait", "work 1 timer", "work 1 exit finished"])
         for event in events { #expect((begin...end).contains(event.began), "\(event)") }
-        guard events.count == 4, case .wait(let slept) = events[1].kind,
-            case .callOut(.timer, _, let took) = events[2].kind
+        guard events.count == 4, case .wait(let slept) = events[1].detail,
+            case .callOut(.timer, _, let took) = events[2].detail
         else { return }
         // No longer than the test, and no shorter than the callback and a good part of the wait.
         #expect(slept > 0 && slept < end - begin, "\(slept)")
@@ -123,8 +123,8 @@ import Testing
         let observed = try #require(events.first { $0.summary == "work 1 observer beforeWaiting" })
         let wait = try #require(events.first { $0.summary == "work 1 wait" })
         let pass = try #require(events.first { $0.summary == "work 1 pass that may sleep" })
-        guard case .callOut(_, _, let observing) = observed.kind, case .wait(let slept) = wait.kind,
-            case .pass(_, let passed) = pass.kind
+        guard case .callOut(_, _, let observing) = observed.detail, case .wait(let slept) = wait.detail,
+            case .pass(_, let passed) = pass.detail
         else { return }
         #expect(pass.began <= observed.began && observed.began + observing <= wait.began)
         #expect(wait.began + slept <= pass.began + passed)
@@ -236,7 +236,7 @@ private final class Recorder: RunLoop.Instrument {
 
 extension RunLoopEvent {
     fileprivate var isPassOrRequest: Bool {
-        switch kind {
+        switch detail {
         case .pass, .request: true
         case .entry, .exit, .wait, .callOut: false
         }
@@ -245,7 +245,7 @@ extension RunLoopEvent {
     /// All but the times.
     fileprivate var summary: String {
         let text =
-            switch kind {
+            switch detail {
             case .entry: "entry"
             case .exit(let result): "exit \(result)"
             case .wait: "wait"

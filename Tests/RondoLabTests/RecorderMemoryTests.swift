@@ -10,9 +10,9 @@ struct RecorderMemoryTests {
         // Nobody's instrument: it hears of this loop alone.
         let recorder = Recorder()
         let thread = LoopThread { loop in
-            for kind in [RunLoopEvent.Kind.entry, .exit(.finished), .entry] {
+            for detail in [RunLoopEvent.Detail.entry, .exit(.finished), .entry] {
                 recorder.runLoop(
-                    loop, did: RunLoopEvent(kind: kind, began: 0, mode: .default, depth: 1, subject: nil))
+                    loop, did: RunLoopEvent(detail: detail, began: 0, mode: .default, depth: 1, subject: nil))
             }
         }
         try thread.value()

@@ -175,7 +175,7 @@ private final class Recorder: RunLoop.Instrument {
     var drains: Int { count.withLock { $0 } }
 
     func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
-        if case .callOut(.mainQueue, _, _) = event.kind, loop === RunLoop.main, event.depth == 1 {
+        if event.kind == .mainQueue, loop === RunLoop.main, event.depth == 1 {
             count.withLock { $0 += 1 }
         }
     }

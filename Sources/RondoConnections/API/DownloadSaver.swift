@@ -3,7 +3,7 @@ internal import RondoCore
 internal import RondoHTTP
 internal import Synchronization
 
-/// The connection's delegate: writes the body and tells the download's delegate.
+/// The delegate of a download's connection: writes the body to a file and tells the download's delegate.
 ///
 /// `@unchecked Sendable`: `work` has a lock; `delegate` never changes, and is called in the connection's
 /// callbacks only, which come one at a time on the loop of the download.
@@ -19,7 +19,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         var isAnew = false
         /// What the delegate has said of the credential storage.
         var usesCredentialStorage: Bool?
-        /// Of the whole, where the response is the rest of it and somebody has said.
+        /// Of the whole, where the response is the rest of it and the server has said.
         var total: Int64?
 
         var resumption: DownloadResumption? {
@@ -86,7 +86,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         work.file?.discard(deleting: download.deletesFileUponFailure)
     }
 
-    /// The download is over: whoever comes later finds nothing. What is let go is released by the caller.
+    /// Ends the download: a later call finds nothing. The caller releases what is handed back.
     private func takeWork() -> Work {
         work.withLock { work in
             defer { work = Work() }
@@ -258,7 +258,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 }
 
 extension ContentCoding {
-    /// That of a file in this coding. (Nobody has registered one for Brotli.)
+    /// That of a file in this coding. (For Brotli none is registered.)
     fileprivate var mediaType: String {
         switch self {
         case .gzip: "application/gzip"

@@ -30,7 +30,7 @@ extension URLConnection {
 
     /// Loads `request` and returns once the response is there; the body is read byte by byte as it comes.
     ///
-    /// Bytes that nobody takes hold the server back. The load ends when the sequence and its iterators are
+    /// Bytes that are not taken hold the server back. The load ends when the sequence and its iterators are
     /// let go, and when the task that iterates is cancelled.
     /// - Throws: A `URLError`; `.cancelled` if the task was cancelled.
     public static func bytes(for request: URLRequest) async throws -> (Bytes, URLResponse) {
@@ -119,7 +119,7 @@ private final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
         connection.start()
     }
 
-    /// Once: who comes later finds nobody waiting.
+    /// Resumes the task, once: later calls have no effect.
     private func end(_ result: Result<Value, any Error>) {
         let continuation = state.withLock { state in
             defer { state.continuation = nil }
@@ -160,7 +160,7 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
     /// Bytes that wait for the task; from there on the socket is not read.
     static let maximumWaitingBytes = 256 * 1024
 
-    /// Ends the load when nobody holds it any more.
+    /// Ends the load when the last reference to it is gone.
     final class Handle: Sendable {
         let source: ByteSource
 

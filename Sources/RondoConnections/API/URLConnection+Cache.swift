@@ -83,11 +83,16 @@ extension URLConnection {
         /// Bytes that the database uses; what is not written yet does not count.
         public override var currentDiskUsage: Int { cache.diskUsage }
 
+        fileprivate var store: any ResponseStore { cache }
+
         /// Has what waits written to the disk, and returns when it is.
         func flush() { cache.flush() }
     }
 }
 
-extension URLConnection.Cache: ResponseStoreHolder {
-    var responseStore: any ResponseStore { cache }
+extension URLCache {
+    /// What loads keep responses in that are given this cache.
+    var responseStore: any ResponseStore {
+        (self as? URLConnection.Cache)?.store ?? ForeignStore(cache: self)
+    }
 }

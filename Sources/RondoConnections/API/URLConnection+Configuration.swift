@@ -93,17 +93,22 @@ extension URLConnection {
 
 extension URLConnection.Configuration {
     fileprivate var loadValues: LoadSettings.Values {
-        var values = LoadSettings.Values(refresh: { CacheRefresh.begin($0, $1) })
+        var values = LoadSettings.Values(store: store, refresh: { CacheRefresh.begin($0, $1) })
         values.tls = tls
         values.proxy = proxy.selection
         values.omittedFields = omittedFields
         values.cookieStore =
             usesCookies ? ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
-        values.cache = usesCache ? ownCache.map { .own($0) } ?? .shared : .none
         values.contentLimits = contentLimits.values
         values.goAheadTimeout = goAheadTimeout
         if let tell = onDiagnostic { values.onStep = { tell(URLConnection.Diagnostic($0)) } }
         return values
+    }
+
+    private var store: @Sendable () -> (any ResponseStore)? {
+        guard usesCache else { return { nil } }
+        guard let ownCache else { return { URLCache.shared.responseStore } }
+        return { ownCache.responseStore }
     }
 }
 

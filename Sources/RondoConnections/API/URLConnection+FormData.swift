@@ -19,7 +19,7 @@ extension URLConnection {
 
         public init() {}
 
-        /// The value of Content-Type, with a boundary that nobody can guess.
+        /// The value of Content-Type, with a boundary that cannot be guessed.
         public var contentType: String { form.contentType }
 
         /// Bytes of the body.

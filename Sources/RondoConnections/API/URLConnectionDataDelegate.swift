@@ -33,7 +33,7 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
     /// A piece of the request's body has been handed to the network. Counts are in bytes and an estimate; the
     /// total falls back when the body is sent again (rule UC-41).
     ///
-    /// - Parameter totalBytesExpectedToWrite: -1 if nobody knows the length of the body.
+    /// - Parameter totalBytesExpectedToWrite: -1 if the length of the body is not known.
     func connection(
         _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
         totalBytesExpectedToWrite: Int)

@@ -68,7 +68,7 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
 }
 
 // A default of today's spelling calls that of 2015; a default of 2015 does what its rule says and, where it
-// matters, notes that nobody has implemented the method (rule UC-74).
+// matters, notes that the delegate does not implement the method (rule UC-74).
 
 extension URLConnectionDelegate {
     public func connection(_ connection: URLConnection, didFailWithError error: any Error) {

@@ -20,7 +20,7 @@ public protocol URLDownloadDelegate: NSObjectProtocol {
     func downloadShouldUseCredentialStorage(_ download: URLDownload) -> Bool
 
     /// Whether the delegate wants challenges of this protection space; those of others get the default handling.
-    /// By default, false: a download asks nobody who has not said so (rule UC-45, D22).
+    /// By default, false: a download asks no delegate that has not said so (rule UC-45, D22).
     func download(
         _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool

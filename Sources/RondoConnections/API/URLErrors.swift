@@ -167,7 +167,7 @@ enum URLErrors {
     }
 
     /// What cannot be read is one thing, what can and makes no sense another: two lengths that differ, or a switch to a
-    /// protocol that nobody has asked for.
+    /// protocol that was not asked for.
     private static func code(of error: HTTP1Error) -> URLError.Code {
         switch error {
         case .local: return .badURL

@@ -33,23 +33,19 @@ final class CacheLoad {
     @exclusivity(unchecked) var proposal: CachedURLResponse?
 
     /// Nil where the cache has nothing to do with the request.
-    init?(_ request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
+    init?(_ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy) {
         guard CacheRules.concerns(method: request.method, fields: Self.fields(of: request))
         else {
             return nil
         }
-        store = Self.store(cache)
+        self.store = store
         self.policy = policy
         self.request = request
     }
 
-    static func store(_ cache: URLCache) -> any ResponseStore {
-        (cache as? any ResponseStoreHolder)?.responseStore ?? ForeignStore(cache: cache)
-    }
-
     /// What is kept and used is for the protocol to say.
-    init(ofProtocol request: LoadRequest, _ cache: URLCache, _ policy: RondoHTTP.CachePolicy) {
-        store = Self.store(cache)
+    init(ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy) {
+        self.store = store
         self.policy = policy
         self.request = request
         isOfProtocol = true

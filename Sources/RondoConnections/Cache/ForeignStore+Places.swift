@@ -12,7 +12,7 @@ internal import Synchronization
 //
 // The variants of a URL stand apart too, each at a hash of what the request has said in the fields that Vary
 // names. They are found by the base alone: by its Vary, and by a name that it gives to all of them. A base that is
-// forgotten takes that name with it, and nobody finds its variants any more: so an unsafe request forgets them all
+// forgotten takes that name with it, and its variants are not found any more: so an unsafe request forgets them all
 // without knowing them (RFC 9111 §4.4), and the URLCache clears them away in its time.
 //
 // A URLCache of a class of the program's own may tell more apart: then no place is ever taken by another.
@@ -40,8 +40,8 @@ extension ForeignStore {
     /// FNV-1a of 128 bits, in hexadecimal digits.
     ///
     /// No hash of cryptography, and none is needed: what stands at a place is compared with what was looked
-    /// for before it is taken for that. Who makes two URLs meet makes them take each other's place, on a
-    /// server that is theirs. SHA-256 would set up libcrypto, 2 MB of memory, where nothing else needs it.
+    /// for before it is taken for that. A server whose URLs meet loses
+    /// responses of its own. SHA-256 would set up libcrypto, 2 MB of memory, where nothing else needs it.
     static func hash(of text: String) -> String {
         var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
         for byte in text.utf8 {
@@ -68,7 +68,7 @@ extension ForeignStore {
     /// The base of `url`.
     func base(for url: URL) -> Found? {
         let (found, isTaken) = look(at: Self.own(url), url)
-        // A place that nobody has taken is where it would stand.
+        // Where its own place is free, it would stand there.
         guard found == nil, isTaken, let apart = apart(url) else { return found }
         return self.found(at: apart, url)
     }

@@ -26,7 +26,7 @@ struct ForeignStore: ResponseStore {
     }
 
     /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
-    /// remembered for a moment. What a program stores by itself meanwhile is found after that.
+    /// remembered for `missLifetime`. What a program stores by itself meanwhile is found after that.
     private static let missLifetime = 1.0
     /// An entry that would only be renewed is not written again for so many seconds. (If the program takes it out
     /// meanwhile, it is when a load has looked for it, or the time is over.)
@@ -213,8 +213,8 @@ struct ForeignStore: ResponseStore {
         }
     }
 
-    /// Whether a response with this head, and content of `size` bytes, was written a moment ago: then it is not again, and
-    /// nobody need collect the content.
+    /// Whether a response with this head, and content of `size` bytes, was written within `rewriteInterval`: then it is not again, and
+    /// its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool {
         guard let url = request.url, let size = Int(exactly: size) else { return false }
         return isWritten(size, head, key(request, url))
@@ -250,7 +250,7 @@ struct ForeignStore: ResponseStore {
             ))
     }
 
-    /// Whether the same was written a moment ago.
+    /// Whether the same was written within `rewriteInterval`.
     private func isWritten(_ note: Note) -> Bool {
         Self.memory.withLock { memory -> Bool in
             memory.meet(cache)

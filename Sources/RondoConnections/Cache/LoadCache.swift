@@ -64,7 +64,7 @@ final class LoadCache {
         if ProtocolRegistry.accepting(request.value) != nil { return decideForProtocol(request) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard let cache = settings.cache, let load = CacheLoad(request, cache, policy) else {
+        guard let store = settings.values.store(), let load = CacheLoad(request, store, policy) else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
         current = load
@@ -89,8 +89,8 @@ final class LoadCache {
     /// The policies that ask neither are kept here.
     private func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        if let cache = settings.cache, request.method == "GET" {
-            let load = CacheLoad(ofProtocol: request, cache, policy)
+        if request.method == "GET", let store = settings.values.store() {
+            let load = CacheLoad(ofProtocol: request, store, policy)
             switch policy {
             case .reload, .reloadEndToEnd: break
             case .protocolRules, .revalidate: load.kept = load.store.find(ofProtocol: request)
@@ -192,11 +192,10 @@ final class LoadCache {
     }
 
     private func invalidate(by head: ResponseHead, _ request: LoadRequest) {
-        guard request.method != "GET", let url = request.url, let cache = settings.cache else {
+        guard request.method != "GET", let url = request.url, let store = settings.values.store() else {
             return
         }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            let store = CacheLoad.store(cache)
             // Behind what is being stored: it was fetched before.
             if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
         }

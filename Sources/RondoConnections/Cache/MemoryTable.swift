@@ -23,31 +23,31 @@ struct MemoryTable {
 
     private static let none: Int32 = -1
 
-    // A list through an array: `first` was used last, `last` goes next. `free` begins the list of unused places.
+    // A list through an array: `first` was used last, `last` goes next. `free` holds the unused indices.
     private var pages: [Page?] = []
     /// By `KeptResponse.key`: a dictionary of texts takes its time to hash them, and again when one is taken out.
-    private var places: [Int64: Int32] = [:]
+    private var indices: [Int64: Int32] = [:]
     private var first = MemoryTable.none
     private var last = MemoryTable.none
     private var free: [Int32] = []
 
     init(capacity: Int) { self.capacity = capacity }
 
-    var count: Int { places.count }
+    var count: Int { indices.count }
 
     /// The variants that are kept for a URL, the newest last; it counts as used now.
     mutating func find(_ name: String, _ key: Int64) -> [KeptResponse] {
-        guard let place = places[key], let page = pages[Int(place)], page.name == name else { return [] }
-        if place != first {
-            unlink(place)
-            link(place)
+        guard let index = indices[key], let page = pages[Int(index)], page.name == name else { return [] }
+        if index != first {
+            detach(index)
+            prepend(index)
         }
         return page.variants
     }
 
     /// The response that is kept for a URL alone, without a change to the order.
     func peek(_ name: String, _ key: Int64) -> KeptResponse? {
-        guard let place = places[key], let page = pages[Int(place)], page.name == name,
+        guard let index = indices[key], let page = pages[Int(index)], page.name == name,
             page.variants.count == 1
         else { return nil }
         return page.variants[0]
@@ -59,9 +59,9 @@ struct MemoryTable {
     mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
         var gone: [KeptResponse] = []
         guard response.cost <= capacity else { return remove(response.key) }
-        if let place = places[response.key], var page = pages[Int(place)] {
+        if let index = indices[response.key], var page = pages[Int(index)] {
             // The array is changed where it is.
-            pages[Int(place)] = nil
+            pages[Int(index)] = nil
             if response.selecting.isEmpty || page.name != response.name {
                 gone = page.variants
                 page.variants = [response]
@@ -71,27 +71,27 @@ struct MemoryTable {
                 if page.variants.count >= Self.maximumVariants { gone.append(page.variants.removeFirst()) }
                 page.variants.append(response)
             }
-            pages[Int(place)] = Page(
+            pages[Int(index)] = Page(
                 key: page.key, name: response.name, variants: page.variants, before: page.before,
                 after: page.after)
-            if place != first {
-                unlink(place)
-                link(place)
+            if index != first {
+                detach(index)
+                prepend(index)
             }
         } else {
             let page = Page(
                 key: response.key, name: response.name, variants: [response], before: Self.none,
                 after: Self.none)
-            let place: Int32
+            let index: Int32
             if let unused = free.popLast() {
-                place = unused
-                pages[Int(place)] = page
+                index = unused
+                pages[Int(index)] = page
             } else {
-                place = Int32(pages.count)
+                index = Int32(pages.count)
                 pages.append(page)
             }
-            places[response.key] = place
-            link(place)
+            indices[response.key] = index
+            prepend(index)
         }
         cost += response.cost
         for response in gone { cost -= response.cost }
@@ -118,10 +118,10 @@ struct MemoryTable {
     }
 
     private mutating func remove(_ key: Int64, _ gone: inout [KeptResponse]) {
-        guard let place = places.removeValue(forKey: key) else { return }
-        unlink(place)
-        guard let page = pages[Int(place)].take() else { return }
-        free.append(place)
+        guard let index = indices.removeValue(forKey: key) else { return }
+        detach(index)
+        guard let page = pages[Int(index)].take() else { return }
+        free.append(index)
         for response in page.variants {
             cost -= response.cost
             gone.append(response)
@@ -139,15 +139,15 @@ struct MemoryTable {
 
     // MARK: The list
 
-    private mutating func link(_ place: Int32) {
-        pages[Int(place)]?.before = Self.none
-        pages[Int(place)]?.after = first
-        if first != Self.none { pages[Int(first)]?.before = place } else { last = place }
-        first = place
+    private mutating func prepend(_ index: Int32) {
+        pages[Int(index)]?.before = Self.none
+        pages[Int(index)]?.after = first
+        if first != Self.none { pages[Int(first)]?.before = index } else { last = index }
+        first = index
     }
 
-    private mutating func unlink(_ place: Int32) {
-        guard let page = pages[Int(place)] else { return }
+    private mutating func detach(_ index: Int32) {
+        guard let page = pages[Int(index)] else { return }
         if page.before != Self.none {
             pages[Int(page.before)]?.after = page.after
         } else {

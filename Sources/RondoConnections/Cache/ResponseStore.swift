@@ -18,7 +18,7 @@ protocol ResponseStore: Sendable {
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
     var maximumSize: Int { get }
 
-    /// Whether a response with this head, and content of `size` bytes, was stored a moment ago: then it is not stored
+    /// Whether a response with this head, and content of `size` bytes, was stored less than a second ago: then it is not stored
     /// again, and its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool
 
@@ -37,11 +37,6 @@ protocol ResponseStore: Sendable {
 
     /// Forgets what is kept for `url`, with its variants.
     func remove(_ url: URL)
-}
-
-/// A `URLCache` that is only the outside of a store, which loads use directly.
-protocol ResponseStoreHolder {
-    var responseStore: any ResponseStore { get }
 }
 
 /// A response that was found: what the rules look at, and what the delegate gets.

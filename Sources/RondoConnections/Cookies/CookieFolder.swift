@@ -3,8 +3,8 @@ internal import RondoCore
 
 /// Where Foundation keeps the cookies of its shared storage, and Rondo those that its loads receive.
 enum CookieFolder {
-    /// Foundation's, by the same rule. It makes it when `HTTPCookieStorage.shared` is first used, for everybody to
-    /// read; so it is made before.
+    /// Foundation's, by the same rule. It makes it when `HTTPCookieStorage.shared` is first used, readable for
+    /// every user; so it is made before.
     static let url: URL? = {
         var name = Bundle.main.bundlePath.split(separator: "/").last.map(String.init) ?? ""
         if let dot = name.lastIndex(of: ".") { name = String(name[..<dot]) }
@@ -22,7 +22,7 @@ enum CookieFolder {
         hideFiles()
     }
 
-    /// Takes from others the right to read Foundation's files of cookies, which it makes for everybody each time it
+    /// Takes from others the right to read Foundation's files of cookies, which it makes readable for every user each time it
     /// writes; and to look into the folder, where it holds nothing else: then Foundation has made it, and the user has
     /// shared nothing in it.
     static func hideFiles() {
@@ -45,7 +45,7 @@ enum CookieFolder {
         if let foundationFile { PrivateFile.hide(foundationFile) }
     }
 
-    /// Whether Foundation's file has been written since this process began: by the program, since nobody else has
+    /// Whether Foundation's file has been written since this process began: by the program, since no load has
     /// used it yet.
     static var isWrittenByThisProcess: Bool {
         var status = stat()

@@ -72,7 +72,7 @@ struct CookieLedger {
         }
     }
 
-    /// Whether nobody would notice the difference.
+    /// Whether a program could not tell the two apart.
     private static func isAsGood(_ shown: Cookie, _ new: Cookie, now: Date) -> Bool {
         guard shown.value == new.value, shown.isSecure == new.isSecure, shown.isHTTPOnly == new.isHTTPOnly
         else { return false }

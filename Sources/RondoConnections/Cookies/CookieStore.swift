@@ -16,7 +16,7 @@ final class CookieStore: Sendable {
         var ledger = CookieLedger()
         /// What the file holds has been read.
         var isOpen: Bool
-        /// There is a thread, or one takes its place.
+        /// A thread works, or a run loop where none could be made.
         var isWorking = false
         /// Foundation's storage is being changed by the thread.
         var isStepping = false

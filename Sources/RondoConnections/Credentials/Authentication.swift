@@ -31,7 +31,7 @@ struct Authentication {
         /// The same credential once more: only its nonce was too old.
         case repeatAnswer
         case ask(Question)
-        /// Nobody knows an answer.
+        /// There is no answer.
         case giveUp
     }
 

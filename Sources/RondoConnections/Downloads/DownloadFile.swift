@@ -51,7 +51,7 @@ final class DownloadFile: Sendable {
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {
-        // Not blocking: a FIFO that nobody reads fails with ENXIO at once.
+        // Not blocking: a FIFO without a reader fails with ENXIO at once.
         let opened = try systemCall("open") { open(path, flags | O_CLOEXEC | O_NONBLOCK, mode) }
         var status = stat()
         if fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG || isNull(status) { return opened }
@@ -77,7 +77,7 @@ final class DownloadFile: Sendable {
     }
 
     deinit {
-        try? close()  // nobody is left to be told
+        try? close()  // an error has no receiver any more
         if isTemporary { unlink(path) }
     }
 

@@ -10,10 +10,10 @@ struct DownloadResumption: Codable, Equatable {
     var bytes: Int64
     /// A strong ETag or a Last-Modified date, for If-Range.
     let validator: String
-    /// Bytes of the whole; nil where nobody has said.
+    /// Bytes of the whole; nil where the server has not said.
     let total: Int64?
 
-    /// Nil where the server cannot continue, or nobody could tell that it continues with the same file.
+    /// Nil where the server cannot continue, or could not tell that it continues with the same file.
     init?(_ response: HTTPURLResponse, bytes: Int64, method: String) {
         guard method == "GET", response.statusCode == 200 || response.statusCode == 206, bytes > 0,
             let url = response.url,
@@ -100,7 +100,7 @@ struct DownloadResumption: Codable, Equatable {
         return bytes
     }
 
-    /// What Content-Range says: `bytes 100-199/200`, or `/*` where nobody knows how long the whole is
+    /// What Content-Range says: `bytes 100-199/200`, or `/*` where the server does not know how long the whole is
     /// (§14.4).
     private static func range(of response: HTTPURLResponse) -> (first: Int64, last: Int64, total: Int64?)? {
         guard let text = response.value(forHTTPHeaderField: "Content-Range")?.lowercased(),

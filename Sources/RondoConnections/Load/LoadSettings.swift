@@ -15,7 +15,8 @@ final class LoadSettings: Sendable {
         var omittedFields: [String] = []
         /// What the loads' cookies come from; nil: none are sent or kept.
         var cookieStore: CookieStore?
-        var cache = CacheSelection.shared
+        /// Where responses are kept; nil: nowhere. The shared cache may be another one at the next request.
+        var store: @Sendable () -> (any ResponseStore)?
         var contentLimits = RondoHTTP.ContentLimits()
         /// In seconds.
         var goAheadTimeout: TimeInterval = 1
@@ -23,14 +24,6 @@ final class LoadSettings: Sendable {
         var onStep: (@Sendable (ExchangeStep) -> Void)?
         /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3), with these settings.
         var refresh: @Sendable (URLRequest, Values) -> Void
-    }
-
-    /// Where responses are kept.
-    enum CacheSelection: Sendable {
-        case none
-        /// `URLCache.shared`, whatever that is when a load asks.
-        case shared
-        case own(URLCache)
     }
 
     let values: Values
@@ -55,14 +48,6 @@ final class LoadSettings: Sendable {
 
     /// Requests go by no proxy, whatever their hosts.
     var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
-
-    var cache: URLCache? {
-        switch values.cache {
-        case .none: nil
-        case .shared: .shared
-        case .own(let cache): cache
-        }
-    }
 
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool

@@ -53,7 +53,7 @@ final class BodyStream: NSObject, StreamDelegate {
     /// Nothing has been read from it: it can be sent as it is.
     var isUntouched: Bool { position == 0 }
 
-    /// Whether somebody has to ask it whether bytes have come.
+    /// Whether it has to be asked again and again whether bytes have come.
     var mustBePolled: Bool { type(of: stream) != RondoStreams.InputStream.self && !neverWaits }
 
     /// Foundation's own streams are of files and memory.
@@ -77,7 +77,7 @@ final class BodyStream: NSObject, StreamDelegate {
         if position < taken, let spool {
             do throws(SystemError) {
                 let count = try spool.read(at: position, into: buffer)
-                // Cut short by somebody else: there is no such file any more.
+                // Another process has cut the file short.
                 guard count > 0 else { return .failed(SystemError("pread", code: EIO)) }
                 position += Int64(count)
                 return .bytes(count)
@@ -150,7 +150,7 @@ final class BodyStream: NSObject, StreamDelegate {
     enum Hashing {
         /// It is among `digests`, and the body is at its start.
         case done
-        /// There is more; others of the loop want their turn.
+        /// There is more; the loop serves others before it goes on.
         case more
         case notReady
         case failed(any Error)

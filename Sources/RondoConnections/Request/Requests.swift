@@ -5,7 +5,7 @@ internal import RondoHTTP
 /// The form of a request in which it is sent (rule UC-29): of http and https, scheme and host in lower case,
 /// and a path; of a protocol of the program, what that makes of it.
 enum CanonicalRequest {
-    /// - Returns: Nil for what nobody can load.
+    /// - Returns: Nil for what cannot be loaded.
     static func of(_ request: URLRequest) -> URLRequest? {
         if let type = ProtocolRegistry.accepting(request) { return type.canonicalRequest(for: request) }
         guard let url = request.url else { return nil }

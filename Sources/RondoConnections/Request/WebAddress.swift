@@ -102,23 +102,24 @@ struct WebAddress: Sendable {
     private static func read(_ text: String) -> WebAddress? {
         text.utf8.withContiguousStorageIfAvailable { bytes -> WebAddress? in
             guard let parts = parts(of: bytes) else { return nil }
-            let text = { (range: Range<Int>) in
+            let part = { (range: Range<Int>) in
                 String(decoding: UnsafeBufferPointer(rebasing: bytes[range]), as: UTF8.self)
             }
             return WebAddress(
                 Values(
-                    isSecure: parts.isSecure, host: text(parts.host), port: parts.port,
-                    authority: text(parts.host.lowerBound..<parts.authorityEnd),
-                    target: text(parts.authorityEnd..<parts.end), isPlain: true, name: text(0..<parts.end)))
+                    isSecure: parts.isSecure, host: part(parts.host), port: parts.port,
+                    authority: part(parts.host.lowerBound..<parts.authorityEnd),
+                    target: part(parts.authorityEnd..<parts.end), isPlain: true,
+                    name: parts.end == bytes.count ? text : part(0..<parts.end)))
         } ?? nil
     }
 
     private static func parts(of bytes: UnsafeBufferPointer<UInt8>) -> Parts? {
         var parts = Parts()
         var index: Int
-        if bytes.starts(with: "http://".utf8) {
+        if begins(bytes, with: "http://") {
             index = 7
-        } else if bytes.starts(with: "https://".utf8) {
+        } else if begins(bytes, with: "https://") {
             (parts.isSecure, index) = (true, 8)
         } else {
             return nil
@@ -148,6 +149,11 @@ struct WebAddress: Sendable {
         }
         parts.end = index
         return parts
+    }
+
+    private static func begins(_ bytes: UnsafeBufferPointer<UInt8>, with text: StaticString) -> Bool {
+        guard let start = bytes.baseAddress, bytes.count >= text.utf8CodeUnitCount else { return false }
+        return memcmp(start, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
 
     /// Lower case: nothing is to be made canonical.

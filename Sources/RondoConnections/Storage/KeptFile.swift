@@ -13,7 +13,7 @@ struct KeptFile: Sendable {
         self.onFailure = onFailure
     }
 
-    /// Why a file could not be written, and whom to tell.
+    /// Why a file could not be written, and the handler that is told.
     struct Failure {
         let error: CocoaError
         private let onFailure: (@Sendable (any Error) -> Void)?
@@ -40,7 +40,7 @@ struct KeptFile: Sendable {
             isFirst = !file.isBehind
         }
 
-        /// Once, until the file could be written again: to the program, or where it has named nobody, in the log.
+        /// Once, until the file could be written again: to the program, or where it has named no handler, in the log.
         /// To be called with no lock held.
         func tell() {
             guard isFirst else { return }

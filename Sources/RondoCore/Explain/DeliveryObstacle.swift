@@ -1,29 +1,40 @@
-// Why has a callback not come? Silence is what users of run loops have suffered from most, so everything that
-// is scheduled can say it, and a loop that nobody runs is warned about.
-
 /// Why something that is scheduled on run loops does not call back just now.
 public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
-    public enum Reason: Sendable, Equatable {
+    /// What stands in the way. Later versions may know more reasons: a `switch` needs a `default`.
+    public struct Reason: Sendable, Hashable, CustomStringConvertible {
+        private let name: String
+        /// The mode that the loop runs in, if that is the reason.
+        public let runningMode: RunLoop.Mode?
+
+        private init(_ name: String, runningMode: RunLoop.Mode? = nil) {
+            self.name = name
+            self.runningMode = runningMode
+        }
+
+        public var description: String { runningMode.map { "\(name)(\($0.rawValue))" } ?? name }
+
         /// It was invalidated, has ended or was cancelled.
-        case invalid
+        public static let invalid = Reason("invalid")
         /// It is in no mode of any loop.
-        case notScheduled
+        public static let notScheduled = Reason("notScheduled")
         /// The loop has never been run since it was scheduled there, or at all.
-        case loopNeverRan
+        public static let loopNeverRan = Reason("loopNeverRan")
         /// The loop is not running now.
-        case loopNotRunning
+        public static let loopNotRunning = Reason("loopNotRunning")
         /// The loop runs, in a mode that it is not scheduled in.
-        case runsInAnotherMode(RunLoop.Mode)
+        public static func runsInAnotherMode(_ mode: RunLoop.Mode) -> Reason {
+            Reason("runsInAnotherMode", runningMode: mode)
+        }
         /// The loop runs in a scheduled mode, but is inside a callback that has not returned.
-        case busy
+        public static let busy = Reason("busy")
         /// The thread of the loop has ended.
-        case threadEnded
-        /// It was signalled, and its loop sleeps: nobody has called `wakeUp()` (rule SRC-2).
-        case loopNotWoken
+        public static let threadEnded = Reason("threadEnded")
+        /// It was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
+        public static let loopNotWoken = Reason("loopNotWoken")
         /// It is in a mode and valid, but waits for nothing: its interest is empty.
-        case waitsForNothing
+        public static let waitsForNothing = Reason("waitsForNothing")
         /// Nothing stands in the way: there is nothing to deliver yet.
-        case nothingToDeliver
+        public static let nothingToDeliver = Reason("nothingToDeliver")
     }
 
     public let reason: Reason

@@ -1,59 +1,5 @@
 internal import Synchronization
 
-/// What a run loop did, as it is handed to a `RunLoop.Instrument`.
-public struct RunLoopEvent: Sendable {
-    public enum CallOut: Sendable, Equatable {
-        case observer(RunLoop.Activity)
-        case block
-        case signalledSource
-        case descriptorSource(RunLoop.Source.Interest)
-        case timer
-        case mainQueue
-        /// A method of a delegate, by a short name; the only one that may be made on another thread than the
-        /// loop's, where a delegate queue makes it.
-        case delegate(String)
-    }
-
-    /// What was asked of a loop; any thread may have done it.
-    public enum Request: Sendable, Equatable {
-        case stop
-        case wakeUp
-        /// A block was queued.
-        case perform
-        /// A source was signalled. (The loop did not have to hear of it.)
-        case signal
-        /// A source, timer or observer was added to a mode.
-        case add
-    }
-
-    public enum Kind: Sendable, Equatable {
-        /// An activation begins.
-        case entry
-        /// An activation ends.
-        case exit(RunLoop.RunResult)
-        /// The loop has waited, for so many nanoseconds; see `RunLoop.spinDuration`, without which it sleeps.
-        case wait(nanoseconds: Int64)
-        /// Something was called, with its label if it has one, and took so many nanoseconds.
-        case callOut(CallOut, label: String?, nanoseconds: Int64)
-        /// A pass has ended, which went through these activities, whoever observed them, and took so many
-        /// nanoseconds, its wait included.
-        case pass(RunLoop.Activity, nanoseconds: Int64)
-        /// Somebody asked something of the loop; the label is that of the object concerned.
-        case request(Request, label: String?)
-    }
-
-    public let kind: Kind
-    /// When it began, on the monotonic clock, in nanoseconds.
-    public let began: Int64
-    /// The mode that ran, or that a request named; nil where there was none.
-    public let mode: RunLoop.Mode?
-    /// 1 in the outermost activation, one more in each nested one; 0 while the loop does not run.
-    public let depth: Int
-    /// The timer, source, observer or connection concerned, to tell two with the same label apart. It says
-    /// nothing once that object is gone: another may have its place.
-    public let subject: ObjectIdentifier?
-}
-
 extension RunLoop {
     /// Is told what every run loop of the process does: for recorders, profilers and tests.
     ///
@@ -108,7 +54,7 @@ enum Trace {
     }
 
     static func tell(
-        _ loop: RunLoop, _ mode: Int, _ kind: RunLoopEvent.Kind, began: LoopInstant = LoopClock.now,
+        _ loop: RunLoop, _ mode: Int, _ detail: RunLoopEvent.Detail, began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier? = nil
     ) {
         guard let instrument = instrument.withLock({ $0 }) else { return }
@@ -116,12 +62,13 @@ enum Trace {
         instrument.runLoop(
             loop,
             did: RunLoopEvent(
-                kind: kind, began: began.nanoseconds, mode: name, depth: depth, subject: subject))
+                detail: detail, began: began.nanoseconds, mode: name, depth: depth, subject: subject))
     }
 
     /// As above, of something that need not be in a pass: in `mode`, or where that is nil in whichever runs.
     fileprivate static func tell(
-        _ loop: RunLoop, _ mode: RunLoop.Mode?, _ kind: RunLoopEvent.Kind, began: LoopInstant = LoopClock.now,
+        _ loop: RunLoop, _ mode: RunLoop.Mode?, _ detail: RunLoopEvent.Detail,
+        began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier?
     ) {
         guard let instrument = instrument.withLock({ $0 }) else { return }
@@ -129,7 +76,8 @@ enum Trace {
         instrument.runLoop(
             loop,
             did: RunLoopEvent(
-                kind: kind, began: began.nanoseconds, mode: mode ?? running, depth: depth, subject: subject))
+                detail: detail, began: began.nanoseconds, mode: mode ?? running, depth: depth,
+                subject: subject))
     }
 }
 
@@ -149,8 +97,8 @@ extension RunLoop {
         let result = body()
         let lasted = LoopClock.now.nanoseconds - began.nanoseconds
         // In the mode of the loop only if it is the loop that calls.
-        let kind = RunLoopEvent.Kind.callOut(.delegate(name()), label: label, nanoseconds: lasted)
-        Trace.tell(loop, nil, kind, began: began, of: ObjectIdentifier(object))
+        let detail = RunLoopEvent.Detail.callOut(.delegate(name()), label: label, nanoseconds: lasted)
+        Trace.tell(loop, nil, detail, began: began, of: ObjectIdentifier(object))
         return result
     }
 }

@@ -1,0 +1,177 @@
+/// What a run loop did, as it is handed to a `RunLoop.Instrument`.
+///
+/// Which of its values are not nil depends on its kind; the kinds say so.
+public struct RunLoopEvent: Sendable {
+    /// What kind of event it is. Later versions may tell of more kinds: a `switch` needs a `default`.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// An activation begins.
+        public static let entry = Kind("entry")
+        /// An activation ends: `result`.
+        public static let exit = Kind("exit")
+        /// The loop has waited: `nanoseconds`; see `RunLoop.spinDuration`, without which it sleeps.
+        public static let wait = Kind("wait")
+        /// A pass has ended: `activities`, and `nanoseconds` with its wait.
+        public static let pass = Kind("pass")
+
+        // Something was called: `nanoseconds`, and `label` where it has one.
+
+        /// An observer: `activities`.
+        public static let observer = Kind("observer")
+        public static let block = Kind("block")
+        public static let signalledSource = Kind("signalledSource")
+        /// A descriptor's source: `interest`.
+        public static let descriptorSource = Kind("descriptorSource")
+        public static let timer = Kind("timer")
+        public static let mainQueue = Kind("mainQueue")
+        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's, where a
+        /// delegate queue makes the call.
+        public static let delegate = Kind("delegate")
+
+        // Something was asked of the loop, on any thread: `label` is that of the object concerned.
+
+        public static let stop = Kind("stop")
+        public static let wakeUp = Kind("wakeUp")
+        /// A block was queued.
+        public static let perform = Kind("perform")
+        /// A source was signalled. (The loop did not have to hear of it.)
+        public static let signal = Kind("signal")
+        /// A source, timer or observer was added to a mode.
+        public static let add = Kind("add")
+    }
+
+    package let detail: Detail
+    /// When it began, on the monotonic clock, in nanoseconds.
+    public let began: Int64
+    /// The mode that ran, or that a request named; nil where there was none.
+    public let mode: RunLoop.Mode?
+    /// 1 in the outermost activation, one more in each nested one; 0 while the loop does not run.
+    public let depth: Int
+    /// The timer, source, observer or connection concerned, to tell two with the same label apart. It says
+    /// nothing once that object is gone: another may have its address.
+    public let subject: ObjectIdentifier?
+}
+
+extension RunLoopEvent: CustomStringConvertible {
+    public var kind: Kind {
+        switch detail {
+        case .entry: .entry
+        case .exit: .exit
+        case .wait: .wait
+        case .pass: .pass
+        case .callOut(let callOut, _, _): callOut.kind
+        case .request(let request, _): request.kind
+        }
+    }
+
+    /// Whether something was called.
+    public var isCallOut: Bool { if case .callOut = detail { true } else { false } }
+
+    /// Whether something was asked of the loop.
+    public var isRequest: Bool { if case .request = detail { true } else { false } }
+
+    /// How long it took.
+    public var nanoseconds: Int64? {
+        switch detail {
+        case .wait(let nanoseconds), .callOut(_, _, let nanoseconds), .pass(_, let nanoseconds): nanoseconds
+        case .entry, .exit, .request: nil
+        }
+    }
+
+    /// The label of the object concerned, if it has one.
+    public var label: String? {
+        switch detail {
+        case .callOut(_, let label, _), .request(_, let label): label
+        case .entry, .exit, .wait, .pass: nil
+        }
+    }
+
+    /// Why an activation has ended.
+    public var result: RunLoop.RunResult? { if case .exit(let result) = detail { result } else { nil } }
+
+    /// The activities that a pass went through, observed or not, or the one that an observer was called for.
+    public var activities: RunLoop.Activity? {
+        switch detail {
+        case .pass(let activities, _), .callOut(.observer(let activities), _, _): activities
+        default: nil
+        }
+    }
+
+    /// What the descriptor was ready for.
+    public var interest: RunLoop.Source.Interest? {
+        if case .callOut(.descriptorSource(let interest), _, _) = detail { interest } else { nil }
+    }
+
+    /// The delegate's method, by a short name.
+    public var method: String? {
+        if case .callOut(.delegate(let name), _, _) = detail { name } else { nil }
+    }
+
+    public var description: String {
+        var words = [kind.description]
+        if let label { words.append("“\(label)”") }
+        if let method { words.append(method) }
+        if let result { words.append("\(result)") }
+        if let nanoseconds { words.append("\(nanoseconds) ns") }
+        return words.joined(separator: " ")
+    }
+}
+
+// MARK: - For the package
+
+extension RunLoopEvent {
+    /// The event with its values. Switches over it are complete, which those of programs cannot be.
+    package enum Detail: Sendable, Equatable {
+        case entry
+        case exit(RunLoop.RunResult)
+        case wait(nanoseconds: Int64)
+        case callOut(CallOut, label: String?, nanoseconds: Int64)
+        case pass(RunLoop.Activity, nanoseconds: Int64)
+        case request(Request, label: String?)
+    }
+
+    /// What a loop calls.
+    package enum CallOut: Sendable, Equatable {
+        case observer(RunLoop.Activity)
+        case block
+        case signalledSource
+        case descriptorSource(RunLoop.Source.Interest)
+        case timer
+        case mainQueue
+        case delegate(String)
+
+        fileprivate var kind: Kind {
+            switch self {
+            case .observer: .observer
+            case .block: .block
+            case .signalledSource: .signalledSource
+            case .descriptorSource: .descriptorSource
+            case .timer: .timer
+            case .mainQueue: .mainQueue
+            case .delegate: .delegate
+            }
+        }
+    }
+
+    /// What is asked of a loop.
+    package enum Request: Sendable, Equatable {
+        case stop
+        case wakeUp
+        case perform
+        case signal
+        case add
+
+        fileprivate var kind: Kind {
+            switch self {
+            case .stop: .stop
+            case .wakeUp: .wakeUp
+            case .perform: .perform
+            case .signal: .signal
+            case .add: .add
+            }
+        }
+    }
+}
