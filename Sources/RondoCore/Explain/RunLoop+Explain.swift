@@ -1,5 +1,5 @@
 internal import Logging
-internal import Synchronization
+internal import RondoMutex
 
 // Why has a callback not come? Silence is what users of run loops have suffered from most, so everything that
 // is scheduled can say it, and a loop that nobody runs is warned about.

@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// What a run loop did, as it is handed to a `RunLoop.Instrument`.
 public struct RunLoopEvent: Sendable {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 // TLS begins: on a fresh connection, or on one that has been used without it.
 extension ChannelOpening {

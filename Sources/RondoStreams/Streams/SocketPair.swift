@@ -17,7 +17,7 @@
 
 internal import Glibc
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// `@unchecked Sendable`: every variable is behind `lock`. The channel is used under it too, and when it was taken out, by
 /// whoever has taken it, alone.

@@ -2,7 +2,9 @@
 
 internal import COpenSSL
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Owns one `SSL_CTX`, set up from settings once and never changed afterwards.
 ///

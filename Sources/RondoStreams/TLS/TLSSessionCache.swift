@@ -9,7 +9,7 @@
 
 internal import COpenSSL
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// What a client keeps of earlier connections. Any thread.
 package final class TLSSessionCache: Sendable {
