@@ -40,22 +40,24 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CStart"),
 
+        // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.
+        .target(name: "RondoMutex", swiftSettings: settings),
         // The layers, lowest first; arrows point down only.
         .target(
             name: "RondoCore",
-            dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
             dependencies: [
-                "RondoCore", "COpenSSL",
+                "RondoMutex", "RondoCore", "COpenSSL",
                 .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
             ],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
             dependencies: [
-                "COpenSSL", "CZlib",
+                "RondoMutex", "COpenSSL", "CZlib",
                 .target(name: "CBrotli", condition: .when(traits: ["Brotli"])),
                 .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
                 .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
@@ -64,14 +66,14 @@ let package = Package(
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         // The recorder of what run loops do.
         .target(
             name: "RondoTrace",
-            dependencies: ["RondoCore", "CStart"],
+            dependencies: ["RondoMutex", "RondoCore", "CStart"],
             swiftSettings: settings),
         .target(
             name: "Rondo",
@@ -79,16 +81,16 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoTesting",
-            dependencies: ["RondoCore"],
+            dependencies: ["RondoMutex", "RondoCore"],
             swiftSettings: settings),
         .target(
             name: "RondoLab",
-            dependencies: ["Rondo", "RondoTrace"],
+            dependencies: ["RondoMutex", "Rondo", "RondoTrace"],
             swiftSettings: settings),
         .executableTarget(
             name: "RondoCommand",
             dependencies: [
-                "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
+                "RondoMutex", "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -96,19 +98,19 @@ let package = Package(
         // Tests.
         .target(
             name: "RondoTestSupport",
-            dependencies: ["RondoCore"],
+            dependencies: ["RondoMutex", "RondoCore"],
             path: "Tests/RondoTestSupport",
             swiftSettings: settings),
         .testTarget(
             name: "RondoCoreTests",
             dependencies: [
-                "RondoCore", "RondoTesting", "RondoTestSupport",
+                "RondoMutex", "RondoCore", "RondoTesting", "RondoTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoStreamsTests",
-            dependencies: ["RondoStreams", "RondoTesting", "RondoTestSupport"],
+            dependencies: ["RondoMutex", "RondoStreams", "RondoTesting", "RondoTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",
@@ -120,12 +122,15 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoLabTests",
-            dependencies: ["RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport"],
+            dependencies: [
+                "RondoMutex", "RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoConnectionsTests",
             dependencies: [
-                "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting", "RondoTestSupport",
+                "RondoMutex", "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting",
+                "RondoTestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
@@ -136,24 +141,24 @@ let package = Package(
         // Programs as they were written for Apple's systems, by Apple's names.
         .testTarget(
             name: "RondoApplePatternsTests",
-            dependencies: ["Rondo", "RondoTestSupport"],
+            dependencies: ["RondoMutex", "Rondo", "RondoTestSupport"],
             swiftSettings: settings),
         // What needs the main thread, which no test has: a scenario an argument.
         .executableTarget(
             name: "RondoMainLoopProbe",
-            dependencies: ["Rondo"],
+            dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoMainLoopProbe",
             swiftSettings: settings),
         // What is killed while it stores things.
         .executableTarget(
             name: "RondoStorageProbe",
-            dependencies: ["Rondo"],
+            dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoStorageProbe",
             swiftSettings: settings),
         // What is run while system calls fail on purpose (Tests/RondoFaults): a scenario an argument.
         .executableTarget(
             name: "RondoFaultProbe",
-            dependencies: ["Rondo"],
+            dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoFaultProbe",
             swiftSettings: settings),
         .testTarget(

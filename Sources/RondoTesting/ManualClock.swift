@@ -1,5 +1,5 @@
 public import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A clock for one run loop that stands still until it is told otherwise, so that timers and time limits are
 /// tested without sleeping and always come out the same.

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A thread that does the same thing again and again, until it is stopped.
 final class PeriodicThread: Sendable {

@@ -1,5 +1,5 @@
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Keeps what every run loop of the process does, in a bounded amount of memory.
 ///

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 // RONDO_TRACE=FILE records a program without changing it: the constructor of CStart calls this before
 // `main`. The file is written while the program runs, so that an end by a signal loses a tenth of a second and

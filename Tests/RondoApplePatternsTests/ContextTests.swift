@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// What Core Foundation's contexts promise: `info` is retained, released, described and handed back.

@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// The run loop source of the Threading Programming Guide, which other threads feed with commands.

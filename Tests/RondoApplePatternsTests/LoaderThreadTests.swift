@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// AFNetworking's way: one thread for all connections, whose run loop a port keeps alive.

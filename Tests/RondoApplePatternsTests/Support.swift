@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 
 /// A server that answers each request with `length` bytes.
 func server(length: Int = 50_000) throws -> TestServer {

@@ -1,6 +1,6 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// SDWebImage's way: each operation runs the loop of the worker that it is on.

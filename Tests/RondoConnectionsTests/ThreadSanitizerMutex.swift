@@ -1,38 +1,6 @@
-// Swift's Synchronization library is not instrumented, so ThreadSanitizer does not see that a `Mutex` orders
-// what it guards, and reports every access. `make sanitize` therefore builds with RONDO_THREAD_SANITIZER, and
-// this lock, which the sanitizer knows, stands in for Swift's. The other targets hold links to this file: a
-// name declared in a module goes before one that it imports.
-
 #if RONDO_THREAD_SANITIZER
-    internal import Foundation
+    internal import RondoMutex
 
-    /// As `Synchronization.Mutex`, by the thread library.
-    ///
-    /// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in
-    /// `deinit`.
-    struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
-        private let value: UnsafeMutablePointer<Value>
-        private let lock: UnsafeMutablePointer<pthread_mutex_t>
-
-        init(_ value: consuming sending Value) {
-            self.value = .allocate(capacity: 1)
-            self.value.initialize(to: value)
-            lock = .allocate(capacity: 1)
-            lock.initialize(to: pthread_mutex_t())
-            pthread_mutex_init(lock, nil)
-        }
-
-        deinit {
-            pthread_mutex_destroy(lock)
-            lock.deallocate()
-            value.deinitialize(count: 1)
-            value.deallocate()
-        }
-
-        borrowing func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
-            pthread_mutex_lock(lock)
-            defer { pthread_mutex_unlock(lock) }
-            return try body(&value.pointee)
-        }
-    }
+    // A name declared in a module goes before one that it imports: here before Swift's.
+    typealias Mutex = RondoMutex.Mutex
 #endif

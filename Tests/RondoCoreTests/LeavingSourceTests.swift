@@ -1,5 +1,5 @@
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 @testable import RondoCore

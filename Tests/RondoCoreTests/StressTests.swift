@@ -1,7 +1,9 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
+
+import struct Synchronization.Atomic
 
 @Suite(.leavesNothing) struct StressTests {
     /// Eight threads at two loops, each step chosen at random (the same in each run): nothing may be lost,

@@ -1,6 +1,6 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 extension RunLoop {

@@ -1,6 +1,6 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// The instrument is the process's, so one test at a time, and only what the test's own loop did.

@@ -1,5 +1,5 @@
 import Rondo
-import Synchronization
+import RondoMutex
 
 let scenarios: [String: @Sendable ([String]) -> Void] = [
     "watches": withoutRoomInEpollSets,

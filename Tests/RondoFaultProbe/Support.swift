@@ -1,5 +1,5 @@
 import Rondo
-import Synchronization
+import RondoMutex
 
 func expect(_ holds: Bool, _ what: @autoclosure () -> String) {
     guard !holds else { return }

@@ -1,5 +1,5 @@
 import Rondo
-import Synchronization
+import RondoMutex
 
 // What the main queue makes of runs inside runs, of modes that become common, and of foreign loops.
 

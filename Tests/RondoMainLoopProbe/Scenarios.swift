@@ -1,5 +1,5 @@
 import Rondo
-import Synchronization
+import RondoMutex
 
 typealias Scenario = @Sendable ([String]) -> Void
 

@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Streams for tasks. Each test has a loop of its own, on a thread that runs until the test ends.

@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct BoundPairTests {

@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 extension StreamContractTests {

@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 // Where events come: which of several loops, and which after a move.

@@ -1,8 +1,8 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
 import RondoTesting
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct StreamListenerTests {

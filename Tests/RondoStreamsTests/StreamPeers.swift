@@ -1,6 +1,6 @@
 import RondoCore
+import RondoMutex
 import RondoTestSupport
-import Synchronization
 
 final class Deferred {
     private let body: () -> Void

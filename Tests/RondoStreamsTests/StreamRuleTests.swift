@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Rules that need a case of their own beside the contract.

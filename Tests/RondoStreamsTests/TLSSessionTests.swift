@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Sessions that are taken up again, keys that are logged, and what can be asked of a connection.

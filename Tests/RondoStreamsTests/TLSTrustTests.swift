@@ -1,7 +1,7 @@
 import RondoCore
+import RondoMutex
 import RondoStreams
 import RondoTestSupport
-import Synchronization
 import Testing
 
 /// Questions in the middle of a handshake, and who answers them when.

@@ -1,5 +1,5 @@
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// What happened, in order, noted from any thread.
 package final class EventLog: Sendable {

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Synchronization
+internal import RondoMutex
 
 /// Something that a thread waits for and another one lets happen, once and for all.
 package final class Latch: Sendable {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 package import Testing
 
 /// Counts descriptors and live objects before and after a suite: what it has left behind is a failure.

@@ -1,5 +1,5 @@
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A thread of its own for a test, with the run loop of that thread.
 ///

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Certificates for tests, made once a process by the `openssl` command in a directory that is removed at
 /// exit.

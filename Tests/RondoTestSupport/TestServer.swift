@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A server of plain blocking sockets on threads of its own, with nothing of ours in it: each accepted
 /// connection is served by a script, which says and does what no real server would.

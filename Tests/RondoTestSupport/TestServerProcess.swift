@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Another program, for as long as a test needs it: a server that says on its output where it listens.
 ///

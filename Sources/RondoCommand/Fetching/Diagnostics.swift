@@ -1,6 +1,6 @@
 import Rondo
 import RondoLab
-import Synchronization
+import RondoMutex
 
 /// The lines of `-v`, marked as curl marks them: `*` what is done, `>` what is sent, `<` what is received.
 enum DiagnosticLines {

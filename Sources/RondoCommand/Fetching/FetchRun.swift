@@ -1,6 +1,6 @@
 import Rondo
 import RondoLab
-import Synchronization
+import RondoMutex
 
 // The load runs on a thread of its own whose run loop runs in the wished mode, and nowhere else. The main
 // thread only waits for it, so that Ctrl-C is answered at once even while the loader's thread is held up by

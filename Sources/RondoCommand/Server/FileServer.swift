@@ -1,5 +1,5 @@
 import Rondo
-import Synchronization
+import RondoMutex
 
 // A server that knows none of Rondo's own code, so that what it sends can be trusted when Rondo is tried
 // against it: blocking sockets and a thread for each connection.

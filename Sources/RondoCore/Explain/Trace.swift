@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 extension RunLoop {
     /// Is told what every run loop of the process does: for recorders, profilers and tests.

@@ -1,5 +1,7 @@
 internal import CEv
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// The numbers of the descriptors that run loops have for themselves: epoll sets, eventfds, timerfds.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 extension RunLoop {
     /// The stages of a run loop that observers can be called at; raw values are those of `CFRunLoopActivity`.

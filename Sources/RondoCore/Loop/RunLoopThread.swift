@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// A thread whose run loop runs until it is told to stop.
 ///

@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Where blocks arrive: those that were performed since the loop last came to a block point, all for one mode.
 ///

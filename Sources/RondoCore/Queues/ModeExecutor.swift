@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 // An actor can live on a run loop, in a mode: its jobs run on the loop's thread while the loop runs in that
 // mode, and at no other time. Two types, because one type that is both a serial and a task executor makes

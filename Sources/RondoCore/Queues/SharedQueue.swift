@@ -10,7 +10,7 @@
 // Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind two locks of
 // its own. A client is called with none of them held. The register's lock goes before those of sources and loops.
 
-internal import Synchronization
+internal import RondoMutex
 
 /// An object that is served by shared queues: a stream, a load.
 package protocol SharedQueueClient: AnyObject, Sendable {

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// Something to keep a mode from being empty: it never fires by itself.
 ///

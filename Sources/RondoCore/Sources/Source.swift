@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 extension RunLoop {
     /// An input source: calls out when it has been signalled, or when its descriptor is ready.

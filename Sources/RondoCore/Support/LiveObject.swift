@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// Counts an object while it lives, as a stored property of it: tests see that nothing is left behind.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// Calls a block once at a date, or again and again on a grid of dates, on the thread of the run loop it was
 /// added to, while that loop runs in a mode it was added in.

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Synchronization
+internal import RondoMutex
 
 /// The head that was read last. A server that is asked for the same thing again says the same as long as its clock
 /// shows the same second: then nothing has to be taken apart anew.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// The request's head that was written last, without a body to come. A program that asks for the same thing again sends the
 /// same head again.

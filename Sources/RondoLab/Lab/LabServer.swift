@@ -1,5 +1,5 @@
 import Rondo
-internal import Synchronization
+internal import RondoMutex
 
 /// The server of the experiments: blocking sockets, a thread a connection, and none of Rondo's own code, so that
 /// what it sends can be trusted.

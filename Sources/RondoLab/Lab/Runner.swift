@@ -1,6 +1,6 @@
 import Rondo
+internal import RondoMutex
 package import RondoTrace
-internal import Synchronization
 
 /// Runs experiments, one at a time: the recorder is the process's instrument.
 package enum Runner {

@@ -1,6 +1,6 @@
 import Rondo
+internal import RondoMutex
 internal import RondoTrace
-internal import Synchronization
 
 /// What an experiment has to work with: a server, a notebook, threads, and patience that ends.
 final class Stage: Sendable {

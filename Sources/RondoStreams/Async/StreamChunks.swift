@@ -1,5 +1,5 @@
 public import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// The bytes of an input stream as they come, for `for try await`.
 ///

@@ -1,5 +1,5 @@
 public import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Writes to an output stream from tasks; each write waits until the stream has taken all of it.
 ///

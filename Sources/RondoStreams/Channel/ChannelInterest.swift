@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// The part of a channel that any thread may touch: what its descriptors are watched for, and the gate to it.
 package final class ChannelInterest: Sendable {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 // TLS begins: on a fresh connection, or on one that has been used without it.
 extension ChannelOpening {
@@ -33,8 +33,8 @@ extension ChannelOpening {
             engine.ask(
                 forTrust: asksOwner && owner.onTrust != nil || settings.trustHandler != nil,
                 forIdentity: asksOwner && owner.onIdentityRequest != nil || settings.identityHandler != nil)
-            engine.asking?.trustHandler = settings.trustHandler
-            engine.asking?.identityHandler = settings.identityHandler
+            engine.state.asking?.trustHandler = settings.trustHandler
+            engine.state.asking?.identityHandler = settings.identityHandler
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
@@ -80,7 +80,7 @@ extension ChannelOpening {
     // MARK: - Questions
 
     private func ask(_ engine: TLSEngine) {
-        let asking = engine.asking
+        let asking = engine.state.asking
         guard let question = engine.takeQuestion(whenAnswered: owner.wakeUp) else { return }
         switch question {
         case .trust(let trust):

@@ -73,6 +73,20 @@ struct ChannelTransport {
         return try engine.flush() == .wantsWrite ? .write : .read
     }
 
+    /// Calls `body` with as many bytes of the pieces, of which there is one at least, as fit into one record of TLS.
+    static func withOneRecord<Failure: Error>(
+        _ pieces: [UnsafeRawBufferPointer], _ body: (UnsafeRawBufferPointer) throws(Failure) -> Int
+    ) throws(Failure) -> Int {
+        guard pieces[0].count < TLSEngine.recordLimit else { return try body(pieces[0]) }
+        var record: [UInt8] = []
+        record.reserveCapacity(min(TLSEngine.recordLimit, pieces.reduce(0) { $0 + $1.count }))
+        for piece in pieces where record.count < TLSEngine.recordLimit {
+            record.append(contentsOf: piece.prefix(TLSEngine.recordLimit - record.count))
+        }
+        let result = record.withUnsafeBytes { bytes in Result { () throws(Failure) in try body(bytes) } }
+        return try result.get()
+    }
+
     // MARK: - Looking before taking
 
     enum Peeked {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Brings a channel a pass in one of its modes when any thread asks for it: the channel's client of the modes' shared queues.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// The answer to a look-up of a name, from the resolver's thread to a loop's.
 final class LookUpAnswer: Sendable {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Bytes that were read from a socket to see whether there are any.
 ///

@@ -17,14 +17,10 @@ extension SocketChannel {
         }
         guard let engine else { throw notOpen }
         do throws(TLSError) {
-            let result = try engine.read(into: buffer)
-            setReadWaitsForWrite(result == .wantsWrite)
-            switch result {
-            case .bytes(let count): return .bytes(count)
-            case .wantsRead, .wantsWrite: return .wouldBlock
-            case .end: return .end
-            case .truncated: return .truncated
-            }
+            let neededWrite = tlsWaits.readNeedsWrite
+            let result = try tlsWaits.read(into: buffer, by: engine)
+            if tlsWaits.readNeedsWrite != neededWrite { updateInterest() }
+            return result
         } catch {
             throw .tls(error)
         }
@@ -46,11 +42,9 @@ extension SocketChannel {
         }
         guard let engine else { throw notOpen }
         do throws(TLSError) {
-            let result = try engine.write(bytes)
-            writeWaitsForRead = result == .wantsRead
+            let count = try tlsWaits.write(bytes, by: engine)
             updateInterest()
-            if case .bytes(let count) = result { return count }
-            return 0
+            return count
         } catch {
             throw .tls(error)
         }
@@ -65,7 +59,8 @@ extension SocketChannel {
         guard let first = pieces.first else { return 0 }
         guard pieces.count > 1 else { return try write(first) }
         guard case .open(let transport) = phase, transport.engine == nil else {
-            return try writeOneRecord(first, pieces)
+            return try ChannelTransport.withOneRecord(pieces) { bytes throws(ChannelError) in try write(bytes)
+            }
         }
         do throws(SocketError) {
             switch try transport.socket.write(gathering: pieces) {
@@ -77,27 +72,12 @@ extension SocketChannel {
         }
     }
 
-    private func writeOneRecord(
-        _ first: UnsafeRawBufferPointer, _ pieces: [UnsafeRawBufferPointer]
-    ) throws(ChannelError) -> Int {
-        guard first.count < TLSEngine.recordLimit else { return try write(first) }
-        var record: [UInt8] = []
-        record.reserveCapacity(min(TLSEngine.recordLimit, pieces.reduce(0) { $0 + $1.count }))
-        for piece in pieces where record.count < TLSEngine.recordLimit {
-            record.append(contentsOf: piece.prefix(TLSEngine.recordLimit - record.count))
-        }
-        let result = record.withUnsafeBytes { bytes in
-            Result { () throws(ChannelError) in try write(bytes) }
-        }
-        return try result.get()
-    }
-
     /// Says that this side will send no more: FIN, or close_notify over TLS. What was written before goes
     /// first; the peer is still read.
     package func endWriting() {
         guard case .open(let transport) = phase else { return }
         guard let engine = transport.engine else { return transport.socket.shutdownWriting() }
-        owesEnd = engine.shutdown() != .done
+        tlsWaits.endWriting(engine)
         updateInterest()
     }
 
@@ -117,6 +97,21 @@ extension SocketChannel {
     /// nothing had to be overlooked. False without TLS.
     package var isPeerVerified: Bool { engine?.isPeerVerified ?? false }
 
+    /// What TLS has agreed upon; nil before, and without TLS.
+    package var tlsInformation: TLSInformation? {
+        engine?.information
+    }
+
+    /// Whether TLS has taken an earlier session up again.
+    package var isTLSResumed: Bool {
+        engine?.isResumed ?? false
+    }
+
+    /// The protocol that was chosen by ALPN, nil if none was.
+    package var applicationProtocol: String? {
+        engine?.applicationProtocol
+    }
+
     /// Whether a write would be taken at least in part, or fail.
     var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
 
@@ -133,7 +128,7 @@ extension SocketChannel {
         switch phase {
         case .created, .closed: false
         case .opening: true
-        case .open(let transport): owesEnd || transport.hasUnsentBytes
+        case .open(let transport): tlsWaits.owesEnd || transport.hasUnsentBytes
         }
     }
 
@@ -151,17 +146,10 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
-        let canRead = ready.contains(.read) || (readWaitsForWrite && ready.contains(.write))
-        var canWrite = ready.contains(.write) || (writeWaitsForRead && ready.contains(.read))
-        if canWrite, let engine, engine.hasUnsentBytes || owesEnd {
-            do throws(TLSError) {
-                canWrite = try engine.flush() == .done
-                if canWrite, owesEnd { owesEnd = engine.shutdown() != .done }
-            } catch {
-                // Thrown again by the next write; what the peer has said is still read until then.
-                canWrite = true
-                owesEnd = false
-            }
+        let canRead = tlsWaits.canRead(ready)
+        var canWrite = tlsWaits.canWrite(ready)
+        if canWrite, let engine, tlsWaits.hasToFlush(engine) {
+            canWrite = tlsWaits.flush(engine)
             updateInterest()
         }
         if canRead && wantsRead {
@@ -186,19 +174,9 @@ extension SocketChannel {
         return true
     }
 
-    private func setReadWaitsForWrite(_ waits: Bool) {
-        guard waits != readWaitsForWrite else { return }
-        readWaitsForWrite = waits
-        updateInterest()
-    }
-
     func updateInterest() {
         guard case .open(let transport) = phase else { return }
-        var wanted: RunLoop.Source.Interest = []
-        if wantsRead || writeWaitsForRead { wanted.insert(.read) }
-        if wantsWrite || owesEnd || transport.hasUnsentBytes || (wantsRead && readWaitsForWrite) {
-            wanted.insert(.write)
-        }
+        let wanted = tlsWaits.interest(of: transport, wantsRead: wantsRead, wantsWrite: wantsWrite)
         setInterest(wanted, of: transport.source)
     }
 

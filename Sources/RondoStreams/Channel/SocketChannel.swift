@@ -24,19 +24,6 @@ package final class SocketChannel {
         case closed
     }
 
-    /// What most channels have none of; in the channel it would take more than all the rest.
-    private struct Handlers {
-        var onTrust: ((TLSTrust) -> Void)?
-        var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
-        var label: String?
-
-        var isEmpty: Bool { onTrust == nil && onIdentityRequest == nil && label == nil }
-    }
-
-    private final class Box {
-        var handlers = Handlers()
-    }
-
     package internal(set) var configuration: Configuration
     package internal(set) var remoteAddress: SocketAddress?
     /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in.
@@ -64,12 +51,8 @@ package final class SocketChannel {
 
     /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
     private var hasOpened = false
-    // Three that `+Bytes` keeps.
-    /// TLS may have to write before it can read on, and the reverse.
-    @exclusivity(unchecked) var readWaitsForWrite = false
-    @exclusivity(unchecked) var writeWaitsForRead = false
-    /// This side's end has to be said once what was written before it is gone.
-    @exclusivity(unchecked) var owesEnd = false
+    /// Of an open connection; `+Bytes` keeps it.
+    var tlsWaits = TLSWaits()
 
     @exclusivity(unchecked) private(set) var phase: Phase {
         didSet {
@@ -85,7 +68,7 @@ package final class SocketChannel {
     @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
     @exclusivity(unchecked) private var registration = ChannelRegistration()
     /// Nil: there is nothing in it.
-    private var box: Box?
+    private var handlers: ChannelHandlers?
 
     init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
         self.configuration = configuration
@@ -115,29 +98,29 @@ package final class SocketChannel {
 
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
     package var onTrust: ((TLSTrust) -> Void)? {
-        get { box?.handlers.onTrust }
-        set { if newValue != nil || box != nil { madeBox.handlers.onTrust = newValue } }
+        get { handlers?.onTrust }
+        set { if newValue != nil || handlers != nil { madeHandlers.onTrust = newValue } }
     }
     /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
     package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
-        get { box?.handlers.onIdentityRequest }
-        set { if newValue != nil || box != nil { madeBox.handlers.onIdentityRequest = newValue } }
+        get { handlers?.onIdentityRequest }
+        set { if newValue != nil || handlers != nil { madeHandlers.onIdentityRequest = newValue } }
     }
     /// The name of its sources in traces.
     package var label: String? {
-        get { box?.handlers.label }
+        get { handlers?.label }
         set {
             guard newValue != label else { return }
-            madeBox.handlers.label = newValue
+            madeHandlers.label = newValue
             registration.forEachSource { $0.label = newValue }
         }
     }
 
-    private var madeBox: Box {
-        if let box { return box }
-        let box = Box()
-        self.box = box
-        return box
+    private var madeHandlers: ChannelHandlers {
+        if let handlers { return handlers }
+        let handlers = ChannelHandlers()
+        self.handlers = handlers
+        return handlers
     }
 
     // MARK: - State
@@ -149,15 +132,10 @@ package final class SocketChannel {
     /// The socket's descriptor, once connected and until closed. It stays the channel's.
     package var descriptor: Int32? { transport?.socket.descriptor }
 
-    package var localAddress: SocketAddress? { transport?.socket.localAddress }
-
     /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
     package var negotiatedBytes: Int {
         if case .opening(let opening) = phase { opening.negotiatedBytes } else { 0 }
     }
-
-    /// The most that a proxy may say before it lets the connection through, in bytes.
-    package static var negotiationLimit: Int { ProxyDialogue.limit }
 
     /// The connected socket.
     var transport: ChannelTransport? {
@@ -261,7 +239,7 @@ package final class SocketChannel {
     func handOver() -> Int32? {
         guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
             closesDescriptor,
-            !owesEnd
+            !tlsWaits.owesEnd
         else { return nil }
         // Before another source can have the descriptor.
         registration.remove(transport.source)
@@ -355,7 +333,7 @@ extension SocketChannel: ChannelOpeningOwner {
     func isOpened(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
-        if box?.handlers.isEmpty ?? false { box = nil }
+        if handlers?.isEmpty ?? false { handlers = nil }
         // A proxy's has been told of.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
         guard isOpen, !hasOpened else { return }

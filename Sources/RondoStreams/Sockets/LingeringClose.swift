@@ -10,7 +10,7 @@
 // The streams have left their loops by then (rule ST-5), so it is done by the loader's.
 
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// `@unchecked Sendable`: from `begin` on it is used by the loader's thread alone, its socket and engine as
 /// well; what is set before is seen there because of the lock that the loop's members are behind.

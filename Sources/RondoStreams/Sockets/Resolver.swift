@@ -12,7 +12,7 @@
 
 internal import Glibc
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 package final class Resolver: Sendable {
     package static let shared = Resolver()

@@ -22,6 +22,15 @@ final class SocketSettings: Sendable {
 
     init(_ value: Value) { self.value = value }
 
+    /// What is kept when the connection is over, since handlers may hold on to the streams and are not called any more.
+    var withoutHandlers: SocketSettings {
+        guard value.tls?.trustHandler != nil || value.tls?.identityHandler != nil else { return self }
+        return changed {
+            $0.tls?.trustHandler = nil
+            $0.tls?.identityHandler = nil
+        }
+    }
+
     func changed(_ change: (inout Value) -> Void) -> SocketSettings {
         var value = value
         change(&value)

@@ -5,7 +5,7 @@
 // waits does so on a semaphore, so that no callback runs meanwhile (rule ST-25).
 
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 final class BoundPair: StreamBackend, Sendable {
     private struct State {

@@ -9,15 +9,8 @@ extension SocketPair {
             case .socketRemotePortNumberKey: remotePort as NSNumber
             case .socketNativeHandleKey: nativeHandle
             case .shouldCloseNativeSocketKey: closesDescriptor as NSNumber
-            case .socketOptionsKey: settings.value.options as AnyObject
-            case .tlsSettingsKey: settings.value.tls.map { $0 as AnyObject }
             case .tlsInformationKey: channel?.tlsInformation.map { $0 as AnyObject }
-            case .socketSecurityLevelKey: (settings.value.tls?.level ?? .none).rawValue as NSString
-            case .proxyKey: settings.value.proxy.map { $0 as AnyObject }
-            case .socksProxyConfigurationKey: settings.value.proxy?.socksDictionary
-            case .proxyResponseKey:
-                settings.value.proxyResponse.isEmpty ? nil : Data(settings.value.proxyResponse) as NSData
-            default: nil
+            default: settings.value.property(forKey: key)
             }
         }
     }
@@ -28,42 +21,22 @@ extension SocketPair {
         defer { withExtendedLifetime(old) {} }
         return lock.withLock { _ in
             old = settings
-            guard !isOver else { return false }
-            switch key {
-            case .tlsSettingsKey:
-                guard property == nil || property is TLSSettings else { return false }
-                return secure(property as? TLSSettings)
-            case .socketSecurityLevelKey:
-                guard let tls = TLSSettings.level(property, basedOn: settings.value.tls) else { return false }
-                return secure(tls)
-            case .sslSettingsKey:
-                guard let values = property as? [String: Any],
-                    let tls = TLSSettings.dictionary(values, basedOn: settings.value.tls)
-                else { return false }
-                return secure(tls)
-            case .socketOptionsKey: return setOptions(property)
-            case .shouldCloseNativeSocketKey: return setClosesDescriptor(property)
-            case .proxyKey:
-                guard property == nil || property is StreamProxy else { return false }
-                return setProxy(property as? StreamProxy)
-            case .socksProxyConfigurationKey:
-                guard let property else { return setProxy(nil) }
-                guard let proxy = StreamProxy(socksDictionary: property) else { return false }
-                return setProxy(proxy)
-            default: return false
+            guard !isOver, let change = settings.value.change(by: property, forKey: key) else { return false }
+            switch change {
+            case .tls(let tls): return secure(tls)
+            case .options(let options): return setOptions(options)
+            case .closesDescriptor(let closes): setClosesDescriptor(closes)
+            case .proxy(let proxy): return setProxy(proxy)
             }
+            return true
         }
     }
 
     // MARK: - The socket
 
-    var remoteHost: String {
-        switch target {
-        case .host(let host, _): host
-        case .address(let address): address.host
-        case .descriptor, .socket: remoteAddress?.host ?? ""
-        }
-    }
+    var remoteHost: String { target.host(at: remoteAddress) }
+
+    var remotePort: Int { target.port(at: remoteAddress) }
 
     var peerName: String? {
         switch target {
@@ -73,51 +46,28 @@ extension SocketPair {
         }
     }
 
-    var remotePort: Int {
-        switch target {
-        case .host(_, let port): port
-        case .address: 0
-        case .descriptor, .socket: Int(remoteAddress?.port ?? 0)
-        }
-    }
-
     private var remoteAddress: SocketAddress? {
-        if let address = channel?.remoteAddress { return address }
-        switch target {
-        case .descriptor(let descriptor): return isOver ? nil : Socket.peerAddress(of: descriptor)
-        case .socket(let socket): return socket.peerAddress
-        case .host, .address: return nil
-        }
+        // Of a descriptor that is closed and was the client's the number may be another one's.
+        channel?.remoteAddress ?? (isOver && target.isClients ? nil : target.peerAddress)
     }
 
     /// The descriptor as Apple has it: its number's bytes in an NSData.
     private var nativeHandle: NSData? {
-        let descriptor: Int32? =
-            switch target {
-            case .descriptor(let descriptor): isOver ? nil : descriptor
-            case .socket(let socket): channel?.descriptor ?? socket.descriptor
-            case .host, .address: channel?.descriptor
-            }
-        guard var descriptor, descriptor >= 0 else { return nil }
+        let own = isOver && target.isClients ? nil : target.descriptor
+        let found = target.isClients ? own : channel?.descriptor ?? own
+        guard var descriptor = found, descriptor >= 0 else { return nil }
         return NSData(bytes: &descriptor, length: MemoryLayout<Int32>.size)
     }
 
     /// Rule ST-40.
-    var closesDescriptor: Bool {
-        if let set = settings.value.closesDescriptor { return set }
-        if case .descriptor = target { return false }
-        return true
-    }
+    var closesDescriptor: Bool { settings.value.closesDescriptor ?? !target.isClients }
 
-    private func setClosesDescriptor(_ property: AnyObject?) -> Bool {
-        guard let closes = (property as? NSNumber)?.boolValue else { return false }
+    private func setClosesDescriptor(_ closes: Bool) {
         settings = settings.changed { $0.closesDescriptor = closes }
         channel?.closesDescriptor = closes
-        return true
     }
 
-    private func setOptions(_ property: AnyObject?) -> Bool {
-        guard let options = property as? SocketOptions else { return false }
+    private func setOptions(_ options: SocketOptions) -> Bool {
         guard channel == nil || options.connectTimeout == settings.value.options.connectTimeout else {
             return false
         }
@@ -139,28 +89,17 @@ extension SocketPair {
         if let channel {
             let wasOpen = channel.isOpen
             if tls != nil { channel.configuration.handshakes = settings.value.handshakes }
-            guard channel.secure(tls, received: ahead?.bytes ?? []) else { return false }
+            guard channel.secure(tls, received: reader.bytesAhead) else { return false }
             if wasOpen, tls != nil {
                 // What was read ahead is TLS's; there is neither bytes nor space until that stands.
-                ahead = nil
-                channel.wantsRead = inputEnding == nil && opened.contains(.input)
+                reader.dropAhead()
+                channel.wantsRead = reader.wantsBytes
                 input.update { $0.setReady(false) }
                 output.update { $0.setReady(false) }
             }
         }
         settings = settings.changed { $0.tls = tls }
         return true
-    }
-
-    /// Of a connection that is over nobody is asked any more. A handler may hold on to the streams.
-    func forgetHandlers() {
-        guard settings.value.tls?.trustHandler != nil || settings.value.tls?.identityHandler != nil else {
-            return
-        }
-        settings = settings.changed {
-            $0.tls?.trustHandler = nil
-            $0.tls?.identityHandler = nil
-        }
     }
 
     /// Only where there is a way to choose, and before it is taken.

@@ -12,7 +12,9 @@
 // again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
 
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// A stream that knows what is behind it.
 protocol StreamWithPeer: Foundation.Stream {

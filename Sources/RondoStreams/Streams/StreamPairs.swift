@@ -40,7 +40,7 @@ extension Foundation.Stream {
     }
 
     private class func getStreams(
-        _ target: SocketPair.Target, _ inputStream: UnsafeMutablePointer<InputStream?>?,
+        _ target: SocketTarget, _ inputStream: UnsafeMutablePointer<InputStream?>?,
         _ outputStream: UnsafeMutablePointer<OutputStream?>?
     ) {
         let pair = SocketPair(target)

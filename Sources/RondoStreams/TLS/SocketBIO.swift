@@ -16,7 +16,7 @@
 
 internal import COpenSSL
 internal import Glibc
-internal import Synchronization
+internal import RondoMutex
 
 enum SocketBIO {
     /// What a BIO's data field holds, as one 64-bit value.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import RondoMutex
 
 /// The place for an answer that may come later, from any thread, once.
 ///

@@ -52,7 +52,7 @@ extension TLSContext {
         @convention(c) (OpaquePointer?, UnsafeMutablePointer<Int32>?, UnsafeMutableRawPointer?) -> Int32 = {
             ssl, alert, _ in
             guard let ssl, let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
-                let identity = TLSEngine.of(ssl)?.context.identity(byName: String(cString: name))
+                let identity = TLSHandshakeState.of(ssl)?.context.identity(byName: String(cString: name))
             else { return SSL_TLSEXT_ERR_OK }
             // Or the default one of another kind of key would stay beside it, and could be chosen.
             SSL_certs_clear(ssl)

@@ -2,7 +2,9 @@
 
 internal import COpenSSL
 package import RondoCore
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Owns one `SSL_CTX`, set up from settings once and never changed afterwards.
 ///
@@ -164,7 +166,7 @@ extension TLSContext {
         TLSVerifier.install(on: pointer)
         TLSKeyLog.install(on: pointer)
         setSessions()
-        if settings.role == .client { TLSEngine.installIdentityCallback(on: pointer) }
+        if settings.role == .client { TLSHandshakeState.installIdentityCallback(on: pointer) }
         for hash in settings.pinnedKeys where hash.count != 32 {
             throw TLSError(.settings("TLSSettings.pinnedKeys: a hash has 32 bytes, not \(hash.count)"))
         }
@@ -266,7 +268,7 @@ extension TLSContext {
             OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
             UnsafePointer<UInt8>?, UInt32, UnsafeMutableRawPointer?
         ) -> Int32 = { ssl, chosen, count, offered, offeredCount, _ in
-            guard let ssl, let ours = TLSEngine.of(ssl)?.context.protocols else {
+            guard let ssl, let ours = TLSHandshakeState.of(ssl)?.context.protocols else {
                 return SSL_TLSEXT_ERR_NOACK
             }
             var start: UnsafeMutablePointer<UInt8>?

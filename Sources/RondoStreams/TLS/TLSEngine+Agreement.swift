@@ -1,57 +1,35 @@
-internal import COpenSSL
-internal import RondoCore
-
-// What was agreed upon, and with whom.
+// What the handshake asks, what was agreed upon, and with whom: the answers of its TLSHandshakeState.
 extension TLSEngine {
+    package typealias Question = TLSQuestion
+
+    /// Asks instead of deciding by the settings; to be called before the handshake.
+    package func ask(forTrust: Bool, forIdentity: Bool) {
+        state.ask(forTrust: forTrust, forIdentity: forIdentity)
+    }
+
+    /// The question for whose answer the handshake waits; each comes once. `told` is called when the answer is
+    /// there, from any thread: call `handshake()` again.
+    package func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> TLSQuestion? {
+        state.takeQuestion(whenAnswered: told)
+    }
+
     /// "TLSv1.3", once the handshake is done.
-    package var version: String { String(cString: SSL_get_version(ssl)) }
-
-    /// Whether a session of an earlier connection was taken up again.
-    package var isResumed: Bool { SSL_session_reused(ssl) == 1 }
-
+    package var version: String { state.version }
     /// "TLS_AES_256_GCM_SHA384", once the handshake is done.
-    package var cipher: String? {
-        SSL_get_current_cipher(ssl).map { String(cString: SSL_CIPHER_get_name($0)) }
-    }
-
+    package var cipher: String? { state.cipher }
+    /// Whether a session of an earlier connection was taken up again.
+    package var isResumed: Bool { state.isResumed }
     /// The protocol that the peer chose of `TLSSettings.alpn`, nil if it chose none.
-    package var applicationProtocol: String? {
-        var start: UnsafePointer<UInt8>?
-        var count: UInt32 = 0
-        SSL_get0_alpn_selected(ssl, &start, &count)
-        guard let start, count > 0 else { return nil }
-        return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
-    }
-
-    /// The name that a client has asked this server for, nil if none.
-    package var requestedName: String? {
-        guard settings.role == .server else { return nil }
-        return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
-    }
-
+    package var applicationProtocol: String? { state.applicationProtocol }
     /// The certificates as the peer sent them, its own first, once the handshake has come that far.
-    package var peerCertificates: [TLSCertificate] {
-        let chain = TLSCertificate.chain(SSL_get_peer_cert_chain(ssl))
-        // To a server OpenSSL shows the client's own certificate apart from the others.
-        guard settings.role == .server, let own = SSL_get1_peer_certificate(ssl) else { return chain }
-        defer { X509_free(own) }
-        return [TLSCertificate(own)] + chain
-    }
-
+    package var peerCertificates: [TLSCertificate] { state.peerCertificates }
     /// The subject of the peer's own certificate; empty if there is none.
-    package var peerSubject: String {
-        guard let own = SSL_get1_peer_certificate(ssl) else { return "" }
-        defer { X509_free(own) }
-        return TLSCertificate.text(of: X509_get_subject_name(own))
-    }
-
+    package var peerSubject: String { state.peerSubject }
     /// What is wrong with the peer's certificate, the first of what is; nil if nothing is, or it was not seen.
     /// With `Verification.none` the handshake goes on in spite of it, and this says in spite of what.
-    package var certificateProblem: CertificateProblem? { problems.first }
-
-    /// The peer's certificate was checked in full, in this handshake or in that of the session that was taken up
-    /// again, and nothing was wrong with it: neither settings nor a program's answer have overlooked anything.
-    var isPeerVerified: Bool {
-        settings.verification == .full && settings.tolerance.isEmpty && problems.isEmpty
-    }
+    package var certificateProblem: CertificateProblem? { state.problems.first }
+    /// The peer's certificate was checked in full, and nothing was overlooked.
+    var isPeerVerified: Bool { state.isPeerVerified }
+    /// To be asked once the handshake is done.
+    package var information: TLSInformation { state.information }
 }

@@ -6,7 +6,7 @@ extension TLSEngine {
     /// Goes on with the handshake. After `.done` the peer is who it claims to be, as far as the settings ask.
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
-        if asking?.waits ?? false { return .waits }
+        if state.asking?.waits ?? false { return .waits }
         if !hasBegun { begin() }
         OpenSSLErrors.clear()
         var result = SSL_do_handshake(ssl)
@@ -23,28 +23,31 @@ extension TLSEngine {
         case .end, .closed: throw fail(.closedDuringHandshake(nil))
         case .failed(.system(let code)) where code == ECONNRESET || code == EPIPE:
             throw fail(.closedDuringHandshake(code))
-        case .failed(let reason): throw fail(callbackFailure ?? reason)
+        case .failed(let reason): throw fail(state.callbackFailure ?? reason)
         }
     }
 
     private func begin() {
         hasBegun = true
         // A program that asks to be asked is asked about each connection.
-        guard asking == nil, let sessionKey, let session = sessions.take(for: sessionKey) else { return }
+        guard state.asking == nil, let key = state.sessionKey, let session = state.sessions.take(for: key)
+        else { return }
         // Counted by OpenSSL from here on. What it does not take is no loss.
-        if SSL_set_session(ssl, session.pointer) == 1 { offered = session }
+        if SSL_set_session(ssl, session.pointer) == 1 { state.offered = session }
     }
 
     private func finishHandshake() throws(TLSError) -> HandshakeResult {
         if readsMemory { readSocket() }
         // A server could not ask before.
-        if asking?.waits ?? false { return .waits }
-        if let decision, decision != .accept, let refusal { throw fail(.certificate(refusal)) }
+        if state.asking?.waits ?? false { return .waits }
+        if let decision = state.decision, decision != .accept, let refusal = state.refusal {
+            throw fail(.certificate(refusal))
+        }
         // What a program has decided otherwise than the settings holds for this connection alone.
-        if !isDecidedBySettings { sessionKey = nil }
-        asking = nil
+        if !state.isDecidedBySettings { state.sessionKey = nil }
+        state.asking = nil
         // The checks were made when the session was.
-        if isResumed, let offered { problems = offered.problems }
+        if isResumed, let offered = state.offered { state.problems = offered.problems }
         return .done
     }
 
@@ -115,7 +118,7 @@ extension TLSEngine {
                 return .failed(.protocolViolation("unknown error"))
             }
             if first.library == ERR_LIB_SSL, first.reason == SSL_R_CERTIFICATE_VERIFY_FAILED,
-                let problem = refusal
+                let problem = state.refusal
             {
                 return .failed(.certificate(problem))
             }

@@ -59,11 +59,8 @@ package final class TLSEngine {
     /// The most plaintext that one record holds (RFC 8446, section 5.1).
     package static let recordLimit = 16_384
 
-    /// The name that was asked for and is looked for in the certificate; of a server, what its errors call
-    /// the client.
-    package let peerName: String
-    /// Holds what OpenSSL was given pointers into.
-    let context: TLSContext
+    /// What its handshake is to be like, and has found out.
+    let state: TLSHandshakeState
 
     /// Freed in `deinit`, and with it the BIO, which `SSL_set_bio` gave to it. It counts its `SSL_CTX`
     /// itself.
@@ -82,26 +79,11 @@ package final class TLSEngine {
     var failure: TLSError?
     /// Ends writing only.
     var writeFailure: TLSError?
-    /// What is wrong with the peer's certificates, accepted or not, in the order of OpenSSL's checks.
-    var problems: [CertificateProblem] = []
-    /// Nil: nobody is asked.
-    var asking: Asking?
-    /// True if problems were found beyond those in `problems`.
-    var hasDroppedProblems = false
-    /// Under which a client's sessions are kept; nil: they are not.
-    var sessionKey: TLSSessionCache.Key?
-    let sessions: TLSSessionCache
-    /// The session of an earlier connection that the server was offered.
-    var offered: TLSSessionCache.Session?
-    /// Until when what was checked in this handshake is as it was found, in seconds since 1970.
-    var trustEnds = 0
     /// The connection with a proxy that this one goes through: TLS inside of TLS. Kept here because OpenSSL's
     /// BIO has a pointer to it.
     let carrier: TLSEngine?
     /// It is spoken with a proxy, and what the host says goes through it.
     let leadsToProxy: Bool
-    /// What a callback could not do; it says more than OpenSSL's words for its failure.
-    var callbackFailure: TLSError.Reason?
 
     /// An engine for the connected socket with this number, which must stay open until `detach()` or
     /// `deinit`.
@@ -118,16 +100,15 @@ package final class TLSEngine {
     ) throws(TLSError) {
         self.carrier = carrier
         self.leadsToProxy = leadsToProxy
-        self.sessions = sessions
         let isClient = context.settings.role == .client
-        peerName = isClient ? context.settings.serverName ?? hostName : hostName
-        self.context = context
+        let peerName = isClient ? context.settings.serverName ?? hostName : hostName
         OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {
             OpenSSLErrors.clear()
             throw TLSError(.system(ENOMEM), host: peerName)
         }
         self.ssl = ssl
+        state = TLSHandshakeState(ssl, context, peerName: peerName, sessions: sessions)
         let bio = carrier.map { rondo_BIO_new_over_SSL($0.ssl) } ?? SocketBIO.make(descriptor: descriptor)
         guard let bio else {
             OpenSSLErrors.clear()
@@ -136,16 +117,12 @@ package final class TLSEngine {
         // One BIO for both directions: SSL_set_bio takes over the one count that there is.
         SSL_set_bio(ssl, bio, bio)
         if !received.isEmpty { try begin(with: received) }
-        // For callbacks: unretained, because the engine owns the SSL, and they come inside its calls only.
-        guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
-            OpenSSLErrors.clear()
-            throw TLSError(.system(ENOMEM), host: peerName)
-        }
+        try state.install()
         if isClient {
             SSL_set_connect_state(ssl)
-            try setPeerName(verification: context.settings.verification)
+            try TLSPeerName.set(peerName, of: ssl, verification: context.settings.verification)
             if context.settings.resumesSessions, port != 0 {
-                sessionKey = .init(
+                state.sessionKey = .init(
                     host: peerName, port: port, settings: context.settings, files: context.files)
             }
         } else {
@@ -162,12 +139,9 @@ package final class TLSEngine {
         SSL_free(ssl)
     }
 
-    var settings: TLSSettings { context.settings }
-
-    /// The engine that owns this `SSL *`.
-    static func of(_ ssl: OpaquePointer) -> TLSEngine? {
-        SSL_get_ex_data(ssl, 0).map { Unmanaged<TLSEngine>.fromOpaque($0).takeUnretainedValue() }
-    }
+    /// The name that was asked for and is looked for in the certificate; of a server, what its errors call
+    /// the client.
+    package var peerName: String { state.peerName }
 
     /// Forgets the descriptor, which is about to be closed: the number may soon be another socket's.
     package func detach() {
@@ -196,46 +170,6 @@ package final class TLSEngine {
         // One count for each direction.
         BIO_up_ref(bio)
         SSL_set0_rbio(ssl, bio)
-    }
-
-    /// Tells OpenSSL whom to ask for (SNI) and whom the certificate has to name.
-    private func setPeerName(verification: TLSSettings.Verification) throws(TLSError) {
-        let checksName = verification != .withoutHostName
-        if let address = SocketAddress(literal: peerName, port: 0) {
-            // RFC 6066, section 3: no SNI for addresses. A scope says something to this machine only.
-            let literal = address.host.split(separator: "%").first.map(String.init) ?? address.host
-            if checksName { try require(X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), literal)) }
-            return
-        }
-        // The dot that ends a complete name belongs neither into SNI nor into certificates.
-        let name = peerName.last == "." ? String(peerName.dropLast()) : peerName
-        if name.isEmpty || name.first == "." || name.utf8.contains(0) || !name.utf8.allSatisfy({ $0 < 0x80 })
-        {
-            // An empty name would switch the check off, a leading dot would stand for every host below, a C
-            // function would stop at a NUL.
-            if verification == .none { return }
-            throw TLSError(
-                .settings("“\(peerName)” is not a host name that a certificate could be checked for"),
-                host: peerName)
-        }
-        try require(rondo_SSL_set_tlsext_host_name(ssl, name))
-        guard checksName else { return }
-        // Names count in the one place where RFC 9525 has them, not in the subject, and "*" stands for a
-        // label.
-        var flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
-        // The only star that could stand for this name would be right below the suffix.
-        if let dot = name.firstIndex(of: "."), RegistrySuffix.contains(name[name.index(after: dot)...]) {
-            flags |= X509_CHECK_FLAG_NO_WILDCARDS
-        }
-        SSL_set_hostflags(ssl, UInt32(flags))
-        try require(SSL_set1_host(ssl, name))
-    }
-
-    private func require(_ result: Int32) throws(TLSError) {
-        guard result == 1 else {
-            let words = OpenSSLErrors.drainedWords()
-            throw TLSError(.settings("the host name “\(peerName)” cannot be used: \(words)"), host: peerName)
-        }
     }
 }
 

@@ -17,30 +17,3 @@ public struct TLSInformation: Hashable, Sendable {
     /// Whether an earlier session was taken up again, without a new verification.
     public let isResumed: Bool
 }
-
-extension TLSEngine {
-    /// To be asked once the handshake is done.
-    package var information: TLSInformation {
-        TLSInformation(
-            version: version, cipherSuite: cipher ?? "", applicationProtocol: applicationProtocol,
-            requestedName: requestedName,
-            peerCertificates: peerCertificates, problems: problems, isResumed: isResumed)
-    }
-}
-
-extension SocketChannel {
-    /// What TLS has agreed upon; nil before, and without TLS.
-    package var tlsInformation: TLSInformation? {
-        engine?.information
-    }
-
-    /// Whether TLS has taken an earlier session up again.
-    package var isTLSResumed: Bool {
-        engine?.isResumed ?? false
-    }
-
-    /// The protocol that was chosen by ALPN, nil if none was.
-    package var applicationProtocol: String? {
-        engine?.applicationProtocol
-    }
-}

@@ -9,7 +9,7 @@
 
 internal import COpenSSL
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// What a client keeps of earlier connections. Any thread.
 package final class TLSSessionCache: Sendable {
@@ -93,15 +93,15 @@ extension TLSSessionCache {
 
     /// A session was made, in TLS 1.3 by a ticket that comes after the handshake. 1 keeps its count.
     private static let isNew: @convention(c) (OpaquePointer?, OpaquePointer?) -> Int32 = { ssl, session in
-        guard let ssl, let session, let engine = TLSEngine.of(ssl), let key = engine.sessionKey,
-            engine.isDecidedBySettings
+        guard let ssl, let session, let state = TLSHandshakeState.of(ssl), let key = state.sessionKey,
+            state.isDecidedBySettings
         else { return 0 }
         // A session that follows from another one is no better than that.
-        let origin = engine.isResumed ? engine.offered : nil
-        engine.sessions.add(
+        let origin = state.isResumed ? state.offered : nil
+        state.sessions.add(
             Session(
-                session, problems: origin?.problems ?? engine.problems,
-                trustEnds: origin?.trustEnds ?? engine.trustEnds),
+                session, problems: origin?.problems ?? state.problems,
+                trustEnds: origin?.trustEnds ?? state.trustEnds),
             for: key)
         return 1
     }

@@ -5,12 +5,12 @@
 // accepted is decided afterwards, by the settings. The first problem is the one that an error names: it is the
 // one that OpenSSL itself would have named.
 //
-// The callbacks find their engine by the SSL's application data, which `TLSEngine.init` sets. It is unretained:
-// the engine owns the SSL, and OpenSSL calls back only inside calls that the engine makes.
+// The callbacks find the state of their handshake by the SSL's application data.
 
 internal import COpenSSL
 internal import RondoCore
 
+/// What OpenSSL calls to have a peer's certificates checked.
 enum TLSVerifier {
     /// Problems of one chain that the settings tolerate and that are kept, and as many that they do not; a
     /// chain has at most a hundred certificates. Dropping one is a problem itself (`Kind.tooMany`), which no
@@ -23,22 +23,22 @@ enum TLSVerifier {
 
     private static let verify: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = {
         store, _ in
-        guard let store, let engine = engine(of: store) else { return 0 }
-        return engine.verify(store)
+        guard let store, let state = state(of: store) else { return 0 }
+        return state.verify(store)
     }
 
     /// Told of every check of every certificate; 1 goes on.
     private static let note: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isGood, store in
-        guard isGood != 1, let store, let engine = engine(of: store) else { return isGood }
-        engine.note(X509_STORE_CTX_get_error(store), store)
+        guard isGood != 1, let store, let state = state(of: store) else { return isGood }
+        state.note(X509_STORE_CTX_get_error(store), store)
         return 1
     }
 
-    private static func engine(of store: OpaquePointer) -> TLSEngine? {
+    private static func state(of store: OpaquePointer) -> TLSHandshakeState? {
         guard let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()) else {
             return nil
         }
-        return TLSEngine.of(OpaquePointer(ssl))
+        return TLSHandshakeState.of(OpaquePointer(ssl))
     }
 
     /// Runs OpenSSL's checks; what they find is noted.
@@ -48,7 +48,7 @@ enum TLSVerifier {
     }
 }
 
-extension TLSEngine {
+extension TLSHandshakeState {
     /// What OpenSSL asks in the handshake: 1 accepts.
     fileprivate func verify(_ store: OpaquePointer) -> Int32 {
         if decision != nil { return conclude(store) }

@@ -8,7 +8,9 @@
 // remains of it is a flood, which the kernel and the network have to deal with.
 
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Shared by a listener and the channels of its connections. Any thread.
 final class UnfinishedHandshakes: Sendable {

@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Warns of the methods of a delegate that look like its protocol's and are never called, once a class.
 ///

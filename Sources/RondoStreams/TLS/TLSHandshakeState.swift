@@ -7,21 +7,25 @@
 internal import COpenSSL
 internal import RondoCore
 
-extension TLSEngine {
-    package enum Question: Sendable {
-        case trust(TLSTrust)
-        case identity(TLSIdentityRequest)
-    }
+/// What a handshake asks of the program.
+package enum TLSQuestion: Sendable {
+    case trust(TLSTrust)
+    case identity(TLSIdentityRequest)
+}
 
+/// What a handshake is to be like, and what it has found out: what OpenSSL's callbacks work with.
+///
+/// Threads: one at a time, as the engine that owns it.
+final class TLSHandshakeState {
     /// What a handshake has asked, and whether it may ask. Gone when the handshake is done.
     struct Asking {
         var asksForTrust = false
         var asksForIdentity = false
-        /// The settings' handlers, for whoever passes questions on.
+        /// The settings' handlers, for the owner that passes questions on.
         var trustHandler: TLSTrustHandler?
         var identityHandler: TLSIdentityHandler?
         /// Made, and not taken yet.
-        var question: Question?
+        var question: TLSQuestion?
         var trust: TLSAnswer<TLSTrust.Decision>?
         var identity: TLSAnswer<TLSIdentityRequest.Decision>?
 
@@ -30,15 +34,63 @@ extension TLSEngine {
         }
     }
 
-    /// Asks instead of deciding by the settings; to be called before the handshake.
-    package func ask(forTrust: Bool, forIdentity: Bool) {
+    /// Holds what OpenSSL was given pointers into.
+    let context: TLSContext
+    /// The engine's, which frees it.
+    let ssl: OpaquePointer
+    /// The name that was asked for and is looked for in the certificate; of a server, what its errors call
+    /// the client.
+    let peerName: String
+    let sessions: TLSSessionCache
+
+    // The engine takes a session before the handshake and drops what is over after it; the verifier notes what it finds.
+
+    /// Under which a client's sessions are kept; nil: they are not.
+    var sessionKey: TLSSessionCache.Key?
+    /// The session of an earlier connection that the server was offered.
+    var offered: TLSSessionCache.Session?
+    /// Nil: nothing is asked.
+    var asking: Asking?
+    /// What is wrong with the peer's certificates, accepted or not, in the order of OpenSSL's checks.
+    var problems: [CertificateProblem] = []
+    /// True if problems were found beyond those in `problems`.
+    var hasDroppedProblems = false
+    /// Until when what was checked in this handshake is as it was found, in seconds since 1970.
+    var trustEnds = 0
+    /// What a callback could not do; it says more than OpenSSL's words for its failure.
+    private(set) var callbackFailure: TLSError.Reason?
+
+    init(_ ssl: OpaquePointer, _ context: TLSContext, peerName: String, sessions: TLSSessionCache) {
+        self.ssl = ssl
+        self.context = context
+        self.peerName = peerName
+        self.sessions = sessions
+    }
+
+    /// Makes the SSL lead to it, for callbacks.
+    func install() throws(TLSError) {
+        // Unretained, because the engine owns this and the SSL, and they come inside its calls only.
+        guard SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
+            OpenSSLErrors.clear()
+            throw TLSError(.system(ENOMEM), host: peerName)
+        }
+    }
+
+    var settings: TLSSettings { context.settings }
+
+    /// The state of the handshakes of this `SSL *`.
+    static func of(_ ssl: OpaquePointer) -> TLSHandshakeState? {
+        SSL_get_ex_data(ssl, 0).map { Unmanaged<TLSHandshakeState>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: - Questions
+
+    func ask(forTrust: Bool, forIdentity: Bool) {
         guard forTrust || forIdentity else { return }
         asking = Asking(asksForTrust: forTrust, asksForIdentity: forIdentity)
     }
 
-    /// The question for whose answer the handshake waits; each comes once. `told` is called when the answer is
-    /// there, from any thread: call `handshake()` again.
-    package func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> Question? {
+    func takeQuestion(whenAnswered told: @escaping @Sendable () -> Void) -> TLSQuestion? {
         guard let question = asking?.question else { return nil }
         asking?.question = nil
         switch question {
@@ -53,7 +105,7 @@ extension TLSEngine {
     /// The program's decision, if it was asked and has decided.
     var decision: TLSTrust.Decision? { asking?.trust?.value }
 
-    /// Nobody was asked, or has left everything to the settings.
+    /// The program was not asked, or has left everything to the settings.
     var isDecidedBySettings: Bool {
         guard let asking else { return true }
         if let trust = asking.trust {
@@ -67,7 +119,7 @@ extension TLSEngine {
 
     /// Asks about the peer whose checks are done.
     ///
-    /// - Returns: False if nobody is to be asked.
+    /// - Returns: False if the program is not to be asked.
     func askForTrust(_ store: OpaquePointer) -> Bool {
         guard asking?.asksForTrust ?? false else { return false }
         let shown = TLSCertificate.chain(X509_STORE_CTX_get0_untrusted(store))
@@ -91,8 +143,8 @@ extension TLSEngine {
     /// 1 goes on, 0 fails, -1 comes back later.
     private static let chooseIdentity: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = {
         ssl, _ in
-        guard let ssl, let engine = TLSEngine.of(ssl) else { return 1 }
-        return engine.chooseIdentity()
+        guard let ssl, let state = TLSHandshakeState.of(ssl) else { return 1 }
+        return state.chooseIdentity()
     }
 
     private func chooseIdentity() -> Int32 {

@@ -1,7 +1,8 @@
-// Swift's Synchronization library is not instrumented, so ThreadSanitizer does not see that a `Mutex` orders
-// what it guards, and reports every access. `make sanitize` therefore builds with RONDO_THREAD_SANITIZER, and
-// this lock, which the sanitizer knows, stands in for Swift's. The other targets hold links to this file: a
-// name declared in a module goes before one that it imports.
+// The lock of all other targets.
+//
+// Swift's Synchronization library is not instrumented, so ThreadSanitizer does not see that its `Mutex` orders what it
+// guards, and reports every access. `make sanitize` therefore builds with RONDO_THREAD_SANITIZER, and a lock that the
+// sanitizer knows stands in for Swift's. Without it this module has one name for Swift's lock, and no code.
 
 #if RONDO_THREAD_SANITIZER
     internal import Foundation
@@ -10,11 +11,11 @@
     ///
     /// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in
     /// `deinit`.
-    struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+    package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         private let value: UnsafeMutablePointer<Value>
         private let lock: UnsafeMutablePointer<pthread_mutex_t>
 
-        init(_ value: consuming sending Value) {
+        package init(_ value: consuming sending Value) {
             self.value = .allocate(capacity: 1)
             self.value.initialize(to: value)
             lock = .allocate(capacity: 1)
@@ -29,7 +30,7 @@
             value.deallocate()
         }
 
-        borrowing func withLock<Result, Failure: Error>(
+        package borrowing func withLock<Result, Failure: Error>(
             _ body: (inout Value) throws(Failure) -> Result
         ) throws(Failure) -> Result {
             pthread_mutex_lock(lock)
@@ -37,4 +38,9 @@
             return try body(&value.pointee)
         }
     }
+#else
+    package import Synchronization
+
+    /// Swift's own lock, by the same name.
+    package typealias Mutex = Synchronization.Mutex
 #endif

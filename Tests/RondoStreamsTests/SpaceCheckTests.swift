@@ -5,7 +5,7 @@ import Testing
 @testable import RondoStreams
 
 /// Streams that write while others of their loop are ready: whether there is space for more is asked for all at once.
-@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SpaceLookTests {
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SpaceCheckTests {
     /// Stands still, so that nothing is done because it has waited for a millisecond.
     private final class StillClock: LoopTimeSource {
         var now: LoopInstant { LoopInstant(nanoseconds: 1_000_000_000) }
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test func `ST-14 more than one look takes are told of space as well`() throws {
-        let count = SpaceLook.maximumPairs + 2
+        let count = SpaceCheck.maximumPairs + 2
         let numbers = (0..<count).map(String.init)
         let findings = try onStreamThread { loop in
             try Self.run(
@@ -270,5 +270,5 @@ import Testing
 }
 
 extension OutputStream {
-    fileprivate var hasToBeLookedAt: Bool { (backend as? SocketPair)?.look != .done }
+    fileprivate var hasToBeLookedAt: Bool { (backend as? SocketPair)?.writer.awaitsCheck ?? true }
 }

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import RondoCore
 
-/// Finds out which of the sockets that were written to between two looks at the kernel have space for more: one system call
+/// Finds out which of the sockets that were written to since the loop polled last have space for more: one system call
 /// for all of them, where each would need its own.
 ///
 /// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. A pair adds itself where it is
 /// told in that loop alone, and what was put off is done there.
-final class SpaceLook: PutOffWork, @unchecked Sendable {
-    /// Who comes beyond so many looks by itself.
+final class SpaceCheck: PutOffWork, @unchecked Sendable {
+    /// Pairs beyond this number are checked one by one.
     static let maximumPairs = 64
 
     @exclusivity(unchecked) private var pairs: [SocketPair] = []
@@ -15,8 +15,8 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
     @exclusivity(unchecked) private var entries: [pollfd] = []
 
     /// That of `loop`, which is the calling thread's: a loop keeps one for all its modes.
-    static func of(_ loop: RunLoop) -> SpaceLook? {
-        loop.attachment(SpaceLook.self, orMake: { SpaceLook() }) as? SpaceLook
+    static func of(_ loop: RunLoop) -> SpaceCheck? {
+        loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() }) as? SpaceCheck
     }
 
     /// On the loop's thread, with no lock held.
@@ -30,7 +30,7 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
         return true
     }
 
-    /// Nobody waits for it but those who have written.
+    /// Only the streams that have written wait for it.
     var outlastsTurn: Bool { true }
 
     func doWhatWasPutOff(isOld: Bool) {
@@ -38,11 +38,11 @@ final class SpaceLook: PutOffWork, @unchecked Sendable {
         var looked: [SocketPair] = []
         swap(&looked, &pairs)
         for index in looked.indices {
-            let descriptor = looked[index].beginLookForSpace()
+            let descriptor = looked[index].beginSpaceCheck()
             entries.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
         }
         SocketCalls.poll(&entries)
-        for index in looked.indices { looked[index].endLookForSpace(found: entries[index].revents != 0) }
+        for index in looked.indices { looked[index].endSpaceCheck(found: entries[index].revents != 0) }
         entries.removeAll(keepingCapacity: true)
         looked.removeAll(keepingCapacity: true)
         if pairs.isEmpty { swap(&looked, &pairs) }

@@ -1,0 +1,73 @@
+internal import RondoCore
+
+/// What TLS on an open connection waits for, besides what the connection's owner wants.
+struct TLSWaits {
+    // TLS may have to write before it can read on, and the reverse.
+    private(set) var readNeedsWrite = false
+    private var writeNeedsRead = false
+    /// This side's end has to be said once what was written before it is gone.
+    private(set) var owesEnd = false
+
+    // MARK: - Calls of the owner
+
+    mutating func read(
+        into buffer: UnsafeMutableRawBufferPointer, by engine: TLSEngine
+    ) throws(TLSError) -> ChannelReadResult {
+        let result = try engine.read(into: buffer)
+        readNeedsWrite = result == .wantsWrite
+        return switch result {
+        case .bytes(let count): .bytes(count)
+        case .wantsRead, .wantsWrite: .wouldBlock
+        case .end: .end
+        case .truncated: .truncated
+        }
+    }
+
+    /// - Returns: How many bytes were taken.
+    mutating func write(_ bytes: UnsafeRawBufferPointer, by engine: TLSEngine) throws(TLSError) -> Int {
+        let result = try engine.write(bytes)
+        writeNeedsRead = result == .wantsRead
+        return if case .bytes(let count) = result { count } else { 0 }
+    }
+
+    mutating func endWriting(_ engine: TLSEngine) { owesEnd = engine.shutdown() != .done }
+
+    // MARK: - Readiness
+
+    func canRead(_ ready: RunLoop.Source.Interest) -> Bool {
+        ready.contains(.read) || (readNeedsWrite && ready.contains(.write))
+    }
+
+    func canWrite(_ ready: RunLoop.Source.Interest) -> Bool {
+        ready.contains(.write) || (writeNeedsRead && ready.contains(.read))
+    }
+
+    /// Whether there is something to be sent before the owner can write.
+    func hasToFlush(_ engine: TLSEngine) -> Bool { engine.hasUnsentBytes || owesEnd }
+
+    /// Sends what was left of earlier writes, and the end if it is owed.
+    ///
+    /// - Returns: Whether the owner can write now.
+    mutating func flush(_ engine: TLSEngine) -> Bool {
+        do throws(TLSError) {
+            guard try engine.flush() == .done else { return false }
+            if owesEnd { endWriting(engine) }
+        } catch {
+            // Thrown again by the next write; what the peer has said is still read until then.
+            owesEnd = false
+        }
+        return true
+    }
+
+    /// What the socket is to be watched for.
+    func interest(
+        of transport: ChannelTransport, wantsRead: Bool, wantsWrite: Bool
+    ) -> RunLoop.Source.Interest {
+        var wanted: RunLoop.Source.Interest = []
+        if wantsRead || writeNeedsRead { wanted.insert(.read) }
+        if wantsWrite || owesEnd || transport.hasUnsentBytes || (wantsRead && readNeedsWrite) {
+            wanted.insert(.write)
+        }
+        return wanted
+    }
+}

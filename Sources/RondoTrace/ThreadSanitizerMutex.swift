@@ -1,1 +1,0 @@
-../RondoCore/ThreadSanitizerMutex.swift

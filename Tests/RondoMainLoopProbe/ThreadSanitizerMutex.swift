@@ -1,1 +1,0 @@
-../../Sources/RondoCore/ThreadSanitizerMutex.swift
