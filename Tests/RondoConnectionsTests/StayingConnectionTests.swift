@@ -33,7 +33,9 @@ import Testing
         }
 
         /// In how many places it is scheduled, and whether that is because it stays.
-        var standing: String { "\(link.channel.scheduledModes.count) \(link.isRegisteredIdle ? "stays" : "-")" }
+        var standing: String {
+            "\(link.channel.scheduledModes.count) \(link.isRegisteredIdle ? "stays" : "-")"
+        }
     }
 
     /// Answers until the client goes.

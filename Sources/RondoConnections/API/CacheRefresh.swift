@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Brings a response of the cache up to date that was used although it was stale (RFC 5861 §3): a load of its own, on the
 /// loader's loop, that tells no delegate of the program.

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// What is known of a class of delegates: how to cast its objects, and which of its methods are defaults.
 final class DelegateClass: Sendable {

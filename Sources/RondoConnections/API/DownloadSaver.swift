@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 /// The delegate of a download's connection: writes the body to a file and tells the download's delegate.
 ///

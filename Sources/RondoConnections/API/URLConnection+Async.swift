@@ -1,6 +1,6 @@
 public import FoundationNetworking
 public import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 // For tasks, which have no thread and no run loop of their own: the load is driven by `RunLoop.loader`.
 

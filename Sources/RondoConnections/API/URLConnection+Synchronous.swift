@@ -1,6 +1,5 @@
 public import FoundationNetworking
 public import RondoCore
-internal import Synchronization
 
 extension URLConnection {
     /// How many bytes of a body the class methods collect in memory; a longer one fails with

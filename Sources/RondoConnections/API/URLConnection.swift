@@ -1,7 +1,9 @@
 public import FoundationNetworking
 public import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Loads a URL and tells a delegate about it, driven by the run loops and modes that it is scheduled in.
 ///

@@ -1,7 +1,7 @@
 public import FoundationNetworking
 public import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 /// What a `URLDownload` tells its delegate; all methods are optional.
 ///

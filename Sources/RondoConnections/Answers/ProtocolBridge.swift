@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// One request that a `URLProtocol` of the program loads; its messages wait for the loop (rule UC-66).
 ///

@@ -1,7 +1,9 @@
 public import FoundationNetworking
 internal import RondoCore
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// The protocol classes that were registered. (Foundation's own list cannot be read on Linux.)
 enum ProtocolRegistry {

@@ -1,8 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
 
 /// What a load tells the server's answer beyond the request.
 protocol ServerAnswerOwner: AnswerOwner {

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A queue of changes to caches, which one thread makes in their order, so that no run loop waits for them.
 ///

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 // Where responses stand in a URLCache.
 //

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 /// A URLCache of the program's, Foundation's own or a class of its own, used as a store and no more: what may be kept and
 /// reused is decided by `CacheRules`.

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 /// A store for responses, in memory and on the disk; what `URLConnection.Cache` is made of.
 ///

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
 
 /// Responses on the disk: a database, what waits to be written to it, and which URLs it has.
 ///

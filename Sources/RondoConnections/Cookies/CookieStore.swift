@@ -1,7 +1,9 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// The cookies of one `HTTPCookieStorage`: what loads send comes from here, and what they receive goes here, in memory.
 ///

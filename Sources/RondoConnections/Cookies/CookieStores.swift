@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
 enum CookieStores {

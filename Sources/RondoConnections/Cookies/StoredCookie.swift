@@ -2,7 +2,8 @@ internal import CDispatch
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// A cookie that a load has received, as a program sees it in Foundation's storage.
 ///

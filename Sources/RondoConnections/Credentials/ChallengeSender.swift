@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// What was answered to a challenge.
 ///

@@ -1,8 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
 
 /// The challenges of a server, of the proxy before it, and of TLS, shown to the delegate one at a time.
 ///

@@ -1,6 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Foundation's credential storage, with look-ups that find what was stored.
 ///

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A file that is being written; closed when released, and removed then if it is a temporary one.
 final class DownloadFile: Sendable {

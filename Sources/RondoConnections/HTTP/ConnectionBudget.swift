@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Whose waiters may lack nothing but room among all connections of the process.
 protocol BudgetCandidate: AnyObject, Sendable {

@@ -1,6 +1,8 @@
 internal import RondoCore
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// The origins that the process knows, with the limits that hold for all of them together.
 ///

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import RondoCore
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// Has malloc give back to the system what a burst of loads has left.
 ///

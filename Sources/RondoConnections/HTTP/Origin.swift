@@ -1,6 +1,6 @@
 internal import RondoCore
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
 
 /// One server, or the proxy that is asked in its place: its connections, in use and idle, and the loads that wait for one.
 ///

@@ -1,7 +1,8 @@
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// A connection to a server: a channel and the codec that speaks over it.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import struct Synchronization.Atomic
 
 /// Which methods of a class of delegates are defaults that change nothing, as far as that is known.
 ///

@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
 
 // What a load tells the program, and what the program says: delegate, diagnostics, cookies.
 

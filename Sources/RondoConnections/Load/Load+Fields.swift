@@ -1,7 +1,6 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
 
 // Fields that are not the request's own: cookies, what the cache asks, and what servers want to be remembered.
 

@@ -1,8 +1,10 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// One load: performs what its state decides, by an answer on one side and the delegate on the other.
 ///

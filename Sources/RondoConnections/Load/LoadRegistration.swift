@@ -1,6 +1,6 @@
 internal import RondoCore
+internal import RondoMutex
 internal import RondoStreams
-internal import Synchronization
 
 /// A load's registration with the shared queues of the loops and modes that it is scheduled in.
 ///

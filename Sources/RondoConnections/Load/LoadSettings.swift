@@ -2,7 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// The settings of a load, as `URLConnection.Configuration` gives them.
 ///

@@ -1,5 +1,5 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
 /// (rule UC-11).

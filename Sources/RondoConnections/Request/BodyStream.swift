@@ -1,7 +1,6 @@
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
-internal import Synchronization
 
 /// The body of a request, read from a stream while it is sent (rules UC-37 and UC-38).
 ///

@@ -1,6 +1,7 @@
 internal import RondoCore
 internal import RondoHTTP
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// The hosts that are spoken to by TLS only, since they have asked for it ("Known HSTS Hosts", RFC 6797 §8.2); programs
 /// see them as `URLConnection.TransportSecurity`.

@@ -1,5 +1,7 @@
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// Calls `write` some time after it was asked to, on a thread of its own, once for all that asked meanwhile, and
 /// a last time before the process ends in an orderly way.

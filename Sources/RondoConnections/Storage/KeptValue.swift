@@ -1,6 +1,6 @@
 internal import Foundation
 internal import RondoCore
-internal import Synchronization
+internal import RondoMutex
 
 /// A value that can be kept in a file, as JSON.
 protocol Keepable: Sendable {

@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// How other threads get the attention of a run loop's thread: a word without a lock.
 ///

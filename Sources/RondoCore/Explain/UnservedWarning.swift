@@ -1,5 +1,5 @@
 internal import Logging
-internal import Synchronization
+internal import RondoMutex
 
 /// The loops that are looked at after a while, until then or until their thread ends, and the thread that does so: it is
 /// there as long as there is one to look at.

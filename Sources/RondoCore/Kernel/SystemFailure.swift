@@ -1,5 +1,7 @@
 internal import CEv
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// What libev says of system calls that must not fail: it would abort the process, unless it finds this callback.
 ///

@@ -1,5 +1,4 @@
 internal import CEv
-internal import Synchronization
 
 extension RunLoop {
     /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another

@@ -1,4 +1,6 @@
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// A moment on the monotonic clock, in nanoseconds from an arbitrary start.
 ///

@@ -1,5 +1,4 @@
 internal import CEv
-internal import Synchronization
 
 // To put a thread to sleep and to wake it costs some microseconds on both sides and, most of all, the time until the
 // kernel has it run again. Where answers come faster than that, a loop that looks for them for a moment before it

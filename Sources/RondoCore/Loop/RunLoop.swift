@@ -1,5 +1,7 @@
 internal import CEv
-internal import Synchronization
+internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// A run loop: waits for timers, sources and blocks of one thread, and calls them.
 ///

@@ -1,5 +1,6 @@
 internal import CEv
-internal import Synchronization
+
+internal import struct Synchronization.Atomic
 
 /// The main dispatch queue, as the main loop sees it.
 enum MainQueue {

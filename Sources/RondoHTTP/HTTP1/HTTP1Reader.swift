@@ -5,8 +5,6 @@
 // together with how far it has been searched, so that a head arriving byte by byte is not searched anew for
 // each. Body bytes are never kept.
 
-internal import Synchronization
-
 struct HTTP1Reader: Sendable {
     enum Output {
         case needMoreData

@@ -1,6 +1,5 @@
 import Rondo
 package import RondoTrace
-internal import Synchronization
 
 /// An experiment on a terminal: its question, the run as it happens, and what came of it.
 package struct ExperimentView: Sendable {

@@ -1,5 +1,4 @@
 internal import RondoCore
-internal import Synchronization
 
 /// Drives a stream on its loop for tasks that run elsewhere.
 ///

@@ -7,7 +7,6 @@
 internal import COpenSSL
 internal import Glibc
 internal import RondoCore
-internal import Synchronization
 
 enum TLSKeyLog {
     /// Opened when the first context is made, and never closed. -1: none.

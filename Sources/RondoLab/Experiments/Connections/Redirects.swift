@@ -1,5 +1,4 @@
 import Rondo
-internal import Synchronization
 
 extension Experiment {
     static let redirects = Experiment(
