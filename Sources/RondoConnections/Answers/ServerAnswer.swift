@@ -58,11 +58,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         /// No request is under way.
         case idle
         /// The delegate was asked for a new stream.
-        case waitingForBodyStream(Attempt)
+        indirect case waitingForBodyStream(Attempt)
         /// The whole body is read and hashed before its head is sent.
-        case hashingBody(Attempt)
+        indirect case hashingBody(Attempt)
         /// As many connections as may be are in use; the ticket says which one is granted to this request.
-        case waitingForConnection(Attempt, ticket: Int, Route)
+        indirect case waitingForConnection(Attempt, ticket: Int, Route)
         case exchanging(any Exchange, LoadRequest)
     }
 
@@ -89,24 +89,25 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var owner: (any ServerAnswerOwner)?
     private let shared = Mutex(Shared())
 
-    private var phase = Phase.idle
-    private var url: URL?
+    // Inside the gate no access overlaps with another; see `Load`.
+    @exclusivity(unchecked) private var phase = Phase.idle
+    @exclusivity(unchecked) private var url: URL?
     /// Times that the request under way was sent again.
-    private var retries = 0
+    @exclusivity(unchecked) private var retries = 0
     /// The request is handed to the proxy that it goes by, which answers it, and not through it.
-    private var isAskingProxy = false
-    private var isWaitingForBody = false
+    @exclusivity(unchecked) private var isAskingProxy = false
+    @exclusivity(unchecked) private var isWaitingForBody = false
     /// The body of a request, from a stream; it outlives the request, which may have to be sent again.
-    private var body: BodyStream?
-    private var bodyTimer: ScheduleTimer?
-    private var goAheadTimer: ScheduleTimer?
+    @exclusivity(unchecked) private var body: BodyStream?
+    @exclusivity(unchecked) private var bodyTimer: ScheduleTimer?
+    @exclusivity(unchecked) private var goAheadTimer: ScheduleTimer?
     /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
-    private var challenges: ServerChallenges?
+    @exclusivity(unchecked) private var challenges: ServerChallenges?
     /// What the delegate has said (rule UC-43).
     private let usesCredentialStorage: Bool
-    private(set) var transfers: [TransferMetrics] = []
+    @exclusivity(unchecked) private(set) var transfers: [TransferMetrics] = []
     /// The last exchange, which is over; see `takeFinished()`.
-    private var finished: (any Exchange)?
+    @exclusivity(unchecked) private var finished: (any Exchange)?
 
     init(
         for owner: any ServerAnswerOwner, in schedule: [LoopMode], settings: LoadSettings,

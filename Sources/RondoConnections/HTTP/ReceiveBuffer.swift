@@ -27,7 +27,7 @@ final class ReceiveBuffer: @unchecked Sendable {
     private final class Spares {
         static let maximum = 4
 
-        var buffers: [ReceiveBuffer] = []
+        @exclusivity(unchecked) var buffers: [ReceiveBuffer] = []
     }
 
     /// On the thread of a loop; elsewhere it is always a new one.

@@ -3,7 +3,9 @@ internal import RondoHTTP
 internal import RondoStreams
 
 /// Where a request's connection goes.
-struct Route: Sendable {
+///
+/// A reference that never changes: it is handed on at each step of a request.
+final class Route: Sendable {
     let origin: Origin
     let key: ConnectionKey
     let channel: SocketChannel.Configuration
@@ -11,9 +13,13 @@ struct Route: Sendable {
     let isForProxy: Bool
 
     /// What `OutgoingRequest.usualFields(_:)` has made for the server.
-    var usualFields: HeaderFields?
+    let usualFields: HeaderFields?
 
-    init(_ key: ConnectionKey, channel: SocketChannel.Configuration, isForProxy: Bool = false) {
+    init(
+        _ key: ConnectionKey, channel: SocketChannel.Configuration, isForProxy: Bool = false,
+        usualFields: HeaderFields? = nil
+    ) {
+        self.usualFields = usualFields
         origin = ConnectionPool.shared.origin(of: key.server)
         self.key = key
         self.channel = channel
@@ -21,11 +27,11 @@ struct Route: Sendable {
     }
 
     /// The direct way.
-    init(to address: WebAddress, tls: TLSSettings?) {
+    convenience init(to address: WebAddress, tls: TLSSettings?) {
         self.init(
             ConnectionKey(host: address.host, port: address.port, tls: tls),
-            channel: .init(host: address.host, port: address.port, tls: tls))
-        usualFields = OutgoingRequest.usualFields(address.authority)
+            channel: .init(host: address.host, port: address.port, tls: tls),
+            usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
     /// The way by `proxy`: an http proxy is handed http requests whole (absolute-form, RFC 9112 §3.2.2) and makes a tunnel
@@ -34,7 +40,7 @@ struct Route: Sendable {
     ///
     /// - Parameter authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the
     ///   proxy's answer.
-    init(
+    convenience init(
         to address: WebAddress, tls: TLSSettings?, by proxy: StreamProxy,
         authorize: (_ target: String) -> (String?, (session: DigestSession, answer: DigestSession.Answer)?)
     ) {
@@ -70,7 +76,7 @@ final class KnownRoutes {
         let route: Route
     }
 
-    private var known: [Known] = []
+    @exclusivity(unchecked) private var known: [Known] = []
     private var next = 0
 
     /// The direct way to a server.

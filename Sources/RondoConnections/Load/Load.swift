@@ -46,30 +46,33 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
 
     // MARK: Inside the gate
 
-    var state: LoadState
+    // The gate lets one call in at a time, so that no access overlaps with another: to check each of the fifty that a small
+    // GET on a kept connection makes takes FIGURE % of its instructions (bench-guard's http.request).
+
+    @exclusivity(unchecked) var state: LoadState
     /// Kept alive by the load from start to end (rule UC-15).
-    var client: (any LoadClient)?
+    @exclusivity(unchecked) var client: (any LoadClient)?
     /// Calls that go by a delegate queue; nil: none ever did.
-    var calls: QueuedCalls?
+    @exclusivity(unchecked) var calls: QueuedCalls?
     /// The answer to the request under way.
-    var answer: (any Answer)?
+    @exclusivity(unchecked) var answer: (any Answer)?
     /// That of servers, which serves all requests of the load.
-    var server: ServerAnswer?
-    var cache: LoadCache?
-    var usesCredentialStorage = true
-    var content: ContentReader
+    @exclusivity(unchecked) var server: ServerAnswer?
+    @exclusivity(unchecked) var cache: LoadCache?
+    @exclusivity(unchecked) var usesCredentialStorage = true
+    @exclusivity(unchecked) var content: ContentReader
     /// Of the last head.
-    private var origin = ResponseOrigin()
-    private var startedAt = LoopInstant(nanoseconds: 0)
-    var idleTime: IdleTime
-    var idleTimer: ScheduleTimer?
-    var isOutOfTime = false
+    @exclusivity(unchecked) private var origin = ResponseOrigin()
+    @exclusivity(unchecked) private var startedAt = LoopInstant(nanoseconds: 0)
+    @exclusivity(unchecked) var idleTime: IdleTime
+    @exclusivity(unchecked) var idleTimer: ScheduleTimer?
+    @exclusivity(unchecked) var isOutOfTime = false
     /// There was progress since idle time was last restarted, which is done when the loop's work is done.
-    var hasProgressed = false
+    @exclusivity(unchecked) var hasProgressed = false
     /// The program was called since the last pass began.
-    var hasCalled = false
+    @exclusivity(unchecked) var hasCalled = false
     /// A pass is on the stack: what begins in it may be one of many.
-    private var isInPass = false
+    @exclusivity(unchecked) private var isInPass = false
 
     init(
         for client: any LoadClient, request: URLRequest, schedule: [LoopMode], settings: LoadSettings,

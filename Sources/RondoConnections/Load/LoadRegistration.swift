@@ -9,7 +9,7 @@ final class LoadRegistration: @unchecked Sendable {
     /// Where the load is scheduled; it does not change.
     let modes: [LoopMode]
     private let schedule = Mutex(StreamSchedule())
-    private var first: SharedQueue.Registration?
+    @exclusivity(unchecked) private var first: SharedQueue.Registration?
     /// Where there are several loops or modes.
     private var others: [SharedQueue.Registration] = []
 

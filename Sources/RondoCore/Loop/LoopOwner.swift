@@ -39,7 +39,7 @@ final class LoopOwner {
     /// Of the runs that are in no other one.
     @exclusivity(unchecked) var habit = RunHabit()
     /// See `RunLoop.attachment(_:orMake:)`.
-    var attachments: [AnyObject] = []
+    @exclusivity(unchecked) var attachments: [AnyObject] = []
 
     /// This moment for a pass, which reads the clock only if something was called or the loop has slept since it last
     /// did: between two of its steps no time worth a reading goes by.
