@@ -2,7 +2,6 @@
 final class ChannelHandlers {
     var onTrust: ((TLSTrust) -> Void)?
     var onIdentityRequest: ((TLSIdentityRequest) -> Void)?
-    var label: String?
 
-    var isEmpty: Bool { onTrust == nil && onIdentityRequest == nil && label == nil }
+    var isEmpty: Bool { onTrust == nil && onIdentityRequest == nil }
 }

@@ -38,7 +38,7 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            limit.enter(owner.configuration.handshakes, whenGivenUp: owner.wakeUp)
+            limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signal)
             handshake(transport, engine)
         } catch {
             owner.fail(.tls(error.naming(host: host)))
@@ -53,7 +53,7 @@ extension ChannelOpening {
             case .waits:
                 // However long the program thinks, that is not the peer's fault.
                 limit.end()
-                owner.setInterest([], of: transport.source)
+                sources.setInterest([], of: transport.source)
                 ask(engine)
             case .done:
                 removeAsker()
@@ -67,7 +67,7 @@ extension ChannelOpening {
 
     private func wait(for interest: RunLoop.Source.Interest, _ transport: ChannelTransport) {
         limit.start(owner.configuration)
-        owner.setInterest(interest, of: transport.source)
+        sources.setInterest(interest, of: transport.source)
     }
 
     private func isSecureToProxy(_ transport: ChannelTransport, _ engine: TLSEngine) {
@@ -81,7 +81,7 @@ extension ChannelOpening {
 
     private func ask(_ engine: TLSEngine) {
         let asking = engine.state.asking
-        guard let question = engine.takeQuestion(whenAnswered: owner.wakeUp) else { return }
+        guard let question = engine.takeQuestion(whenAnswered: sources.signal) else { return }
         switch question {
         case .trust(let trust):
             if let onTrust = owner.onTrust, !engine.leadsToProxy { return onTrust(trust) }
@@ -101,12 +101,12 @@ extension ChannelOpening {
         let call = OneCall(body)
         let source = RunLoop.Source { call.perform() }
         asker = source
-        owner.add(source)
+        sources.add(source)
         source.signalAndWakeUp()
     }
 
     func removeAsker() {
-        if let asker = asker.take() { owner.remove(asker) }
+        if let asker = asker.take() { sources.remove(asker) }
     }
 
     /// Releases what it has called: a question whose asker is gone has to answer itself.

@@ -12,10 +12,8 @@
 internal import RondoCore
 
 /// The channel, as its opening knows it.
-protocol ChannelOpeningOwner: ChannelSources {
+protocol ChannelOpeningOwner: AnyObject {
     var configuration: ChannelConfiguration { get }
-    /// Asks for a pass of the channel. Any thread.
-    var wakeUp: @Sendable () -> Void { get }
     /// Asked about the peer, in place of `TLSSettings.trustHandler`.
     var onTrust: ((TLSTrust) -> Void)? { get }
     /// Asked for an identity, in place of `TLSSettings.identityHandler`.
@@ -53,28 +51,31 @@ final class ChannelOpening {
         case over
     }
 
-    // Unsafe: it is read in the channel's deinit too, where a checked reference traps. The channel owns its opening.
-    unowned(unsafe) let owner: any ChannelOpeningOwner
+    // The channel owns its opening. It is not told of anything in its deinit, where this reference would trap.
+    unowned let owner: any ChannelOpeningOwner
+    let sources: any ChannelSources
     /// Also changed in `+TLS`.
     var stage: Stage
     var limit: OpeningLimit
     /// Calls a handler of the settings, outside the gate.
     var asker: RunLoop.Source?
 
-    init(_ origin: Origin, of owner: any ChannelOpeningOwner) {
+    init(_ origin: Origin, of owner: any ChannelOpeningOwner, _ sources: any ChannelSources) {
         self.owner = owner
+        self.sources = sources
         stage = .starting(origin)
-        limit = OpeningLimit(owner)
+        limit = OpeningLimit(sources)
     }
 
     /// Secures a connection that was open.
     init(
         upgrading transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8],
-        of owner: any ChannelOpeningOwner
+        of owner: any ChannelOpeningOwner, _ sources: any ChannelSources
     ) {
         self.owner = owner
+        self.sources = sources
         stage = .upgrading(transport, settings, received: received)
-        limit = OpeningLimit(owner)
+        limit = OpeningLimit(sources)
     }
 
     // MARK: - State
@@ -163,7 +164,7 @@ final class ChannelOpening {
     }
 
     private func close(_ transport: ChannelTransport, _ closesDescriptor: Bool) {
-        owner.remove(transport.source)
+        sources.remove(transport.source)
         transport.close(closesDescriptor: closesDescriptor)
     }
 
@@ -179,7 +180,7 @@ final class ChannelOpening {
         limit.start(owner.configuration)
         switch origin {
         case .socket(let socket):
-            let source = owner.makeSource(socket.descriptor, interest: [])
+            let source = sources.makeSource(socket.descriptor, interest: [])
             isConnected(ChannelTransport(socket: socket, source: source))
         case .address(let address): connect(to: [address])
         case .host: lookUp()
@@ -203,16 +204,16 @@ final class ChannelOpening {
         }
         let answer = LookUpAnswer()
         let request = configuration.resolver.resolve(host: name, port: number) {
-            [wakeUp = owner.wakeUp] found in
+            [signal = sources.signal] found in
             answer.put(found)
-            wakeUp()
+            signal()
         }
         stage = .resolving(request, answer)
         owner.tell(.resolving(host: host))
     }
 
     private func connect(to addresses: [SocketAddress]) {
-        let attempts = ConnectionAttempts(owner)
+        let attempts = ConnectionAttempts(sources)
         stage = .connecting(attempts)
         take(attempts.start(addresses))
     }
@@ -267,9 +268,9 @@ final class ChannelOpening {
         case .done: isDirect(transport)
         case .waits(let awaited):
             stage = .negotiating(dialogue)
-            owner.setInterest(awaited, of: transport.source)
+            sources.setInterest(awaited, of: transport.source)
             // No socket announces what is decrypted already.
-            if transport.hasPendingPlaintext { owner.wakeUp() }
+            if transport.hasPendingPlaintext { sources.signal() }
         }
     }
 

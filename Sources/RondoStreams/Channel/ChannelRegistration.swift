@@ -2,19 +2,29 @@ internal import RondoCore
 
 /// The registration of a channel with loops and modes: its sources and timers are added to each of them.
 ///
-/// Used by the channel alone, but for `interest` and `wakeUp`, which any thread may use.
-struct ChannelRegistration {
+/// Used by the channel and its opening alone, but for `interest` and `signal`, which any thread may use.
+final class ChannelRegistration: ChannelSources {
     /// What the channel's descriptors are watched for.
     let interest = ChannelInterest()
-    let wakeUp: ChannelWakeUp
+    private let wakeUp: ChannelWakeUp
     /// Nearly every channel has one source and no timer between its opening and its end, so that needs no array.
     private var source: RunLoop.Source?
     private var otherSources: [RunLoop.Source] = []
     private var timers: [Timer] = []
+    /// The name of the sources in traces.
+    var label: String? {
+        didSet { forEachSource { $0.label = label } }
+    }
 
     init() { wakeUp = ChannelWakeUp(interest) }
 
     var modes: [ScheduledMode] { wakeUp.modes }
+
+    /// Asks for a pass of the channel.
+    var signal: @Sendable () -> Void { { [wakeUp] in wakeUp.signal() } }
+
+    /// Takes the channel out of all modes for good.
+    func end() { wakeUp.invalidate() }
 
     // MARK: - Modes
 
@@ -41,28 +51,30 @@ struct ChannelRegistration {
 
     // MARK: - Sources
 
-    func forEachSource(_ body: (RunLoop.Source) -> Void) {
+    private func forEachSource(_ body: (RunLoop.Source) -> Void) {
         if let source { body(source) }
         for source in otherSources { body(source) }
     }
 
     /// A source of the descriptor, watched in all modes from now on.
-    mutating func makeSource(
-        _ descriptor: Int32, interest wanted: RunLoop.Source.Interest, label: String?
-    ) -> RunLoop.Source {
+    func makeSource(_ descriptor: Int32, interest wanted: RunLoop.Source.Interest) -> RunLoop.Source {
         let source = wakeUp.makeSource(descriptor, interest: wanted)
         interest.set(wanted, of: source)
-        add(source, label: label)
+        add(source)
         return source
     }
 
-    mutating func add(_ added: RunLoop.Source, label: String?) {
+    func add(_ added: RunLoop.Source) {
         added.label = label
         if source == nil { source = added } else { otherSources.append(added) }
         for mode in modes { mode.loop.add(added, forMode: mode.mode) }
     }
 
-    mutating func remove(_ removed: RunLoop.Source) {
+    func setInterest(_ wanted: RunLoop.Source.Interest, of source: RunLoop.Source) {
+        interest.set(wanted, of: source)
+    }
+
+    func remove(_ removed: RunLoop.Source) {
         interest.remove(removed)
         if source === removed {
             source = otherSources.popLast()
@@ -75,7 +87,7 @@ struct ChannelRegistration {
     // MARK: - Timers
 
     /// Starts timers that bring the channel a pass: one for each loop, since a timer belongs to one.
-    mutating func startTimers(after seconds: Double) -> [Timer] {
+    func startTimers(after seconds: Double) -> [Timer] {
         let modes = modes
         let started = Set(modes.map(\.loop)).map { loop in
             let timer = wakeUp.makeTimer(after: seconds)
@@ -86,7 +98,7 @@ struct ChannelRegistration {
         return started
     }
 
-    mutating func stop(_ stopped: [Timer]) {
+    func stop(_ stopped: [Timer]) {
         guard !stopped.isEmpty else { return }
         for timer in stopped { timer.invalidate() }
         timers.removeAll { timer in stopped.contains { $0 === timer } }

@@ -2,6 +2,8 @@ internal import RondoCore
 
 /// Makes the sources and timers of a connection, and keeps them in the loops and modes of its channel.
 protocol ChannelSources: AnyObject {
+    /// Asks for a pass of the channel. Any thread.
+    var signal: @Sendable () -> Void { get }
     /// A source of the descriptor, watched from now on.
     func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source
     /// Adds a source that was made elsewhere, and is not suspended with the others.

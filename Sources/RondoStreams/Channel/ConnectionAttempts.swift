@@ -25,8 +25,7 @@ final class ConnectionAttempts {
         let pause: Double
     }
 
-    // Unsafe: it is read in the channel's deinit too, where a checked reference traps. The channel owns its attempts.
-    private unowned(unsafe) let sources: any ChannelSources
+    private let sources: any ChannelSources
     private var connector = Connector()
     private var running: [Connector.AttemptID: Attempt] = [:]
     private var busy: Busy?

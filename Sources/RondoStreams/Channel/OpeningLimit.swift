@@ -12,8 +12,7 @@ struct OpeningLimit {
     /// What a peer gets beyond the limit whose bytes were here already when it was reached, in seconds.
     private static let graceSeconds = 1.0
 
-    // Unsafe: it is read in the channel's deinit too, where a checked reference traps. The channel owns its opening.
-    private unowned(unsafe) let sources: any ChannelSources
+    private let sources: any ChannelSources
     /// The limit, in seconds.
     private var seconds = 0.0
     private var time = Time.unlimited

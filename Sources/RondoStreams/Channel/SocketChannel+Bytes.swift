@@ -82,15 +82,12 @@ extension SocketChannel {
     }
 
     /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
-    package var hasBufferedBytes: Bool {
-        if case .open(let transport) = phase { transport.hasPendingPlaintext } else { false }
-    }
+    package var hasBufferedBytes: Bool { openTransport?.hasPendingPlaintext ?? false }
 
     /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
     /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
     package var hasUnreadBytes: Bool {
-        guard case .open(let transport) = phase else { return false }
-        return transport.hasPendingPlaintext || transport.socket.isReadable()
+        hasBufferedBytes || openTransport?.socket.isReadable() ?? false
     }
 
     /// Whether the peer has proved its identity: its certificate was checked in full and nothing was wrong with it, so that
@@ -98,19 +95,10 @@ extension SocketChannel {
     package var isPeerVerified: Bool { engine?.isPeerVerified ?? false }
 
     /// What TLS has agreed upon; nil before, and without TLS.
-    package var tlsInformation: TLSInformation? {
-        engine?.information
-    }
+    package var tlsInformation: TLSInformation? { engine?.information }
 
     /// Whether TLS has taken an earlier session up again.
-    package var isTLSResumed: Bool {
-        engine?.isResumed ?? false
-    }
-
-    /// The protocol that was chosen by ALPN, nil if none was.
-    package var applicationProtocol: String? {
-        engine?.applicationProtocol
-    }
+    package var isTLSResumed: Bool { engine?.isResumed ?? false }
 
     /// Whether a write would be taken at least in part, or fail.
     var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
@@ -133,9 +121,7 @@ extension SocketChannel {
     }
 
     /// Of a connection that is not in use: whether it is as it should be, open and silent.
-    package var isAliveWhenIdle: Bool {
-        if case .open(let transport) = phase { transport.isQuiet } else { false }
-    }
+    package var isAliveWhenIdle: Bool { openTransport?.isQuiet ?? false }
 
     /// Which of these descriptors of channels that are not in use have something to read: their channels may have
     /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.
@@ -177,7 +163,7 @@ extension SocketChannel {
     func updateInterest() {
         guard case .open(let transport) = phase else { return }
         let wanted = tlsWaits.interest(of: transport, wantsRead: wantsRead, wantsWrite: wantsWrite)
-        setInterest(wanted, of: transport.source)
+        interest.set(wanted, of: transport.source)
     }
 
     private func broken(_ error: SocketError) -> ChannelError {

@@ -66,7 +66,7 @@ package final class SocketChannel {
     /// The descriptor of a connection that is open and not secured, otherwise negative: for what is done with each message,
     /// without a copy of the phase.
     @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
-    @exclusivity(unchecked) private var registration = ChannelRegistration()
+    private let registration = ChannelRegistration()
     /// Nil: there is nothing in it.
     private var handlers: ChannelHandlers?
 
@@ -108,12 +108,8 @@ package final class SocketChannel {
     }
     /// The name of its sources in traces.
     package var label: String? {
-        get { handlers?.label }
-        set {
-            guard newValue != label else { return }
-            madeHandlers.label = newValue
-            registration.forEachSource { $0.label = newValue }
-        }
+        get { registration.label }
+        set { if newValue != label { registration.label = newValue } }
     }
 
     private var madeHandlers: ChannelHandlers {
@@ -146,16 +142,19 @@ package final class SocketChannel {
         }
     }
 
-    /// What was agreed upon with the host, once the connection is open.
-    var engine: TLSEngine? { if case .open(let transport) = phase { transport.engine } else { nil } }
+    /// The connection, while bytes can be moved.
+    var openTransport: ChannelTransport? { if case .open(let transport) = phase { transport } else { nil } }
+
+    /// TLS with the peer, while bytes can be moved.
+    var engine: TLSEngine? { openTransport?.engine }
 
     // MARK: - From `open()` to `close()`
 
     /// Starts with the first pass of a scheduled mode; no event comes before.
     package func open() {
         guard case .created(let origin) = phase else { return }
-        phase = .opening(ChannelOpening(origin, of: self))
-        registration.wakeUp.signal()
+        phase = .opening(ChannelOpening(origin, of: self, registration))
+        registration.signal()
     }
 
     /// Secures the open connection from here on (STARTTLS, rule ST-42). It is not open meanwhile; the events
@@ -172,9 +171,10 @@ package final class SocketChannel {
         case .open(let transport):
             guard !transport.isSecuredToHost else { return false }
             guard let settings else { return true }
-            setInterest([], of: transport.source)
-            phase = .opening(ChannelOpening(upgrading: transport, settings, received: received, of: self))
-            registration.wakeUp.signal()
+            registration.setInterest([], of: transport.source)
+            phase = .opening(
+                ChannelOpening(upgrading: transport, settings, received: received, of: self, registration))
+            registration.signal()
             return true
         case .closed: return false
         }
@@ -195,7 +195,7 @@ package final class SocketChannel {
             transport.close(closesDescriptor: closesDescriptor)
         }
         phase = .closed
-        registration.wakeUp.invalidate()
+        registration.end()
     }
 
     // MARK: - What run loops bring, inside the gate
@@ -246,14 +246,16 @@ package final class SocketChannel {
         let descriptor = transport.socket.handOver()
         // There is nothing left to be closed.
         phase = .closed
-        registration.wakeUp.invalidate()
+        registration.end()
         return descriptor
     }
 
     /// Goes on with a connection that is open already.
     func resume(_ socket: Socket) {
         hasOpened = true
-        phase = .open(ChannelTransport(socket: socket, source: makeSource(socket.descriptor, interest: [])))
+        phase = .open(
+            ChannelTransport(socket: socket, source: registration.makeSource(socket.descriptor, interest: []))
+        )
     }
 }
 
@@ -288,7 +290,7 @@ extension SocketChannel {
         if gate == nil { gate = OpenGate(self) }
         registration.add(queue)
         // Opened before it had anywhere to start.
-        if case .opening(let opening) = phase, opening.isStarting { registration.wakeUp.signal() }
+        if case .opening(let opening) = phase, opening.isStarting { registration.signal() }
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
@@ -314,7 +316,7 @@ extension SocketChannel {
 
     /// Watches again what `ChannelInterest.suspend()` has stopped to watch.
     package func resumeInterest() {
-        if interest.resume() { registration.wakeUp.signal() }
+        if interest.resume() { registration.signal() }
     }
 
     var scheduledModes: [ScheduledMode] { registration.modes }
@@ -323,8 +325,6 @@ extension SocketChannel {
 // MARK: - For its opening
 
 extension SocketChannel: ChannelOpeningOwner {
-    var wakeUp: @Sendable () -> Void { { [wakeUp = registration.wakeUp] in wakeUp.signal() } }
-
     func tell(_ event: ChannelEvent) {
         if case .connected(let address) = event { remoteAddress = address }
         handler?(event)
@@ -347,20 +347,8 @@ extension SocketChannel: ChannelOpeningOwner {
         handler?(.failed(error))
     }
 
-    func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
-        registration.makeSource(descriptor, interest: interest, label: label)
-    }
-
-    func add(_ source: RunLoop.Source) { registration.add(source, label: label) }
-    func setInterest(_ wanted: RunLoop.Source.Interest, of source: RunLoop.Source) {
-        interest.set(wanted, of: source)
-    }
-    func remove(_ source: RunLoop.Source) { registration.remove(source) }
-    func startTimers(after seconds: Double) -> [Timer] { registration.startTimers(after: seconds) }
-    func stop(_ timers: [Timer]) { registration.stop(timers) }
-
     func signalIfPlaintextIsPending() {
-        if wantsRead && hasBufferedBytes { registration.wakeUp.signal() }
+        if wantsRead && hasBufferedBytes { registration.signal() }
     }
 }
 
