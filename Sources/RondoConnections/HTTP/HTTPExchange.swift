@@ -5,9 +5,8 @@ internal import Synchronization
 
 /// One request and its response, by one codec over one channel.
 ///
-/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first; `nextSpent` by the
-/// courier alone, when all that is over.
-final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Sendable {
+/// `@unchecked Sendable`: used inside the gate of the load that owns it, where `enter` goes first.
+final class HTTPExchange: ChannelGate, @unchecked Sendable {
     enum Event {
         case diagnostic(URLConnection.Diagnostic)
         /// Something has come of which there is nothing else to say.
@@ -35,7 +34,6 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     }
 
     let link: HTTPLink
-    @exclusivity(unchecked) var nextSpent: (any SpentObject)?
     private let request: OutgoingRequest
     /// It lets go of its exchange when that is over.
     private let owner: Loader
@@ -48,8 +46,6 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
     /// What is to be sent; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
-    /// It is sent with others; see `RunLoop.putOff(_:)`.
-    @exclusivity(unchecked) private(set) var isPutOff = false
 
     // What was received and not read yet.
     /// Held only while there is something unread.
@@ -193,8 +189,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
             if isTimed { times.isTLSResumed = link.channel.isTLSResumed }
             owner.received(.diagnostic(.secured(version: version, cipher: cipher, subject: subject)))
         case .open: didOpen()
-        // Before the request is sent nothing is an answer to it.
-        case .readable: if isPutOff { sendIfPutOff() } else { receive() }
+        case .readable: receive()
         case .writable: send()
         case .failed(let error): fail(.channel(error))
         }
@@ -206,41 +201,6 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
         owner.received(tellsHeads ? .diagnostic(.requestHead(sender?.headText ?? "")) : .progress)
         guard case .open = phase else { return }
         link.channel.wantsRead = true
-        // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the link is known
-        // to be alive.
-        isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
-        if !isPutOff { send() }
-    }
-
-    private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
-
-    /// It is some time since the link was looked at, if it is old. Its server may have said meanwhile that it ends the
-    /// connection, and that would be taken for the answer.
-    func doWhatWasPutOff(isOld: Bool) {
-        enter { _ in
-            guard isPutOff else { return }
-            // What follows from that may call the program, and has a turn.
-            if isOld, hasDied { owner.wakeUp() } else { sendWhatWasPutOff() }
-        }
-    }
-
-    /// By a callback of the load's: who was turned away at the gate has not come to it, or has found the link dead.
-    func sendIfPutOff() {
-        guard isPutOff else { return }
-        if hasDied {
-            isPutOff = false
-            return fail(.http(.peer(.closedBeforeResponse)))
-        }
-        sendWhatWasPutOff()
-    }
-
-    private var hasDied: Bool { link.isReused && !link.channel.isAliveWhenIdle }
-
-    private func sendWhatWasPutOff() {
-        isPutOff = false
-        if isTimed { times.requestStart = LoopClock.now }
-        // The server's time begins here.
-        owner.received(.progress)
         send()
     }
 
@@ -411,7 +371,7 @@ final class HTTPExchange: ChannelGate, SpentObject, PutOffWork, @unchecked Senda
 /// A channel and the codec that speaks over it; both live as long as the connection to the server.
 ///
 /// Whoever takes it out of the pool has it alone; until then the pool's lock guards it, but for `stay`.
-final class HTTPLink: LoopLeaver {
+final class HTTPLink: DeferredWork {
     let channel: SocketChannel
     let key: PoolKey
     @exclusivity(unchecked) var codec = HTTP1Connection()
@@ -458,4 +418,9 @@ final class HTTPLink: LoopLeaver {
     }
 
     func leave() { if isStaying { Pool.shared.endStay(of: self) } }
+
+    func performDeferredWork() -> Bool {
+        leave()
+        return false
+    }
 }

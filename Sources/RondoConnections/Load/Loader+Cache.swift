@@ -218,7 +218,6 @@ extension Loader {
             caching.store.hasJustStored(head, size: bodyLength, for: caching.request)
         {
             self.caching = nil
-            spentCaching = caching
             return store(.isWritten)
         }
         let isStored =
@@ -256,7 +255,6 @@ extension Loader {
         // With a queue the question comes after what waits there, which may cancel the load.
         if let caching, caching.isStoring, calls == nil, spares(.willCacheResponse) {
             self.caching = nil
-            spentCaching = caching
             store(caching.storeAsReceived())
             return false
         }

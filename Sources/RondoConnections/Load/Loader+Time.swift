@@ -35,7 +35,7 @@ extension Loader {
         // fault.
         noteProgress()
         if openChallenge != nil || waitingForSlot != nil { progressedAt = now }
-        if let exchange, exchange.isPaused || exchange.isPutOff || exchange.hasUnreadInput {
+        if let exchange, exchange.isPaused || exchange.hasUnreadInput {
             progressedAt = now
         }
         if exchange == nil, pipe != nil || isWaitingForStore { progressedAt = now }

@@ -97,8 +97,6 @@ final class Loader: RegisteredClient, @unchecked Sendable {
 
     /// Somebody of the program's was called, in the turn that is on the stack or since the last one.
     @exclusivity(unchecked) var hasCalled = false
-    /// A turn is on the stack: what begins in one is one of many perhaps, what begins in a callback of the channel's is not.
-    @exclusivity(unchecked) private var isHavingTurn = false
     @exclusivity(unchecked) var isWaitingForBody = false
     /// Times that the request was sent again because its connection broke.
     @exclusivity(unchecked) var retries = 0
@@ -119,9 +117,8 @@ final class Loader: RegisteredClient, @unchecked Sendable {
     /// What the cache has to do with the request under way.
     @exclusivity(unchecked) var caching: CacheLoad?
 
-    // What is done with, and takes longer to clear away than the next request has to wait.
+    /// The last exchange, which is over, for its connection's sake.
     @exclusivity(unchecked) var spentExchange: HTTPExchange?
-    @exclusivity(unchecked) var spentCaching: CacheLoad?
 
     /// A response was given away to be stored; and the end of the load waits for that.
     @exclusivity(unchecked) var hasStored = false
@@ -191,11 +188,6 @@ final class Loader: RegisteredClient, @unchecked Sendable {
         return called
     }
 
-    /// Puts off what is called between two callbacks of its loop, if there are more to come; see there.
-    func putOff(_ work: any PutOffWork) -> Bool {
-        isHavingTurn && places.count == 1 && places[0].loop.putOff(work)
-    }
-
     func forEachCourier(_ body: (SharedQueue) -> Void) {
         guard let seat else { return }
         body(seat.queue)
@@ -236,13 +228,12 @@ final class Loader: RegisteredClient, @unchecked Sendable {
         closeBody()
         let left = shared.withLock { $0.schedule.takeAll(of: self) }
         withExtendedLifetime(left) {}
-        // It leads to this load and to what that has left.
-        let spent = spentExchange.take()
+        let link = spentExchange.take()?.link
         if let seat {
-            let somebodyWaits = seat.queue.releaseAfterTurns(spent)
-            if let link = spent?.link, link.isStaying {
-                // Who waits there may have use for it.
-                if somebodyWaits { seat.queue.loop.leaveLater(link) } else { link.leave() }
+            if let link, link.isStaying {
+                // A load that waits in the queue may have use for it.
+                let leavesLater = seat.queue.hasWaitingClients && seat.queue.loop.deferWork(link)
+                if !leavesLater { link.leave() }
             }
             seat.leave()
         }
@@ -292,12 +283,8 @@ final class Loader: RegisteredClient, @unchecked Sendable {
 
     /// A turn on a loop.
     private func turn() {
-        isHavingTurn = true
-        defer { isHavingTurn = false }
         guard let connection else { return }
         if connection.isCancelled { return tearDown() }
-        // By an earlier turn.
-        exchange?.sendIfPutOff()
         let (answer, alarms, hasChallengeResponses) = shared.withLock { shared in
             defer {
                 shared.answer = nil

@@ -35,6 +35,9 @@ public struct RunLoopEvent: Sendable {
         case wait(nanoseconds: Int64)
         /// Something was called, with its label if it has one, and took so many nanoseconds.
         case callOut(CallOut, label: String?, nanoseconds: Int64)
+        /// Work was done that loads, streams and connections had deferred until now, so many pieces of it, and took so many
+        /// nanoseconds.
+        case deferredWork(count: Int, nanoseconds: Int64)
         /// A pass has ended, which went through these activities, whoever observed them, and took so many
         /// nanoseconds, its wait included.
         case pass(RunLoop.Activity, nanoseconds: Int64)
@@ -120,7 +123,7 @@ enum Trace {
     }
 
     /// As above, of something that need not be in a pass: in `mode`, or where that is nil in whichever runs.
-    fileprivate static func tell(
+    static func tell(
         _ loop: RunLoop, _ mode: RunLoop.Mode?, _ kind: RunLoopEvent.Kind, began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier?
     ) {

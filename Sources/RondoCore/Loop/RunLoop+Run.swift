@@ -47,9 +47,9 @@ extension RunLoop {
 
     /// Makes runs that return after each source, and that nothing of the caller's comes between.
     private func repeatedly(_ run: () -> Bool) {
-        doWhatWasPutOff()
+        performAllDeferredWork()
         while run() {}
-        leaveNothingUndone()
+        performAllDeferredWork()
     }
 
     /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not
@@ -120,8 +120,8 @@ extension RunLoop {
     func runActivation(
         _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
-        // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
-        if !isRepeated { doWhatWasPutOff() }
+        // A run further out may have to wait long for its next pass; and what is signalled this run may serve.
+        if !isRepeated { performAllDeferredWork() }
         guard !owner.isEnding, let index = index(ofModeToRun: mode) else {
             owner.knownNow = nil
             return nil
@@ -136,13 +136,11 @@ extension RunLoop {
         let pass = Pass(
             loop: self, mode: index, name: mode, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
-        let outer = owner.innermost
-        owner.innermost = RunOnStack(
-            isUnderWay: true, servedFurtherOut: owner.serving.count,
-            returnsLate: isRepeated || !returnAfterSourceHandled,
-            hasHabit: !outer.isUnderWay && owner.habit.begin(index, at: now))
+        let outer = owner.run
+        owner.run = RunOnStack(
+            servedFurtherOut: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let result = pass.run(hasWork: hasWork)
-        owner.innermost = outer
+        owner.run = outer
         endActivation(index, modeLoop)
         return result
     }
@@ -193,7 +191,6 @@ extension RunLoop {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        if outer == nil { owner.habit.end(at: now) }
         owner.knownNow = nil
         owner.era &+= 1
         if let outer {

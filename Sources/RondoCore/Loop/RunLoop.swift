@@ -199,6 +199,14 @@ public final class RunLoop: NSObject, Sendable {
     }
 }
 
+/// What is known of a run while it is under way. Loop's thread only.
+struct RunOnStack {
+    /// How many of `LoopOwner.serving` were on the stack when it began.
+    var servedFurtherOut = 0
+    /// The run makes further passes after a callback, or another run follows at once.
+    var mayDeferWork = false
+}
+
 /// What only the loop's thread touches. (For `@exclusivity(unchecked)` see `ModeLoop`.)
 final class LoopOwner {
     static let key: pthread_key_t = {
@@ -232,19 +240,15 @@ final class LoopOwner {
     @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
-    @exclusivity(unchecked) var innermost = RunOnStack()
+    /// The innermost run.
+    @exclusivity(unchecked) var run = RunOnStack()
     /// The mode that was run last, and its index.
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false
     @exclusivity(unchecked) var isEnding = false
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
-    @exclusivity(unchecked) var putOff = PutOffList()
-    @exclusivity(unchecked) var lateTurns = LateTurns()
-    /// See `RunLoop.leaveLater(_:)`.
-    @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
-    /// Of the runs that are in no other one.
-    @exclusivity(unchecked) var habit = RunHabit()
+    var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
     var attachments: [AnyObject] = []
 }
@@ -298,7 +302,6 @@ extension RunLoop {
             state.commonBlocks.removeAll(into: &blocks)
             return members
         }
-        dropWhatWasPutOff()
         for mode in members {
             for timer in mode.timers { remove(timer, forMode: mode.name) }
             for observer in mode.observers { remove(observer, forMode: mode.name) }
@@ -321,7 +324,7 @@ extension RunLoop {
         owner.modeLoops.removeAll()
         owner.wakeUp = nil
         // Where the thread has ended inside a callback.
-        haveLeaversLeave()
+        performAllDeferredWork()
         owner.attachments = []
         // A source that this kept might keep this.
         let watched = state.withLock { state in state.modes.indices.map { state.modes[$0].forgetWatchers() } }

@@ -56,10 +56,10 @@ extension SocketChannel {
     /// it in that run.
     package var isServedFurtherOut: Bool { connected.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
 
-    /// A callback of its source is on this thread's stack, in a run of the loop from which something may stay for who comes
-    /// next; see `RunLoop.letsStay(_:)`.
+    /// A callback of its source is on this thread's stack, in a run in which it may leave the loop later; see
+    /// `RunLoop.mayLeaveLater(_:)`.
     package var mayStayScheduled: Bool {
-        connected.map { RunLoop.currentLoop().letsStay($0.source) } ?? false
+        connected.map { RunLoop.currentLoop().mayLeaveLater($0.source) } ?? false
     }
 
     /// Watches again what `ChannelInterest.suspend()` has let go.
