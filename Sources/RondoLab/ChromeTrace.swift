@@ -38,7 +38,7 @@ extension Recording {
                 events += heldBack(record, identity: identity)
             case .stop, .wakeUp, .perform, .signal, .add, .mark: events.append(instant(record))
             case .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue,
-                .delegate:
+                .delegate, .deferredWork:
                 events.append(
                     span(
                         title(record), category: record.kind.word, from: record.began, to: record.ended,

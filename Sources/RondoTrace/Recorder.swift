@@ -139,7 +139,7 @@ package final class Recorder: RunLoop.Instrument {
             case .exit:
                 guard let entered = state.entries[place.place]?.popLast() else { return nil }
                 if event.began - entered >= longActivation { return place.place }
-            case .wait, .callOut, .pass, .request: break
+            case .wait, .callOut, .deferredWork, .pass, .request: break
             }
             return nil
         }
@@ -207,6 +207,10 @@ extension TraceIndex {
         case .wait(let nanoseconds):
             record.kind = .wait
             record.duration = nanoseconds
+        case .deferredWork(let count, let nanoseconds):
+            record.kind = .deferredWork
+            record.duration = nanoseconds
+            record.detail = UInt8(clamping: count)
         case .pass(let activities, let nanoseconds):
             record.kind = .pass
             record.duration = nanoseconds

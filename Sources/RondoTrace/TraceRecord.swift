@@ -28,6 +28,8 @@ package struct TraceRecord: Sendable, Hashable {
         case heldBack
         /// A note of the program's, by `name`; `duration` is its value.
         case mark
+        /// Deferred work was done; `detail` is how many pieces.
+        case deferredWork
     }
 
     /// On the monotonic clock, in nanoseconds.
@@ -68,7 +70,9 @@ extension TraceRecord.Kind {
     package var isCallOut: Bool {
         switch self {
         case .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue, .delegate: true
-        case .entry, .exit, .pass, .wait, .stop, .wakeUp, .perform, .signal, .add, .heldBack, .mark: false
+        case .entry, .exit, .pass, .wait, .stop, .wakeUp, .perform, .signal, .add, .heldBack, .mark,
+            .deferredWork:
+            false
         }
     }
 
@@ -77,7 +81,7 @@ extension TraceRecord.Kind {
         switch self {
         case .stop, .wakeUp, .perform, .signal, .add: true
         case .entry, .exit, .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer,
-            .mainQueue, .delegate, .heldBack, .mark:
+            .mainQueue, .delegate, .heldBack, .mark, .deferredWork:
             false
         }
     }
@@ -103,6 +107,7 @@ extension TraceRecord.Kind {
         case .add: "add"
         case .heldBack: "held back"
         case .mark: "mark"
+        case .deferredWork: "deferred work"
         }
     }
 

@@ -96,44 +96,31 @@ import Testing
 
     // MARK: - Turns that may wait
 
-    /// Asks for a turn, and has something done in it that may be put off.
-    private final class Beginner: SharedQueueClient, PutOffWork {
+    /// Has a number, and stops the loop where that is the last.
+    private final class Beginner: SharedQueueClient {
         let number: Int
         let log: EventLog
         let loop: RunLoop
         let isLast: Bool
-        let onTurn: @Sendable () -> Void
 
-        init(
-            _ number: Int, of count: Int = 1, _ log: EventLog, _ loop: RunLoop,
-            onTurn: @escaping @Sendable () -> Void = {}
-        ) {
+        init(_ number: Int, of count: Int = 1, _ log: EventLog, _ loop: RunLoop) {
             self.number = number
             self.log = log
             self.loop = loop
             isLast = number == count
-            self.onTurn = onTurn
         }
 
         func serve(by queue: SharedQueue) -> Bool {
             log.note("turn \(number)")
-            if !loop.putOff(self) { doWhatWasPutOff(isOld: false) }
-            onTurn()
-            return false
-        }
-
-        func doWhatWasPutOff(isOld: Bool) {
-            log.note("send \(number)")
             if isLast { loop.stop() }
+            return false
         }
     }
 
     /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each asks for a turn
-    /// that may wait, and calls `action`. It is stopped when the last has sent.
-    ///
-    /// - Parameter slowTurn: The number of one that takes a millisecond.
+    /// that may wait, and calls `action`. It is stopped when the last has begun.
     private func entries(
-        count: Int, slowTurn: Int = 0,
+        count: Int,
         then action: @escaping @Sendable (SharedQueue, Beginner) -> Void = { _, _ in },
         run: @escaping @Sendable (RunLoop, EventLog, ManualClock) -> Void = { loop, _, _ in
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
@@ -151,9 +138,7 @@ import Testing
                 let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
                     source.invalidate()
                     let number = log.count(of: "call") + 1
-                    let beginner = Beginner(number, of: count, log, loop) {
-                        if number == slowTurn { clock.advance(by: 0.001) }
-                    }
+                    let beginner = Beginner(number, of: count, log, loop)
                     log.note("call")
                     queue.enqueueDeferred(beginner)
                     action(queue, beginner)
@@ -167,38 +152,31 @@ import Testing
     }
 
     private func turns(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "turn \($0)" } }
-    private func sends(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "send \($0)" } }
     private func calls(_ count: Int) -> [String] { Array(repeating: "call", count: count) }
 
     @Test func `turns that may wait come together, when all that is ready has been served`() throws {
-        #expect(try entries(count: 3) == calls(3) + turns(1...3) + sends(1...3))
+        #expect(try entries(count: 3) == calls(3) + turns(1...3))
     }
 
-    @Test func `one alone has its turn in the next pass, and puts nothing off`() throws {
-        #expect(try entries(count: 1) == ["call", "turn 1", "send 1"])
+    @Test func `one alone has its turn in the next pass`() throws {
+        #expect(try entries(count: 1) == ["call", "turn 1"])
     }
 
-    @Test func `no more turns wait than are put off at most`() throws {
-        let most = RunLoop.maximumPutOff
+    @Test func `no more turns wait than are deferred at most`() throws {
+        let most = DeferredWorkList.defaultMaximumCount
         #expect(
-            try entries(count: most + 2) == calls(most) + turns(1...most) + sends(1...most) + calls(2)
-                + turns(most + 1...most + 2) + sends(most + 1...most + 2))
+            try entries(count: most + 2) == calls(most) + turns(1...most) + calls(2)
+                + turns(most + 1...most + 2))
     }
 
-    @Test func `what is put off in a turn waits for one turn that takes its time`() throws {
-        #expect(
-            try entries(count: 4, slowTurn: 2) == calls(4) + turns(1...2) + sends(1...2) + turns(3...4)
-                + sends(3...4))
-    }
-
-    @Test func `a turn that was put off is withdrawn with the others`() throws {
+    @Test func `a deferred turn is withdrawn with the others`() throws {
         let entries = try entries(count: 3) { queue, beginner in
             if beginner.number == 2 { queue.withdraw(beginner) }
         }
-        #expect(entries == ["call", "call", "call", "turn 1", "turn 3", "send 1", "send 3"])
+        #expect(entries == ["call", "call", "call", "turn 1", "turn 3"])
     }
 
-    @Test func `a turn that was put off comes in the next run, if the loop is stopped`() throws {
+    @Test func `a deferred turn comes in the next run, if the loop is stopped`() throws {
         let entries = try entries(count: 3) { queue, beginner in
             if beginner.number == 2 { queue.loop.stop() }
         } run: { loop, log, _ in
@@ -208,7 +186,7 @@ import Testing
             }
         }
         #expect(
-            entries == ["call", "call", "returned", "call"] + turns(1...3) + sends(1...3) + ["returned"])
+            entries == ["call", "call", "returned"] + turns(1...2) + ["call", "turn 3", "returned"])
     }
 
     @Test func `a nested run that returns after a source has the turns that wait further out`() throws {
@@ -219,15 +197,14 @@ import Testing
         }
         // In the same run what is ready as well (rule RL-56).
         #expect(
-            entries == ["call", "call", "turn 1", "send 1", "turn 2", "send 2", "call", "handledSource"]
-                + ["turn 3", "send 3"])
+            entries == ["call", "call", "turn 1", "turn 2", "call", "handledSource", "turn 3"])
     }
 
-    /// Runs that return after a source, until all have sent.
+    /// Runs that return after a source, until all have begun.
     private func entriesOfSingleRuns(count: Int, pause: TimeInterval) throws -> [String] {
         try entries(count: count) { _, _ in
         } run: { loop, log, clock in
-            while log.count(of: "send \(count)") == 0 {
+            while log.count(of: "turn \(count)") == 0 {
                 let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
                 #expect(result == .handledSource)
                 log.note("returned")
@@ -238,106 +215,45 @@ import Testing
 
     /// What each of them serves: the turn that the last one has asked for, and what is ready (rule RL-56).
     private func separate(_ numbers: ClosedRange<Int>) -> [String] {
-        numbers.flatMap { ["turn \($0)", "send \($0)", "call", "returned"] }
+        numbers.flatMap { ["turn \($0)", "call", "returned"] }
     }
 
     @Test func `where the run returns after a source no turn waits for the next run`() throws {
-        let entries = try entriesOfSingleRuns(count: 40, pause: 0.001)
-        #expect(
-            entries == ["call", "returned"] + separate(1...39) + ["turn 40", "send 40", "returned"])
-    }
-
-    @Test func `unless the runs have followed each other at once for a while`() throws {
-        let least = RunHabit.leastRuns
-        let entries = try entriesOfSingleRuns(count: least + 4, pause: 0)
-        let last = least + 1...least + 4
-        let waits = Array(repeating: ["call", "returned"], count: 3).flatMap(\.self)
-        #expect(
-            entries == ["call", "returned"] + separate(1...least) + waits + turns(last) + sends(last)
-                + ["returned"])
+        for pause in [0, 0.001] {
+            let entries = try entriesOfSingleRuns(count: 40, pause: pause)
+            #expect(entries == ["call", "returned"] + separate(1...39) + ["turn 40", "returned"])
+        }
     }
 
     @Test func `RL-31 a run that makes one pass leaves no turn for later`() throws {
         for returnsAfterSource in [false, true] {
             let entries = try entries(count: 20) { _, _ in
             } run: { loop, log, _ in
-                while log.count(of: "send 20") == 0 {
+                while log.count(of: "turn 20") == 0 {
                     _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: returnsAfterSource)
                 }
             }
             let expected = ["call"] + (1...19).flatMap { ["turn \($0)", "call"] } + ["turn 20"]
-            #expect(entries.filter { !$0.hasPrefix("send") } == expected)
+            #expect(entries == expected)
         }
     }
 
-    @Test func `where somebody observes the loop no turn waits, whenever he comes`() throws {
+    @Test func `where an observer is registered no turn waits, whenever it comes`() throws {
         let entries = try entries(count: 4) { queue, beginner in
             guard beginner.number == 2 else { return }
             queue.loop.add(RunLoop.Observer(activities: .exit) { _, _ in }, forMode: .tracking)
         }
-        #expect(entries.prefix(5) == ["call", "call", "turn 1", "turn 2", "send 1"])
+        #expect(entries.prefix(5) == ["call", "call", "turn 1", "turn 2", "call"])
     }
 
-    @Test func `a turn waits for no other source that is signalled`() throws {
+    @Test func `SRC-6 a deferred turn comes after a source that is signalled meanwhile`() throws {
         let entries = try entries(count: 3) { queue, beginner in
             guard beginner.number == 2 else { return }
             let source = RunLoop.Source(order: 1) { beginner.log.note("source") }
             queue.loop.add(source, forMode: .default)
             source.signal()
         }
-        #expect(entries.prefix(7) == ["call", "call", "turn 1", "turn 2", "send 1", "send 2", "source"])
-    }
-
-    /// A clock that is moved without a word to its loop.
-    ///
-    /// `@unchecked Sendable`: a loop asks its clock on its own thread, and the callback that moves it is there as well.
-    private final class SilentClock: LoopTimeSource, @unchecked Sendable {
-        var now = LoopInstant(nanoseconds: 1_000_000_000)
-
-        func loopIsIdle(until instant: LoopInstant) -> Bool {
-            now = instant
-            return true
-        }
-    }
-
-    @Test func `a turn is not slept over if a run inside has served what it waits for`() throws {
-        let log = EventLog()
-        try onLoopThread { loop in
-            let clock = SilentClock()
-            loop.setTimeSource(clock)
-            let began = clock.now
-            let queue = SharedQueue.join(loop, .default)
-            let pipes = [Pipe(), Pipe()]
-            let sources = pipes.map { pipe in
-                pipe.fileHandleForWriting.write(Data([1]))
-                let descriptor = pipe.fileHandleForReading.fileDescriptor
-                return RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in
-                    // Who left would ask the loop for attention, and keep it awake.
-                    var byte: UInt8 = 0
-                    #expect(read(descriptor, &byte, 1) == 1)
-                    log.note("call")
-                    guard log.count(of: "call") == 1 else {
-                        clock.now = clock.now.advanced(bySeconds: 2)
-                        return
-                    }
-                    queue.enqueueDeferred(Beginner(1, log, loop))
-                    // By the second block point: in the pass that has let the turn wait.
-                    loop.performWithoutWaking(inModes: [.default]) {
-                        loop.performWithoutWaking(inModes: [.default]) {
-                            let result = loop.run(in: .default, for: 1, returnAfterSourceHandled: false)
-                            log.note("\(result)")
-                        }
-                    }
-                }
-            }
-            for source in sources { loop.add(source, forMode: .default) }
-            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
-            #expect(clock.now == began.advanced(bySeconds: 2))
-            for source in sources { source.invalidate() }
-            queue.leave()
-            loop.setTimeSource(nil)
-        }
-        #expect(log.entries == ["call", "call", "timedOut", "turn 1", "send 1"])
+        #expect(entries == ["call", "call", "source", "call"] + turns(1...3))
     }
 
     @Test func `the loop sleeps when all turns that waited were withdrawn`() throws {
@@ -375,28 +291,7 @@ import Testing
             #expect(throws: Never.self) { try elsewhere.value() }
             queue.leave()
         }
-        #expect(log.entries == ["turn 1", "send 1"])
-    }
-
-    // MARK: - What is spent
-
-    /// `@unchecked Sendable`: one thread uses it.
-    private final class Spent: SpentObject, @unchecked Sendable {
-        let name: String
-        let log: EventLog
-        var nextSpent: (any SpentObject)?
-
-        init(_ name: String, _ log: EventLog) {
-            self.name = name
-            self.log = log
-        }
-
-        deinit { log.note("\(name) goes") }
-    }
-
-    /// `@unchecked Sendable`: one thread uses it.
-    private final class Silent: SpentObject, @unchecked Sendable {
-        var nextSpent: (any SpentObject)?
+        #expect(log.entries == ["turn 1"])
     }
 
     /// Lets whoever has asked for its turn go on.
@@ -442,70 +337,6 @@ import Testing
         queue.leave()
         loop.wakeUp()
         try serving.value()
-    }
-
-    @Test func `what is spent goes after the turns that were asked for, and at once if none was`() throws {
-        let log = EventLog()
-        try onLoopThread { loop in
-            let client = Client("a", log)
-            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
-            registration.queue.releaseAfterTurns(Spent("unwaited", log))
-            log.note("posted")
-            registration.queue.enqueue(client)
-            registration.queue.releaseAfterTurns(Spent("first", log))
-            registration.queue.releaseAfterTurns(Spent("second", log))
-            #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
-            registration.leave()
-        }
-        #expect(log.entries.prefix(3) == ["unwaited goes", "posted", "turn of a"])
-        #expect(log.entries.dropFirst(3).sorted() == ["first goes", "second goes"])
-    }
-
-    @Test func `however much is spent, the stack is deep enough`() throws {
-        let log = EventLog()
-        try onLoopThread { loop in
-            let client = Client("a", log)
-            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
-            registration.queue.enqueue(client)
-            for _ in 0..<1_000_000 { registration.queue.releaseAfterTurns(Silent()) }
-            #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
-            registration.leave()
-        }
-        #expect(log.entries == ["turn of a"])
-    }
-
-    @Test func `where the run ends after one turn, what is spent does not wait for the others`() throws {
-        let log = EventLog()
-        try onLoopThread { loop in
-            let clients = ["a", "b"].map { Client($0, log) }
-            let registrations = clients.map { SharedQueue.join(loop, .default, label: nil, as: $0) }
-            for (client, registration) in zip(clients, registrations) { registration.queue.enqueue(client) }
-            registrations[0].queue.releaseAfterTurns(Spent("it", log))
-            for _ in clients {
-                #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .handledSource)
-            }
-            for registration in registrations { registration.leave() }
-        }
-        #expect(log.entries == ["turn of a", "it goes", "turn of b"])
-    }
-
-    @Test func `what is spent does not stay for turns that were withdrawn`() throws {
-        let log = EventLog()
-        try onLoopThread { loop in
-            let client = Client("a", log)
-            let registration = SharedQueue.join(loop, .default, label: nil, as: client)
-            registration.queue.enqueue(client)
-            registration.queue.releaseAfterTurns(Spent("first", log))
-            registration.queue.withdraw(client)
-            log.note("withdrawn")
-            registration.queue.releaseAfterTurns(nil)
-            log.note("looked")
-            registration.queue.enqueue(client)
-            registration.queue.releaseAfterTurns(Spent("last", log))
-            registration.queue.withdraw(client)
-            registration.leave()
-        }
-        #expect(log.entries == ["withdrawn", "first goes", "looked", "last goes"])
     }
 
     @Test func `a registered client hears that the thread has ended, whatever its queue is called`() throws {

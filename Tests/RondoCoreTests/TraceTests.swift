@@ -49,6 +49,22 @@ import Testing
         #expect(events == ["work 1 exit handledSource", "work 1 exit stopped", "other 1 exit finished"])
     }
 
+    private final class Work: DeferredWork {
+        func performDeferredWork() -> Bool { false }
+    }
+
+    @Test func `an instrument is told of deferred work when it is done`() throws {
+        let events = try onLoopThread { loop in
+            loop.addSignalled("source", to: EventLog(), mode: .work) {
+                for _ in 1...3 { #expect(loop.deferWork(Work())) }
+                loop.stop()
+            }
+            return Recorder.record(loop) { loop.runOn(.work) }.map(\.summary)
+        }
+        #expect(
+            events == ["work 1 entry", "work 1 signalled", "work 1 deferred work 3", "work 1 exit stopped"])
+    }
+
     @Test func `a wait is told with its length, and call-outs with theirs`() throws {
         let (events, begin, end) = try onLoopThread { loop -> ([RunLoopEvent], Int64, Int64) in
             let begin = LoopClock.now
@@ -238,7 +254,7 @@ extension RunLoopEvent {
     fileprivate var isPassOrRequest: Bool {
         switch detail {
         case .pass, .request: true
-        case .entry, .exit, .wait, .callOut: false
+        case .entry, .exit, .wait, .callOut, .deferredWork: false
         }
     }
 
@@ -250,6 +266,7 @@ extension RunLoopEvent {
             case .exit(let result): "exit \(result)"
             case .wait: "wait"
             case .callOut(let callOut, let label, _): "\(callOut.summary)\(label.map { " \($0)" } ?? "")"
+            case .deferredWork(let count, _): "deferred work \(count)"
             case .pass(let activities, _):
                 "pass\(activities.contains(.beforeWaiting) ? " that may sleep" : "")"
             case .request(let request, let label): "asked to \(request)\(label.map { " \($0)" } ?? "")"

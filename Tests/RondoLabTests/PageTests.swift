@@ -37,8 +37,9 @@ import Testing
         let document = try document(of: TracePage.html(RecordingMaker.sample, title: "sample"))
         #expect(document.contains("<html lang=\"en\" data-ready=\"true\">"))
         #expect(value("events", in: document) == RecordingMaker.sample.records.count)
-        // Two depths of modes, passes, what was asked, an observer, a timer, a descriptor, and a note of a thread.
-        #expect(value("lanes", in: document) == 8)
+        // Two depths of modes, passes, what was asked, an observer, a timer, a descriptor, deferred work, and a note of a
+        // thread.
+        #expect(value("lanes", in: document) == 9)
         #expect((value("drawn", in: document) ?? 0) > 6)
         #expect(document.contains("is scheduled in default, but its loop ran in private."))
         #expect(document.contains("&lt;/script&gt;&lt;b&gt;") && !document.contains("</script><b>"))

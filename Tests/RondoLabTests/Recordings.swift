@@ -40,13 +40,14 @@ struct RecordingMaker {
         Recording(tables: tables, records: records, began: began, ended: ended, dropped: dropped)
     }
 
-    /// One of each: a pass with a timer, a nested run, requests, a note, a span held back.
+    /// One of each: a pass with deferred work and a timer, a nested run, requests, a note, a span held back.
     static var sample: Recording {
         var maker = RecordingMaker()
         maker.add(.entry, 1_000)
         maker.add(.pass, 1_100, 400_000, detail: 2 | 4 | 32 | 64)
         maker.add(.observer, 1_200, 50, detail: 2)
         maker.add(.wait, 2_000, 200_000)
+        maker.add(.deferredWork, 1_500, 300, detail: 2)
         maker.add(.timer, 210_000, 150_000, subject: 1)
         maker.add(.entry, 220_000, mode: 3, depth: 2)
         maker.add(.exit, 300_000, mode: 3, depth: 2, detail: 2)

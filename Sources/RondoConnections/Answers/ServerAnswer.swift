@@ -25,9 +25,6 @@ protocol ServerAnswerOwner: AnswerOwner {
 
     /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
     func setInterest(_ interest: ChannelInterest?)
-
-    /// See `ExchangeOwner.putOff(_:)`.
-    func putOff(_ work: any PutOffWork) -> Bool
 }
 
 /// A server's answers to the requests of one load, one after the other.
@@ -344,7 +341,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - Answer
 
     func serve() {
-        if case .exchanging(let exchange, _) = phase { exchange.sendDeferred() }
         let (alarms, ticket) = shared.withLock { shared in
             defer { shared.alarms = [] }
             return (shared.alarms, shared.admittedTicket)
@@ -407,8 +403,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The failure, if the sender of `head` says that it knows the password, and does not.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
 
-    /// The last exchange, if it is over: what it holds is released when the load is.
-    func takeFinished() -> (any Exchange)? { finished.take() }
+    /// The connection of the last exchange, if it is idle and registered with the loop still.
+    func takeIdleConnection() -> ServerConnection? { finished.take()?.idleConnection }
 
     // MARK: - Events of the exchange
 
@@ -589,7 +585,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     var label: String? { owner?.nameInRunLoops }
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner?.forEachQueue(body) }
     func noteReceived() { owner?.noteProgress() }
-    func putOff(_ work: any PutOffWork) -> Bool { owner?.putOff(work) ?? false }
     func wakeUp() { owner?.wakeUp() }
 }
 

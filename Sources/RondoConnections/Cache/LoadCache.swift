@@ -42,8 +42,6 @@ final class LoadCache {
     private unowned let waiter: any StoreWaiter
     /// The request under way; nil: the cache has nothing to do with it, or no more.
     private var current: CacheLoad?
-    /// The last one, released with the load: to free it takes longer than the next request should wait.
-    private var finished: CacheLoad?
 
     init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
     {
@@ -218,8 +216,7 @@ final class LoadCache {
             load.store.hasJustStored(head, size: bodyLength, for: load.request)
         {
             current = nil
-            finished = load
-            return store(.isWritten)
+                return store(.isWritten)
         }
         let isStored =
             !isDownload && !hasParts && CacheRules.mayStore(head, to: load.fields) && isVerified
@@ -253,8 +250,7 @@ final class LoadCache {
         guard let load = current else { return .nothing }
         if load.isStoring, callsOnLoop, spares(.willCacheResponse) {
             current = nil
-            finished = load
-            store(load.storeAsReceived())
+                store(load.storeAsReceived())
             return .nothing
         }
         return load.propose().map(End.ask) ?? .nothing

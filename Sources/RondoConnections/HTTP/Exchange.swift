@@ -6,7 +6,7 @@ internal import RondoStreams
 /// One request to a server and its response, whatever version of HTTP carries them.
 ///
 /// This is the seam: what is above it knows neither codec nor connection. Its owner lets one thread at a time in.
-protocol Exchange: SpentObject {
+protocol Exchange: AnyObject, Sendable {
     // MARK: Words
 
     /// Sends the request, now or once the connection is open.
@@ -18,8 +18,6 @@ protocol Exchange: SpentObject {
     func bodyIsReady()
     /// The body need not wait for the server's go-ahead any longer.
     func goAhead()
-    /// Sends the request now if that was deferred.
-    func sendDeferred()
     /// Ends it, wherever it stands; no event comes afterwards. The connection is kept if it can serve another request.
     ///
     /// - Parameter queue: Where the connection may remain registered, until `idleConnection` leaves; nil: nowhere.
@@ -54,7 +52,7 @@ protocol Exchange: SpentObject {
     /// Undoes `ChannelInterest.suspend()`.
     func resumeInterest()
     /// The connection, if it is idle and registered with a loop still.
-    var idleConnection: (any LoopLeaver)? { get }
+    var idleConnection: ServerConnection? { get }
 }
 
 /// What an exchange wants of the load that it serves.
@@ -68,8 +66,6 @@ protocol ExchangeOwner: AnyObject, Sendable {
     func received(_ event: ExchangeEvent)
     /// Bytes have come of which there is no event.
     func noteReceived()
-    /// Whether `work` is done later, with others.
-    func putOff(_ work: any PutOffWork) -> Bool
     /// Has the owner called in a pass of one of its modes.
     func wakeUp()
 }

@@ -4,9 +4,8 @@ internal import RondoStreams
 
 /// An exchange over an HTTP/1.1 connection of its own, which is served in the modes of its load.
 ///
-/// `@unchecked Sendable`: used while its owner lets no other thread in, where `enter` goes first; `nextSpent` by the
-/// shared queue alone, when all that is over.
-final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendable {
+/// `@unchecked Sendable`: used while its owner lets no other thread in, where `enter` goes first.
+final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     /// What is told of an exchange beside its events.
     struct Telling {
         /// Steps, and heads as text, which takes longer than all else about a small one.
@@ -22,7 +21,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
         case closed
     }
 
-    @exclusivity(unchecked) var nextSpent: (any SpentObject)?
     private let connection: ServerConnection
     private let lease: Lease
     /// Whether the connection was registered where it is to be served already.
@@ -36,8 +34,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
     /// What is to be sent; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
-    /// It is sent with others; see `RunLoop.putOff(_:)`.
-    @exclusivity(unchecked) private var isPutOff = false
 
     // What was received and not read yet.
     /// Held only while there is something unread.
@@ -101,7 +97,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
 
     var isWaitingForGoAhead: Bool { sender?.isWaitingForGoAhead ?? false }
 
-    var isHeldByClient: Bool { isPaused || isPutOff || hasUnreadInput }
+    var isHeldByClient: Bool { isPaused || hasUnreadInput }
 
     /// Something has come that was not read yet.
     private var hasUnreadInput: Bool {
@@ -144,7 +140,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
 
     func resumeInterest() { connection.channel.resumeInterest() }
 
-    var idleConnection: (any LoopLeaver)? { connection.isRegisteredIdle ? connection : nil }
+    var idleConnection: ServerConnection? { connection.isRegisteredIdle ? connection : nil }
 
     /// Has the owner asked about the server while a new connection is secured.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
@@ -254,8 +250,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
             if tells.times { times.isTLSResumed = connection.channel.isTLSResumed }
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
-        // Before the request is sent nothing is an answer to it.
-        case .readable: if isPutOff { sendDeferred() } else { receive() }
+        case .readable: receive()
         case .writable: send()
         case .failed(let error): fail(.channel(error))
         }
@@ -271,41 +266,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, PutOffWork, @unchecked Sendabl
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
         connection.channel.wantsRead = true
-        // Of a body the delegate is told as it is sent; and what must not arrive twice goes out as soon as the connection is known
-        // to be alive.
-        isPutOff = hasNoBody && request.isIdempotent && owner.putOff(self)
-        if !isPutOff { send() }
-    }
-
-    private var hasNoBody: Bool { if case .data(let data) = request.body { data.isEmpty } else { false } }
-
-    /// It is some time since the connection was looked at, if it is old. Its server may have said meanwhile that it ends the
-    /// connection, and that would be taken for the answer.
-    func doWhatWasPutOff(isOld: Bool) {
-        enter { _ in
-            guard isPutOff else { return }
-            // What follows from that may call the program, and has a turn.
-            if isOld, hasDied { owner.wakeUp() } else { sendWhatWasPutOff() }
-        }
-    }
-
-    /// By a callback of the load's: who was turned away at the gate has not come to it, or has found the connection dead.
-    func sendDeferred() {
-        guard isPutOff else { return }
-        if hasDied {
-            isPutOff = false
-            return fail(.http(.peer(.closedBeforeResponse)))
-        }
-        sendWhatWasPutOff()
-    }
-
-    private var hasDied: Bool { connection.isReused && !connection.channel.isAliveWhenIdle }
-
-    private func sendWhatWasPutOff() {
-        isPutOff = false
-        if tells.times { times.requestStart = LoopClock.now }
-        // The server's time begins here.
-        owner.received(.progress)
         send()
     }
 

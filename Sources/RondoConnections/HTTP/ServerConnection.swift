@@ -8,7 +8,7 @@ internal import struct Synchronization.Atomic
 ///
 /// While it is in use its exchange alone touches it; while it is idle, its origin under that's lock, but for
 /// `registration`.
-final class ServerConnection: LoopLeaver {
+final class ServerConnection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
     private let origin: Origin
@@ -59,6 +59,12 @@ final class ServerConnection: LoopLeaver {
 
     /// Unregisters it if it is idle still.
     func leave() { if isRegisteredIdle { origin.unregister(self) } }
+
+    /// It leaves the loop that it was left in for the next request.
+    func performDeferredWork() -> Bool {
+        leave()
+        return false
+    }
 }
 
 /// A connection while no load uses it.

@@ -71,8 +71,6 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     @exclusivity(unchecked) var hasProgressed = false
     /// The program was called since the last pass began.
     @exclusivity(unchecked) var hasCalled = false
-    /// A pass is on the stack: what begins in it may be one of many.
-    @exclusivity(unchecked) private var isInPass = false
 
     init(
         for client: any LoadClient, request: URLRequest, schedule: [LoopMode], settings: LoadSettings,
@@ -125,7 +123,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         cache?.forget()
         idleTimer.take()?.invalidate()
         server?.close()
-        registration.leave(self, releasing: server?.takeFinished())
+        registration.leave(self, idle: server?.takeIdleConnection())
         server = nil
         if let client = client.take() { client.loadDidEnd() }
     }
@@ -157,9 +155,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         var called = false
         enter {
             hasCalled = false
-            isInPass = true
             serve()
-            isInPass = false
             called = hasCalled
         }
         return called
@@ -190,11 +186,6 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         finishIfStored()
         if state.deliversBody, wantsMore { answer?.resume() }
         restartIdleTime()
-    }
-
-    /// Has `work` done a little later if there is more of the kind to come.
-    func putOff(_ work: any PutOffWork) -> Bool {
-        isInPass && registration.modes.count == 1 && registration.modes[0].loop.putOff(work)
     }
 
     private func begin() {

@@ -66,15 +66,14 @@ final class LoadRegistration: @unchecked Sendable {
         return true
     }
 
-    /// - Parameter finished: An exchange that is over, and is released when those that wait have been served.
-    func leave(_ client: any RegisteredClient, releasing finished: (any Exchange)?) {
+    /// - Parameter idle: A connection that is registered with the loop still: a load that waits in the queue may use it.
+    func leave(_ client: any RegisteredClient, idle: ServerConnection?) {
         let left = schedule.withLock { $0.takeAll(of: client) }
         withExtendedLifetime(left) {}
         if let first = first.take() {
-            let isAwaited = first.queue.releaseAfterTurns(finished)
-            if let idle = finished?.idleConnection {
-                // A request that waits there may use the connection.
-                if isAwaited { first.queue.loop.leaveLater(idle) } else { idle.leave() }
+            if let idle {
+                let leavesLater = first.queue.hasWaitingClients && first.queue.loop.deferWork(idle)
+                if !leavesLater { idle.leave() }
             }
             first.leave()
         }

@@ -17,6 +17,9 @@ public struct RunLoopEvent: Sendable {
         /// A pass has ended: `activities`, and `nanoseconds` with its wait.
         public static let pass = Kind("pass")
 
+        /// Work was done that loads, streams and connections had deferred until now: `count` pieces, `nanoseconds`.
+        public static let deferredWork = Kind("deferredWork")
+
         // Something was called: `nanoseconds`, and `label` where it has one.
 
         /// An observer: `activities`.
@@ -62,6 +65,7 @@ extension RunLoopEvent: CustomStringConvertible {
         case .exit: .exit
         case .wait: .wait
         case .pass: .pass
+        case .deferredWork: .deferredWork
         case .callOut(let callOut, _, _): callOut.kind
         case .request(let request, _): request.kind
         }
@@ -76,7 +80,9 @@ extension RunLoopEvent: CustomStringConvertible {
     /// How long it took.
     public var nanoseconds: Int64? {
         switch detail {
-        case .wait(let nanoseconds), .callOut(_, _, let nanoseconds), .pass(_, let nanoseconds): nanoseconds
+        case .wait(let nanoseconds), .callOut(_, _, let nanoseconds), .pass(_, let nanoseconds),
+            .deferredWork(_, let nanoseconds):
+            nanoseconds
         case .entry, .exit, .request: nil
         }
     }
@@ -85,7 +91,7 @@ extension RunLoopEvent: CustomStringConvertible {
     public var label: String? {
         switch detail {
         case .callOut(_, let label, _), .request(_, let label): label
-        case .entry, .exit, .wait, .pass: nil
+        case .entry, .exit, .wait, .pass, .deferredWork: nil
         }
     }
 
@@ -99,6 +105,9 @@ extension RunLoopEvent: CustomStringConvertible {
         default: nil
         }
     }
+
+    /// How many pieces of deferred work were done.
+    public var count: Int? { if case .deferredWork(let count, _) = detail { count } else { nil } }
 
     /// What the descriptor was ready for.
     public var interest: RunLoop.Source.Interest? {
@@ -130,6 +139,7 @@ extension RunLoopEvent {
         case wait(nanoseconds: Int64)
         case callOut(CallOut, label: String?, nanoseconds: Int64)
         case pass(RunLoop.Activity, nanoseconds: Int64)
+        case deferredWork(count: Int, nanoseconds: Int64)
         case request(Request, label: String?)
     }
 

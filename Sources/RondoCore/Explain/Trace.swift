@@ -68,7 +68,7 @@ enum Trace {
     }
 
     /// As above, of something that need not be in a pass: in `mode`, or where that is nil in whichever runs.
-    fileprivate static func tell(
+    static func tell(
         _ loop: RunLoop, _ mode: RunLoop.Mode?, _ detail: RunLoopEvent.Detail,
         began: LoopInstant = LoopClock.now,
         of subject: ObjectIdentifier?

@@ -11,8 +11,8 @@ struct Activation {
 
     /// - Returns: How it ended; nil if it could not even start.
     func run() -> RunLoop.RunResult? {
-        // By a run further out, which may have to wait long for its next pass; it may signal what this one serves.
-        if !isRepeated { loop.doWhatWasPutOff() }
+        // A run further out may have to wait long for its next pass; and what is signalled this run may serve.
+        if !isRepeated { loop.performAllDeferredWork() }
         guard !owner.isEnding, let mode = indexOfMode else {
             owner.knownNow = nil
             return nil
@@ -26,13 +26,11 @@ struct Activation {
         let pass = Pass(
             loop: loop, mode: mode, name: name, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
-        let outer = owner.innermost
-        owner.innermost = RunOnStack(
-            isUnderWay: true, servedFurtherOut: owner.serving.count,
-            returnsLate: isRepeated || !returnAfterSourceHandled,
-            hasHabit: !outer.isUnderWay && owner.habit.begin(mode, at: loop.now))
+        let outer = owner.run
+        owner.run = RunOnStack(
+            servedFurtherOut: owner.serving.count, mayDeferWork: isRepeated || !returnAfterSourceHandled)
         let result = pass.run(hasWork: hasWork)
-        owner.innermost = outer
+        owner.run = outer
         end(mode, modeLoop)
         return result
     }
@@ -86,7 +84,6 @@ struct Activation {
             }
             return (state.activations.last?.mode, isOutermost && attention.isUnserved)
         }
-        if outer == nil { owner.habit.end(at: now) }
         owner.knownNow = nil
         owner.era &+= 1
         if let outer {
@@ -98,4 +95,12 @@ struct Activation {
         // It may have been run for the last time.
         if mustLookAgain { loop.warnUnlessRun() }
     }
+}
+
+/// What is known of a run while it is under way. Loop's thread only.
+struct RunOnStack {
+    /// How many of `LoopOwner.serving` were on the stack when it began.
+    var servedFurtherOut = 0
+    /// The run makes further passes after a callback, or another run follows at once.
+    var mayDeferWork = false
 }

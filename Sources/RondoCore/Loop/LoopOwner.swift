@@ -25,19 +25,15 @@ final class LoopOwner {
     @exclusivity(unchecked) var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
-    @exclusivity(unchecked) var innermost = RunOnStack()
+    /// The innermost run.
+    @exclusivity(unchecked) var run = RunOnStack()
     /// The mode that was run last, and its index.
     @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
     @exclusivity(unchecked) var isDrainingMainQueue = false
     @exclusivity(unchecked) var isEnding = false
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
-    @exclusivity(unchecked) var putOff = PutOffList()
-    @exclusivity(unchecked) var lateTurns = LateTurns()
-    /// See `RunLoop.leaveLater(_:)`.
-    @exclusivity(unchecked) var leavers: [any LoopLeaver] = []
-    /// Of the runs that are in no other one.
-    @exclusivity(unchecked) var habit = RunHabit()
+    @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
     @exclusivity(unchecked) var attachments: [AnyObject] = []
 

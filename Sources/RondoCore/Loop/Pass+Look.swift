@@ -33,9 +33,8 @@ extension Pass {
             let outlook = loop.state.withLock { [mode, wasWoken, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
-                    // Who was called after the sources may have taken away what late turns wait for.
                     maySleep: maySleep && asksKernel && !isLast && !wasWoken
-                        && !loop.owner.lateTurns.wait(for: mode),
+                        && loop.owner.deferred.isEmpty,
                     updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
             }
             wasWoken = wasWoken || outlook.wasWoken

@@ -14,10 +14,8 @@ extension Pass {
         for kind in kindsToServe(timersAreDue: timersAreDue) {
             switch kind {
             case .timers:
-                loop.doWhatWasPutOff()
                 fireDueTimers()
             case .mainQueue:
-                loop.doWhatWasPutOff()
                 drainMainQueue()
                 served.mainQueue = true
             case .descriptors:
@@ -123,13 +121,13 @@ extension Pass {
 
 extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
-    package static var servesFurtherOut: Bool { currentLoop().owner.innermost.servedFurtherOut > 0 }
+    package static var servesFurtherOut: Bool { currentLoop().owner.run.servedFurtherOut > 0 }
 
     /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
     /// that run it cannot be served (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
         let owner = currentLoop().owner
-        let servedFurtherOut = owner.innermost.servedFurtherOut
+        let servedFurtherOut = owner.run.servedFurtherOut
         return servedFurtherOut > 0
             && owner.serving.prefix(servedFurtherOut).contains { $0 === source }
     }

@@ -42,9 +42,9 @@ struct Pass {
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
         if !isRepeated {
-            // Nothing follows that would do what is put off from here on, by observers for instance.
-            loop.owner.innermost.mayNotPutOff()
-            loop.leaveNothingUndone()
+            // No pass follows for what would be deferred from here on.
+            loop.owner.run.mayDeferWork = false
+            loop.performAllDeferredWork()
         }
         notify(.exit)
         // The loop above ends only with a result.
@@ -71,8 +71,6 @@ struct Pass {
         // signalled since is found at the end of the pass, as if it had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
-        loop.takeLateTurnsThatAreDue(
-            in: mode, hasReady: !modeLoop.ready.isEmpty && !limit.isReached(at: loop.now))
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false
@@ -80,16 +78,12 @@ struct Pass {
             handled = performSignalledSources()
             if handled { performBlocks() }
         }
-        if !loop.owner.putOff.isEmpty, doWhatWasPutOff(handled: handled) {
-            handled = true
+        if !loop.owner.deferred.isEmpty, mustPerformDeferredWork {
             outset.knowsTimers = false
-        }
-        if !loop.owner.leavers.isEmpty, modeLoop.ready.isEmpty || limit.isReached(at: loop.now) {
-            loop.haveLeaversLeave()
+            handled = performDeferredWork(handled: handled)
         }
 
         if !drainedMainQueue, mainQueueHasWork {
-            loop.doWhatWasPutOff()
             drainMainQueue()
             drainedMainQueue = true
             handled = true
@@ -184,22 +178,31 @@ struct Pass {
         var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
-        if !blocks.isEmpty { loop.doWhatWasPutOff() }
         while let block = blocks.popFirst() { Trace.callOut(loop, mode, .block) { block.run() } }
         blocks.shrink()
         swap(&blocks, &loop.owner.spareBlocks)
     }
 
-    /// Unless more of it may come first. Who is told by it is not told after a wait.
+    /// Whether deferred work waits no longer for the callbacks of descriptors that were found ready before.
+    private var mustPerformDeferredWork: Bool {
+        let owner = loop.owner
+        return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
+            || limit.isReached(at: loop.now) || loop.mayBeObserved(.allActivities)
+    }
+
+    /// The step of the pass in which deferred work is done. What that signals is served here, by (d) and (e), unless this
+    /// pass has served signalled sources before; then in the next one.
     ///
-    /// - Returns: Whether sources were performed.
+    /// - Returns: Whether signalled sources were served in this pass.
     @inline(never)
-    private func doWhatWasPutOff(handled: Bool) -> Bool {
-        guard modeLoop.ready.isEmpty || loop.owner.putOff.isDue(at: loop.now) else { return false }
-        loop.doWhatWasPutOff()
-        guard !handled, performSignalledSources() else { return false }
-        performBlocks()
-        return true
+    private func performDeferredWork(handled: Bool) -> Bool {
+        var handled = handled
+        while !loop.owner.deferred.isEmpty {
+            guard loop.performDeferredWork(), !handled, performSignalledSources() else { continue }
+            handled = true
+            performBlocks()
+        }
+        return handled
     }
 
     /// - Returns: Whether any was performed.
@@ -208,9 +211,8 @@ struct Pass {
             (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
         }
         guard let first else { return false }
-        let evenLate = count > 1 || !loop.owner.lateTurns.wait(for: mode)
         // One alone needs no order.
-        if count == 1 { return first.performIfSignalled(in: mode, of: loop, evenLate: evenLate) }
+        if count == 1 { return first.performIfSignalled(in: mode, of: loop) }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
         let batch =
             sources
@@ -219,10 +221,9 @@ struct Pass {
         var performed = false
         // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one
         // leaves.
-        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop, evenLate: evenLate) {
+        for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if returnAfterSourceHandled { break }
-            loop.doWhatIsOverdue()
         }
         return performed
     }

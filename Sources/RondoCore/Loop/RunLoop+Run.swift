@@ -22,9 +22,9 @@ extension RunLoop {
 
     /// Makes runs that return after each source, and that nothing of the caller's comes between.
     private func repeatedly(_ run: () -> Bool) {
-        doWhatWasPutOff()
+        performAllDeferredWork()
         while run() {}
-        leaveNothingUndone()
+        performAllDeferredWork()
     }
 
     /// Runs the default mode until `limit`, or until nothing is left in it. Sources handled on the way do not

@@ -26,12 +26,11 @@ struct ThreadEnd {
         // What is released must not be released under the lock: a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
-        loop.dropWhatWasPutOff()
         let members = removeMembers()
         let common = removeCommonMembers()
         loop.owner.kernel.close()
         // Where the thread has ended inside a callback.
-        loop.haveLeaversLeave()
+        loop.performAllDeferredWork()
         loop.owner.attachments = []
         // A source that this kept might keep this.
         let watched = loop.state.withLock { state in

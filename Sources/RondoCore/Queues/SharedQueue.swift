@@ -28,14 +28,8 @@ package protocol RegisteredClient: SharedQueueClient {
     func shortDelayHasPassed()
 }
 
-/// What a shared queue keeps until it has served its clients, and then releases.
-package protocol SpentObject: AnyObject, Sendable {
-    /// For the queue's use.
-    var nextSpent: (any SpentObject)? { get set }
-}
-
 /// The queue that all streams and loads of one loop and mode share, behind one signalled source.
-package final class SharedQueue: Sendable {
+package final class SharedQueue: DeferredWork, Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
         let mode: RunLoop.Mode
@@ -68,8 +62,6 @@ package final class SharedQueue: Sendable {
         var clients = ClientQueue()
         /// The source is signalled for the next pass: further clients need not signal it again.
         var isSignalled = false
-        /// See `releaseAfterTurns`; the last one, which refers to the others.
-        var spent: (any SpentObject)?
     }
 
     /// What keeps the queue in its loop.
@@ -118,8 +110,6 @@ package final class SharedQueue: Sendable {
         source.label = label
         reference.queue.withLock { $0 = self }
     }
-
-    deinit { Self.release(waiting.withLock { $0.spent.take() }) }
 
     /// From the source to its queue. The two retain each other until the last member leaves: an invalid source releases
     /// what it performs.
@@ -263,38 +253,24 @@ package final class SharedQueue: Sendable {
         if isFirst { loop.wakeUp() }
     }
 
-    /// As `enqueue`, where the client may wait until the loop has served the descriptors that are ready: see
-    /// `RunLoop.letsTurnComeLate(in:)`.
+    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more clients.
     package func enqueueDeferred(_ client: any SharedQueueClient) {
-        guard loop.isCurrent, let running = loop.letsTurnComeLate(in: mode) else { return enqueue(client) }
-        waiting.withLock { $0.clients.append(client) }
-        if source.signalForLater() { loop.noteLateTurn(in: running) }
-    }
-
-    /// Keeps `spent`, which is not used any more, until the clients that wait were served: what they send does not
-    /// wait for memory that is freed. If none waits, `spent` is released at once, and so is what was kept for clients that
-    /// were withdrawn.
-    ///
-    /// - Returns: Whether a client waits.
-    @discardableResult
-    package func releaseAfterTurns(_ spent: (any SpentObject)?) -> Bool {
-        let (left, isAwaited) = waiting.withLock { waiting -> ((any SpentObject)?, Bool) in
-            if waiting.clients.isEmpty { return (waiting.spent.take(), false) }
-            if let spent {
-                spent.nextSpent = waiting.spent
-                waiting.spent = spent
-            }
-            return (nil, true)
+        guard loop.isCurrent, loop.hasDescriptorsToServe(in: mode), loop.deferWork(self) else {
+            return enqueue(client)
         }
-        Self.release(left)
-        return isAwaited
+        waiting.withLock { $0.clients.append(client) }
     }
 
-    /// One after the other: of a long chain each would be released inside of the one before, as deep as the stack goes.
-    private static func release(_ first: (any SpentObject)?) {
-        var next = first
-        while let object = next { next = object.nextSpent.take() }
+    /// Signals the source for the clients that were enqueued deferred, if they wait still.
+    package func performDeferredWork() -> Bool {
+        waiting.withLock { waiting in
+            guard !waiting.clients.isEmpty, !waiting.isSignalled else { return false }
+            signal(&waiting)
+            return true
+        }
     }
+
+    package var hasWaitingClients: Bool { waiting.withLock { !$0.clients.isEmpty } }
 
     /// Takes `client` out of the queue: it does not want to be served any more.
     package func withdraw(_ client: any SharedQueueClient) {
@@ -304,30 +280,26 @@ package final class SharedQueue: Sendable {
         }
     }
 
+    /// Clients that are looked at in a run that returns after a source, to find one that calls the program.
+    private static let maximumClientsOfLastService = 16
+
     /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where the run returns
     /// after a source it serves one that calls the program, and clients before it that do not.
     private func serve() {
-        loop.takeLateTurns()
         let isLast = loop.returnsAfterSource
         var rest = waiting.withLock { waiting in
             waiting.isSignalled = false
             return waiting.clients.count
         }
-        if isLast { rest = min(rest, RunLoop.maximumPutOff) }
-        let areSeveral = rest > 1
-        loop.servesSeveral = areSeveral
+        if isLast { rest = min(rest, Self.maximumClientsOfLastService) }
         while rest > 0, let client = next() {
             rest -= 1
             if client.serve(by: self) && isLast { break }
-            loop.doWhatIsOverdue()
         }
-        if areSeveral { loop.endTurnOfSeveral() }
         // Under the lock, or a signal that comes between would be lost.
-        let spent = waiting.withLock { waiting in
+        waiting.withLock { waiting in
             if waiting.clients.isEmpty { withdrawSignal(&waiting) } else { signal(&waiting) }
-            return waiting.spent.take()
         }
-        Self.release(spent)
     }
 
     /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served there.

@@ -54,8 +54,6 @@ extension RunLoop {
             /// It has left its one place, and the loop there takes it out when it next looks, unless it is back by
             /// then: see `ModeState.leaving`.
             var isLeaving = false
-            /// The signal may be served late: see `RunLoop.letsTurnComeLate(in:)`.
-            var mayBeServedLate = false
             /// When it was signalled, in order of all signals; nil while it is not.
             var signal: UInt64?
             var interest: Interest = []
@@ -200,25 +198,15 @@ extension RunLoop {
             signal(wakesLoops: true)
         }
 
-        /// `signal()`, by whom `RunLoop.letsTurnComeLate(in:)` has told that it may be served late. On the loop's thread, in a
-        /// callback of it.
-        ///
-        /// - Returns: Whether it will be: not if it was signalled for the next pass already.
-        package func signalForLater() -> Bool { signal(wakesLoops: false, mayBeServedLate: true) }
-
-        /// - Returns: Whether it may be served late.
-        @discardableResult
-        private func signal(wakesLoops: Bool, mayBeServedLate: Bool = false) -> Bool {
+        private func signal(wakesLoops: Bool) {
             let isTraced = Trace.isListening.load(ordering: .relaxed)
             var wakeUp: WakeUp?
             var others: [WakeUp] = []
-            let (isNew, isForLater, traced) = state.withLock { state -> (Bool, Bool, [Membership]) in
+            let (isNew, traced) = state.withLock { state -> (Bool, [Membership]) in
                 var isNew = false
                 if kind.behaviour.takesSignals { isNew = state.isValid && state.signal == nil }
                 if isNew { state.signal = Self.signals.wrappingAdd(1, ordering: .relaxed).newValue }
-                // Of several the most urgent counts.
-                state.mayBeServedLate = mayBeServedLate && (isNew || state.mayBeServedLate)
-                guard isNew || wakesLoops else { return (false, state.mayBeServedLate, []) }
+                guard isNew || wakesLoops else { return (false, []) }
                 state.memberships.forEach { membership in
                     if isNew {
                         membership.loop.state.withLock { loopState in
@@ -229,7 +217,7 @@ extension RunLoop {
                     guard wakesLoops, let asleep = membership.loop.askForAttention() else { return }
                     if wakeUp == nil { wakeUp = asleep } else { others.append(asleep) }
                 }
-                return (isNew, state.mayBeServedLate, isTraced ? state.memberships.all : [])
+                return (isNew, isTraced ? state.memberships.all : [])
             }
             for place in traced where isNew {
                 Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
@@ -238,7 +226,6 @@ extension RunLoop {
             // With no lock held: whoever wakes up may ask for them at once.
             wakeUp?.wake()
             for wakeUp in others { wakeUp.wake() }
-            return isForLater
         }
 
         /// Takes back a signal that nobody has served.
@@ -414,16 +401,14 @@ extension RunLoop {
 
         /// The signal, if it still stands, is taken: from here on a new one counts anew (rule SRC-4).
         ///
-        /// - Parameter evenLate: Also if that may be done late.
         /// - Returns: Whether it was performed.
-        func performIfSignalled(in mode: Int, of loop: RunLoop, evenLate: Bool) -> Bool {
+        func performIfSignalled(in mode: Int, of loop: RunLoop) -> Bool {
             let perform = state.withLock { state -> Callback? in
                 guard state.isValid, state.signal != nil else {
                     // Another loop or mode has served it.
                     loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                     return nil
                 }
-                guard evenLate || !state.mayBeServedLate else { return nil }
                 state.signal = nil
                 loop.state.withLock { _ = $0.modes[mode].signalled.remove(self) }
                 return state.perform

@@ -2,9 +2,11 @@
 enum PageScriptModel {
     static let text = #"""
         const K = {entry: 1, exit: 2, pass: 3, wait: 4, observer: 5, block: 6, source: 7, descriptor: 8, timer: 9,
-          mainQueue: 10, delegate: 11, stop: 12, wakeUp: 13, perform: 14, signal: 15, add: 16, held: 17, mark: 18};
+          mainQueue: 10, delegate: 11, stop: 12, wakeUp: 13, perform: 14, signal: 15, add: 16, held: 17, mark: 18,
+          deferred: 19};
         const WORDS = ['', 'entry', 'exit', 'pass', 'wait', 'observer', 'block', 'source', 'descriptor', 'timer',
-          'main queue', 'delegate', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note'];
+          'main queue', 'delegate', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note',
+          'deferred work'];
         const ACTIVITIES = [[1, 'entry'], [2, 'beforeTimers'], [4, 'beforeSources'], [32, 'beforeWaiting'],
           [64, 'afterWaiting'], [128, 'exit']];
         const RESULTS = ['it had not ended', 'finished: the mode held nothing more', 'stopped', 'timed out',
@@ -244,6 +246,11 @@ enum PageScriptModel {
               const bits = d.detail[ref];
               return {title: 'A pass' + inMode, facts, text: 'It went through ' + activityNames(bits) + '. ' +
                 (bits & 32 ? 'It was free to sleep.' : 'It did not sleep: a source had been served, or it only looked.')};
+            }
+            if (kind === K.deferred) {
+              const count = d.detail[ref];
+              return {title: 'Deferred work' + inMode, facts, text: 'What loads, streams and connections had deferred was done: ' +
+                count + (count === 1 ? ' piece.' : ' pieces.')};
             }
             if (kind >= K.stop && kind <= K.add) {
               const asked = {12: 'stop()', 13: 'wakeUp()', 14: 'perform', 15: 'signal()', 16: 'add'}[kind];

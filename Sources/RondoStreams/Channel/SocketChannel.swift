@@ -309,9 +309,9 @@ extension SocketChannel {
     package var isServedFurtherOut: Bool { transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
 
     /// A callback of its source is on this thread's stack, in a run of the loop from which something may stay for the next
-    /// request; see `RunLoop.letsStay(_:)`.
+    /// request; see `RunLoop.mayLeaveLater(_:)`.
     package var mayStayScheduled: Bool {
-        transport.map { RunLoop.currentLoop().letsStay($0.source) } ?? false
+        transport.map { RunLoop.currentLoop().mayLeaveLater($0.source) } ?? false
     }
 
     /// Watches again what `ChannelInterest.suspend()` has stopped to watch.

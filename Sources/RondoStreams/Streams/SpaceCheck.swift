@@ -5,8 +5,8 @@ internal import RondoCore
 /// for all of them, where each would need its own.
 ///
 /// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. A pair adds itself where it is
-/// told in that loop alone, and what was put off is done there.
-final class SpaceCheck: PutOffWork, @unchecked Sendable {
+/// told in that loop alone, and deferred work is done there.
+final class SpaceCheck: DeferredWork, @unchecked Sendable {
     /// Pairs beyond this number are checked one by one.
     static let maximumPairs = 64
 
@@ -23,17 +23,19 @@ final class SpaceCheck: PutOffWork, @unchecked Sendable {
     ///
     /// - Returns: False: it is to be found out now.
     func add(_ pair: SocketPair) -> Bool {
-        guard pairs.isEmpty ? RunLoop.currentLoop().putOff(self) : pairs.count < Self.maximumPairs else {
+        guard pairs.isEmpty ? isDeferred() : pairs.count < Self.maximumPairs else {
             return false
         }
         pairs.append(pair)
         return true
     }
 
-    /// Only the streams that have written wait for it.
-    var outlastsTurn: Bool { true }
+    private func isDeferred() -> Bool {
+        let loop = RunLoop.currentLoop()
+        return loop.hasDescriptorsToServe() && loop.deferWork(self)
+    }
 
-    func doWhatWasPutOff(isOld: Bool) {
+    func performDeferredWork() -> Bool {
         // What is released with a pair may write.
         var looked: [SocketPair] = []
         swap(&looked, &pairs)
@@ -46,5 +48,7 @@ final class SpaceCheck: PutOffWork, @unchecked Sendable {
         entries.removeAll(keepingCapacity: true)
         looked.removeAll(keepingCapacity: true)
         if pairs.isEmpty { swap(&looked, &pairs) }
+        // Streams that have space have been enqueued, if there are any.
+        return true
     }
 }
