@@ -9,7 +9,7 @@ final class LoopKernel {
 
     private let attention: Attention
     /// By the index of the mode; nil where the mode has never run.
-    private(set) var modeLoops: [ModeLoop?] = []
+    @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// What the kernel has refused the loop last.
     private(set) var refusal: SystemError?

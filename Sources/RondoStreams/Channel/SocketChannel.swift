@@ -52,7 +52,7 @@ package final class SocketChannel {
     /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
     private var hasOpened = false
     /// Of an open connection; `+Bytes` keeps it.
-    var tlsWaits = TLSWaits()
+    @exclusivity(unchecked) var tlsWaits = TLSWaits()
 
     @exclusivity(unchecked) private(set) var phase: Phase {
         didSet {

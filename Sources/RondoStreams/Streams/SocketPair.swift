@@ -24,17 +24,17 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     /// Not NSLock, which is 250 bytes.
     let lock = Mutex(())
     /// The last of the streams was closed, and with it the connection.
-    private(set) var isOver = false
+    @exclusivity(unchecked) private(set) var isOver = false
     let input = StreamCore(.input)
     let output = StreamCore(.output)
     // Of these `+Bytes` and `+Properties` change what they are for.
-    var reader: SocketReader
-    var writer: SocketWriter
+    @exclusivity(unchecked) var reader: SocketReader
+    @exclusivity(unchecked) var writer: SocketWriter
     var settings = SocketSettings.standard
     /// Nil before one of the streams is opened, and after both were closed.
-    private(set) var channel: SocketChannel?
+    @exclusivity(unchecked) private(set) var channel: SocketChannel?
     /// Made when a thread waits for the first time.
-    private var waiting: WaitingThreads?
+    @exclusivity(unchecked) private var waiting: WaitingThreads?
     private let live = LiveObject(.connection)
 
     init(_ target: SocketTarget) {
