@@ -15,7 +15,7 @@ final class ServerConnection: DeferredWork {
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
     @exclusivity(unchecked) var isReused = false
-    var lastResponse = RememberedResponse()
+    @exclusivity(unchecked) var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
     /// An answer came that may be to no request: what follows may belong to another one.

@@ -9,9 +9,10 @@ final class LoadRegistration: @unchecked Sendable {
     /// Where the load is scheduled; it does not change.
     let modes: [LoopMode]
     private let schedule = Mutex(StreamSchedule())
+    // Inside the gate no access overlaps with another; see `Load`.
     @exclusivity(unchecked) private var first: SharedQueue.Registration?
     /// Where there are several loops or modes.
-    private var others: [SharedQueue.Registration] = []
+    @exclusivity(unchecked) private var others: [SharedQueue.Registration] = []
 
     init(_ modes: [LoopMode]) { self.modes = modes }
 

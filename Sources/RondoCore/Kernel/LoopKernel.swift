@@ -9,6 +9,9 @@ final class LoopKernel {
 
     private let attention: Attention
     /// By the index of the mode; nil where the mode has never run.
+    ///
+    /// One thread touches it, in accesses that call nothing: to check them takes 5 % of a pass with nothing to do
+    /// (bench-guard's pass.same-mode).
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// What the kernel has refused the loop last.

@@ -23,6 +23,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     let target: SocketTarget
     /// Not NSLock, which is 250 bytes.
     let lock = Mutex(())
+    // Under `lock` no access overlaps with another: to check each takes 11 % of the instructions of a small message from one
+    // stream to the other (bench-guard's stream.message).
+
     /// The last of the streams was closed, and with it the connection.
     @exclusivity(unchecked) private(set) var isOver = false
     let input = StreamCore(.input)
