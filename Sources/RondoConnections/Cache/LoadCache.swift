@@ -216,7 +216,7 @@ final class LoadCache {
             load.store.hasJustStored(head, size: bodyLength, for: load.request)
         {
             current = nil
-                return store(.isWritten)
+            return store(.isWritten)
         }
         let isStored =
             !isDownload && !hasParts && CacheRules.mayStore(head, to: load.fields) && isVerified
@@ -250,7 +250,7 @@ final class LoadCache {
         guard let load = current else { return .nothing }
         if load.isStoring, callsOnLoop, spares(.willCacheResponse) {
             current = nil
-                store(load.storeAsReceived())
+            store(load.storeAsReceived())
             return .nothing
         }
         return load.propose().map(End.ask) ?? .nothing

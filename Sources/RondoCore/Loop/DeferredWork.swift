@@ -119,7 +119,8 @@ extension RunLoop {
         if let began, count > 0 {
             let lasted = LoopClock.now.nanoseconds - began.nanoseconds
             Trace.tell(
-                self, RunLoop.Mode?.none, .deferredWork(count: count, nanoseconds: lasted), began: began, of: nil)
+                self, RunLoop.Mode?.none, .deferredWork(count: count, nanoseconds: lasted), began: began,
+                of: nil)
         }
         return hasSignalled
     }
