@@ -40,6 +40,7 @@ package struct HTTP1Connection: Sendable {
     private var reader: HTTP1Reader
     private var received = ByteQueue()
     private let limits: HTTP1Limits
+    private var written = WrittenHead()
 
     /// Whether anything at all has come since the request's head was sent. If not, and the connection breaks,
     /// the server has probably not seen the request.
@@ -74,7 +75,7 @@ package struct HTTP1Connection: Sendable {
     package mutating func send(
         head: RequestHead, body: RequestBodyFraming, into output: inout [UInt8]
     ) throws(HTTP1Error) {
-        if let written = WrittenHead.last.withLock({ $0.find(head, body) }) {
+        if let written = written.find(head, body) {
             try state.requestHead(written.facts, framing: body)
             if output.isEmpty { output = written.bytes } else { output += written.bytes }
             return reader.expectHead()
@@ -92,7 +93,7 @@ package struct HTTP1Connection: Sendable {
         try state.requestHead(facts, framing: body)
         let start = output.count
         HTTP1Writer.write(head, body, into: &output)
-        if start == 0 { WrittenHead.last.withLock { [output] in $0.note(head, body, facts, output) } }
+        if start == 0 { written.note(head, body, facts, output) }
         reader.expectHead()
     }
 

@@ -32,6 +32,7 @@ struct HTTP1Reader: Sendable {
     private let limits: HTTP1Limits
     /// By other limits the head that was read last might be too large.
     private let hasUsualLimits: Bool
+    private var lastHead = RememberedHead()
 
     init(limits: HTTP1Limits) {
         self.limits = limits
@@ -68,7 +69,7 @@ struct HTTP1Reader: Sendable {
                 if hasUsualLimits, unfinished.isEmpty {
                     headStart = consumed
                     let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
-                    if let (head, size) = RememberedHead.last.withLock({ $0.find(in: rest) }) {
+                    if let (head, size) = lastHead.find(in: rest) {
                         consumed += size
                         phase = .decision
                         return .head(head)
@@ -79,7 +80,7 @@ struct HTTP1Reader: Sendable {
                 let output = try takeFields(in: input, &consumed, line, lineSize, scanner)
                 if let headStart, case .head(let head) = output {
                     let bytes = UnsafeRawBufferPointer(rebasing: input[headStart..<consumed])
-                    RememberedHead.last.withLock { $0.note(head, of: bytes, lineSize: lineSize) }
+                    lastHead.note(head, of: bytes, lineSize: lineSize)
                 }
                 return output
             case .fixed(_, remaining: 0):

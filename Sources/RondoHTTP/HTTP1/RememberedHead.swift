@@ -1,13 +1,8 @@
 internal import Glibc
-internal import RondoMutex
 
-/// The head that was read last. A server that is asked for the same thing again says the same as long as its clock
-/// shows the same second: then nothing has to be taken apart anew.
-///
-/// One for the whole process, since most of a program's connections are to one server at a time.
+/// The head that was read last on a connection. A server that is asked for the same thing again says the same as long as its
+/// clock shows the same second: then nothing has to be taken apart anew.
 struct RememberedHead: Sendable {
-    static let last = Mutex(RememberedHead())
-
     /// The status line as it came, with its line end; empty: nothing is remembered.
     private var line: [UInt8] = []
     /// Its fields hold the rest of the bytes.

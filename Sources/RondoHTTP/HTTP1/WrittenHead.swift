@@ -1,14 +1,9 @@
-internal import RondoMutex
-
-/// The request's head that was written last, without a body to come. A program that asks for the same thing again sends the
-/// same head again.
+/// The request's head that was written last on a connection, without a body to come. A program that asks for the same thing
+/// again sends the same head again.
 ///
-/// One for the whole process, and only of fields that were checked before (`HeaderFields.check()`), which are those that many
-/// requests share: none that one request alone has, such as a cookie or who asks. (Its target is remembered, as that of the
-/// last URL is.)
+/// Only a head of fields that were checked before (`HeaderFields.check()`) is remembered: these are shared by many requests,
+/// as those are that a request gets without a program's doing.
 struct WrittenHead: Sendable {
-    static let last = Mutex(WrittenHead())
-
     private var head: RequestHead?
     private var facts = RequestFacts()
     private var bytes: [UInt8] = []
