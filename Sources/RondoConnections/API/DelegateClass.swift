@@ -1,8 +1,10 @@
 internal import RondoCore
-internal import RondoMutex
+
+internal import struct Synchronization.Atomic
 
 /// What is known of a class of delegates: how to cast its objects, and which of its methods are defaults.
 final class DelegateClass: Sendable {
+    private let type: ObjectIdentifier
     /// An object of the class may conform to `URLConnectionDownloadDelegate`.
     let isForDownloads: Bool
     let defaults = DelegateDefaults()
@@ -13,6 +15,7 @@ final class DelegateClass: Sendable {
     private let cast: Cast?
 
     private init(_ type: Any.Type) {
+        self.type = ObjectIdentifier(type)
         isClass = type is AnyClass
         cast = (type as? any URLConnectionDataDelegate.Type).map { Self.cast(to: $0) }
         isForDownloads = type is any URLConnectionDownloadDelegate.Type
@@ -39,31 +42,51 @@ final class DelegateClass: Sendable {
 
     // MARK: The classes of this process
 
-    private struct Known: ~Copyable {
-        var classes: [ObjectIdentifier: DelegateClass] = [:]
-        /// The one that was asked for last is often the next one.
-        var last: (type: ObjectIdentifier, found: DelegateClass)?
-    }
-
-    private static let known = Mutex(Known())
-    /// A program has a few dozen.
+    /// How many classes are remembered; a program has a few dozen.
     private static let maximumRemembered = 1024
+    /// A class is looked for where its address says, and in as many entries behind.
+    private static let maximumProbes = 16
+
+    /// Their addresses; 0: no class. Nothing is ever taken out, so that a load finds its delegate's class without a lock.
+    /// (`AtomicLazyReference`, which is made for this, takes 600 instructions to read.)
+    private static let known = InlineArray<1024, Atomic<UInt>> { _ in Atomic(0) }
+
+    /// - Returns: Nil: `address` is 0.
+    private static func remembered(_ address: UInt) -> DelegateClass? {
+        // Safe: the table owns a reference to what it holds, which it never gives up.
+        UnsafeRawPointer(bitPattern: address).map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
+    }
 
     static func of(_ type: Any.Type) -> DelegateClass {
         let id = ObjectIdentifier(type)
-        let (found, isNew) = known.withLock { known -> (DelegateClass, Bool) in
-            if let last = known.last, last.type == id { return (last.found, false) }
-            let old = known.classes[id]
-            let found = old ?? DelegateClass(type)
-            let remembers = old == nil && known.classes.count < maximumRemembered
-            if remembers { known.classes[id] = found }
-            known.last = (id, found)
-            return (found, remembers)
+        // What describes a type lies at multiples of eight; large ones are far apart.
+        let start = UInt(bitPattern: id) >> 3
+        for probe in 0..<UInt(maximumProbes) {
+            let index = Int((start &+ start >> 10 &+ probe) % UInt(maximumRemembered))
+            if let found = remembered(known[index].load(ordering: .acquiring)) {
+                if found.type == id { return found }
+                continue
+            }
+            let new = DelegateClass(type)
+            let reference = Unmanaged.passRetained(new)
+            let (isStored, other) = known[index].compareExchange(
+                expected: 0, desired: UInt(bitPattern: reference.toOpaque()), ordering: .acquiringAndReleasing
+            )
+            if isStored {
+                look(for: type, new)
+                return new
+            }
+            reference.release()
+            if let other = remembered(other), other.type == id { return other }
         }
-        if isNew, let type = type as? AnyClass, found.mayHaveUncalledMethods(type) {
+        return DelegateClass(type)
+    }
+
+    /// Warns of methods of `type` that are not called, when the class is seen for the first time.
+    private static func look(for type: Any.Type, _ found: DelegateClass) {
+        if let type = type as? AnyClass, found.mayHaveUncalledMethods(type) {
             DelegateMethodCheck.connections.look(at: type)
         }
-        return found
     }
 
     /// Whether `type`, which is this class, leaves the conformance to a class above it, or does not conform to what

@@ -26,6 +26,8 @@ public final class RunLoop: NSObject, Sendable {
     // MARK: Any thread, behind the lock
 
     let state = Mutex(LoopState())
+    /// What `SharedQueue.join` has made for this loop, one for each mode with streams or loads. Locked before `state`.
+    let sharedQueues = Mutex<[any AnyObject & Sendable]>([])
     let attention: Attention
     let intake: BlockIntake<Mode>
     /// `LoopState.observedActivities`, written under the lock, so that where nobody observes a pass need not

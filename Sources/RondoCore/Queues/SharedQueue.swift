@@ -7,8 +7,8 @@
 // returns after a source returns after the first client that has called the program (rule RL-37), and a nested run serves
 // what waits behind the client that runs it.
 //
-// Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind two locks of
-// its own. A client is called with none of them held. The register's lock goes before those of sources and loops.
+// Threads: the shared queues of a loop are found and made under a lock of that loop's; the clients of a queue are behind two
+// locks of its own. A client is called with none of them held. `RunLoop.sharedQueues` is locked before sources and loops.
 
 internal import RondoMutex
 
@@ -30,27 +30,6 @@ package protocol RegisteredClient: SharedQueueClient {
 
 /// The queue that all streams and loads of one loop and mode share, behind one signalled source.
 package final class SharedQueue: DeferredWork, Sendable {
-    private struct Key: Hashable {
-        let loop: RunLoop
-        let mode: RunLoop.Mode
-
-        // A loop is an NSObject, whose own equality takes its time to come to the same.
-        static func == (left: Key, right: Key) -> Bool { left.loop === right.loop && left.mode == right.mode }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(ObjectIdentifier(loop))
-            hasher.combine(mode)
-        }
-    }
-
-    private struct Register {
-        var queues: [Key: SharedQueue] = [:]
-        /// The one that was joined last, which is nearly always the one that is wanted next.
-        var last: SharedQueue?
-    }
-
-    private static let register = Mutex(Register())
-
     package let loop: RunLoop
     package let mode: RunLoop.Mode
     private let source: RunLoop.Source
@@ -121,18 +100,15 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     /// The queue of `mode`, which is not empty from now on until `leave()` was called as often as this.
     package static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> SharedQueue {
-        register.withLock { register in
-            if let last = register.last, last.loop === loop, last.mode == mode {
-                last.members.withLock { $0.count += 1 }
-                return last
+        loop.sharedQueues.withLock { queues in
+            for case let queue as SharedQueue in queues where queue.mode == mode {
+                queue.members.withLock { $0.count += 1 }
+                return queue
             }
-            let key = Key(loop: loop, mode: mode)
-            let queue = register.queues[key] ?? SharedQueue(loop, mode)
-            if register.queues.updateValue(queue, forKey: key) == nil {
-                loop.add(queue.source, forMode: mode)
-            }
-            queue.members.withLock { $0.count += 1 }
-            register.last = queue
+            let queue = SharedQueue(loop, mode)
+            queue.members.withLock { $0.count = 1 }
+            queues.append(queue)
+            loop.add(queue.source, forMode: mode)
             return queue
         }
     }
@@ -149,7 +125,7 @@ package final class SharedQueue: DeferredWork, Sendable {
             return false
         }
         guard isLast else { return }
-        let hasLeft = Self.register.withLock { register -> Bool in
+        let hasLeft = loop.sharedQueues.withLock { queues -> Bool in
             let timer = members.withLock { members -> Timer?? in
                 members.count -= 1
                 if members.count > 0 { return nil }
@@ -157,9 +133,7 @@ package final class SharedQueue: DeferredWork, Sendable {
                 return .some(members.delayTimer)
             }
             guard case .some(let timer) = timer else { return false }
-            let key = Key(loop: loop, mode: mode)
-            if register.queues[key] === self { register.queues[key] = nil }
-            if register.last === self { register.last = nil }
+            queues.removeAll { $0 === self }
             source.invalidate()
             timer?.invalidate()
             return true
