@@ -8,7 +8,7 @@ internal import RondoMutex
 /// In memory stands a table of all that was used last; on the disk a database, which a thread of its own writes. Any thread
 /// may call any of this.
 final class ResponseCache: Sendable {
-    private let state: Mutex<State>
+    private let state: UnfairMutex<State>
     private let path: String?
 
     private struct State {
@@ -22,7 +22,7 @@ final class ResponseCache: Sendable {
     /// - Parameter path: A folder; nil: one of the program's own in the user's folder for caches.
     init(memoryCapacity: Int, diskCapacity: Int, path: String?) {
         self.path = path
-        state = Mutex(State(table: MemoryTable(capacity: memoryCapacity), diskCapacity: diskCapacity))
+        state = UnfairMutex(State(table: MemoryTable(capacity: memoryCapacity), diskCapacity: diskCapacity))
     }
 
     // MARK: For programs

@@ -56,7 +56,7 @@ final class CookieStore: Sendable {
     static let maximumWaitingWritten = 16
     static let maximumWrittenEachTime = 500
 
-    let state: Mutex<State>
+    let state: UnfairMutex<State>
     let visible: any VisibleCookies
     let file: URL?
     /// Nil: it is not open, or cannot be used.
@@ -71,7 +71,7 @@ final class CookieStore: Sendable {
         self.visible = visible
         self.file = file
         self.isShared = isShared
-        state = Mutex(State(isOpen: file == nil, hasFile: file != nil))
+        state = UnfairMutex(State(isOpen: file == nil, hasFile: file != nil))
         let owner = Owner()
         observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
         owner.store = self

@@ -21,13 +21,13 @@ final class Origin: BudgetCandidate {
     /// It keeps its origins, and those of the process are its own for ever.
     private unowned let pool: ConnectionPool
     private let budget: ConnectionBudget
-    private let state: Mutex<State>
+    private let state: UnfairMutex<State>
 
     init(_ server: ConnectionKey.Server, of pool: ConnectionPool, _ limits: ConnectionLimits) {
         self.server = server
         self.pool = pool
         budget = pool.budget
-        state = Mutex(
+        state = UnfairMutex(
             State(limit: limits.connections(to: server), idleLimit: limits.idleConnectionsPerServer))
     }
 
