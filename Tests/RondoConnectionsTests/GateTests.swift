@@ -116,7 +116,7 @@ import Testing
                 let connection = URLConnection(request: request, delegate: recorder, startImmediately: false)
             else { return }
             let loader = Load(
-                for: connection, request: request,
+                for: connection, request: LoadRequest(request),
                 schedule: [loop, second].map { LoopMode(loop: $0, mode: .default) },
                 settings: URLConnection.Settings.standard.load,
                 defaults: DelegateObject(recorder).kind?.defaults, writesFile: false)

@@ -23,7 +23,7 @@ import Testing
     }
 
     private static func state(in phase: Phase) -> LoadState {
-        var state = LoadState(phase == .askingAboutCanonical ? bare : plain)
+        var state = LoadState(LoadRequest(phase == .askingAboutCanonical ? bare : plain))
         if phase == .created { return state }
         _ = state.begin()
         switch phase {
@@ -45,16 +45,16 @@ import Testing
     }
 
     @Test func `UC-29 begin asks about a canonical form, and only then`() {
-        var state = LoadState(Self.bare)
+        var state = LoadState(LoadRequest(Self.bare))
         var canonical = Self.bare
         canonical.url = url("http://a.example/")
         #expect(state.begin() == .ask(canonical, redirect: nil))
         #expect(state.answered(canonical) == .send(LoadRequest(canonical)))
         #expect(state.request.value == canonical)
-        var refused = LoadState(Self.bare)
+        var refused = LoadState(LoadRequest(Self.bare))
         _ = refused.begin()
         #expect(refused.answered(nil) == .fail(.canonicalRequestRefused))
-        var unsupported = LoadState(URLRequest(url: url("ftp://a.example/")))
+        var unsupported = LoadState(LoadRequest(URLRequest(url: url("ftp://a.example/"))))
         #expect(unsupported.begin() == .fail(.unsupportedURL))
         #expect(unsupported.isEnded)
     }
@@ -140,7 +140,7 @@ import Testing
     ) {
         var request = Self.plain
         request.setValue("100-continue", forHTTPHeaderField: "Expect")
-        var state = LoadState(request)
+        var state = LoadState(LoadRequest(request))
         _ = state.begin()
         let head = ResponseHead(version: .http11, status: 417, reason: "", fields: HeaderFields())
         let action = state.received(head, bodyLength: 2, isHoldingBackBody: isHoldingBack)
@@ -188,7 +188,7 @@ import Testing
         post.httpMethod = "POST"
         post.httpBody = Data("body".utf8)
         for (status, method, keepsBody) in [(301, "GET", false), (303, "GET", false), (307, "POST", true)] {
-            var state = LoadState(post)
+            var state = LoadState(LoadRequest(post))
             _ = state.begin()
             let head = Self.redirect("https://b.example/", status: status)
             guard case .ask(let request, let redirect) = state.received(head, bodyLength: 0) else {

@@ -52,7 +52,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     /// The request as it was when the connection was made.
-    public let originalRequest: URLRequest
+    public var originalRequest: URLRequest { request.value }
+    private let request: LoadRequest
     private let state: Mutex<State>
     /// Changes with the lock held, and is asked without it: a load asks at every step.
     private let cancelled = Atomic(false)
@@ -66,7 +67,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// Whether a connection can be made for `request` now: an http or https URL with a host, a file or data
     /// URL, or what a registered `URLProtocol` accepts (rule UC-64).
     open class func canHandle(_ request: URLRequest) -> Bool {
-        CanonicalRequest.of(request) != nil
+        LoadRequest(request).canBeLoaded
     }
 
     /// A connection that starts at once, in the default mode of the calling thread's loop.
@@ -80,8 +81,12 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection
     ///   can be scheduled and configured.
     public init?(request: URLRequest, delegate: Any?, startImmediately: Bool) {
-        guard Self.canHandle(request) else { return nil }
-        originalRequest = request
+        let loadRequest = LoadRequest(request)
+        // Only a subclass can have its own answer; ours need not take the request apart once more.
+        let canHandle =
+            Self.self == URLConnection.self ? loadRequest.canBeLoaded : Self.canHandle(request)
+        guard canHandle else { return nil }
+        self.request = loadRequest
         state = Mutex(State(delegate: DelegateObject(delegate), currentRequest: request))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
@@ -197,7 +202,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             state.phase = .started
             let delegate = state.delegate
             let load = Load(
-                for: self, request: originalRequest, schedule: state.places, settings: state.settings.load,
+                for: self, request: request, schedule: state.places, settings: state.settings.load,
                 defaults: delegate?.base == nil ? nil : delegate?.kind?.defaults,
                 writesFile: delegate?.download != nil)
             state.load = load

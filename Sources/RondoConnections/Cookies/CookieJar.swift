@@ -12,11 +12,11 @@ struct CookieJar {
     /// The Cookie field of `request`; nil if there is nothing to add to what it has.
     ///
     /// A program's own Cookie field stays, in front; of its names none is sent twice.
-    func fieldValue(for request: URLRequest) -> String? {
-        guard request.httpShouldHandleCookies else { return nil }
-        var cookies = store.cookies(for: Self.origin(of: request.url))
+    func fieldValue(for request: LoadRequest) -> String? {
+        guard request.handlesCookies else { return nil }
+        var cookies = store.cookies(for: Self.origin(of: request))
         if cookies.isEmpty { return nil }
-        let own = request.value(forHTTPHeaderField: "Cookie")
+        let own = request.value.value(forHTTPHeaderField: "Cookie")
         if let own {
             let names = Set(
                 own.split(separator: ";").compactMap {
@@ -37,10 +37,10 @@ struct CookieJar {
     /// - Parameter tell: Called by another thread when the program can see it in its storage.
     /// - Returns: Whether that is to come.
     func receive(
-        _ fields: HeaderFields, for request: URLRequest, tell: () -> @Sendable () -> Void
+        _ fields: HeaderFields, for request: LoadRequest, tell: () -> @Sendable () -> Void
     ) -> Bool {
-        guard request.httpShouldHandleCookies, let origin = Self.origin(of: request.url),
-            isAccepted(from: origin, request)
+        guard request.handlesCookies, let origin = Self.origin(of: request),
+            isAccepted(from: origin, request.value)
         else { return false }
         // Of more cookies than a domain may have the first ones would not stay.
         let texts = fields.values(for: "Set-Cookie").suffix(CookieRules.maximumPerDomain)
@@ -60,9 +60,9 @@ struct CookieJar {
         }
     }
 
-    private static func origin(of url: URL?) -> CookieOrigin? {
-        guard let url else { return nil }
-        if let address = WebAddress(url), address.isPlain {
+    private static func origin(of request: LoadRequest) -> CookieOrigin? {
+        guard let url = request.url else { return nil }
+        if let address = request.address, address.isPlain {
             return CookieOrigin(
                 host: address.host, path: String(address.target.prefix { $0 != "?" }),
                 isSecure: address.isSecure)

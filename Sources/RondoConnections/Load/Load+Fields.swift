@@ -17,7 +17,7 @@ extension Load {
     }
 
     private func setCookies(of request: LoadRequest, in fields: inout HeaderFields) {
-        guard let cookies = jar?.fieldValue(for: request.value) else { return }
+        guard let cookies = jar?.fieldValue(for: request) else { return }
         fields.set(name: "Cookie", value: cookies)
     }
 
@@ -47,7 +47,7 @@ extension Load {
     }
 
     private func receiveCookies(_ fields: HeaderFields) {
-        _ = jar?.receive(fields, for: state.lastSent.value) {
+        _ = jar?.receive(fields, for: state.lastSent) {
             // Before what is handed out can be called.
             beginStoring()
             return { [self] in endStoring() }
@@ -57,7 +57,7 @@ extension Load {
     /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
     /// the disk first, or a thread is bringing others to where the program sees them.
     func mustWaitForCookies(_ request: LoadRequest) -> Bool {
-        guard request.address != nil, request.value.httpShouldHandleCookies, let jar else { return false }
+        guard request.address != nil, request.handlesCookies, let jar else { return false }
         return !jar.store.isReady {
             { [self] in
                 shared.withLock { $0.hasCookies = true }

@@ -73,7 +73,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     @exclusivity(unchecked) var hasCalled = false
 
     init(
-        for client: any LoadClient, request: URLRequest, schedule: [LoopMode], settings: LoadSettings,
+        for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool
     ) {
         self.client = client
@@ -83,7 +83,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         state = LoadState(request)
         idleTime = IdleTime(schedule)
         content = ContentReader(limits: settings.values.contentLimits, isDownload: writesFile)
-        timeout = request.timeoutInterval
+        timeout = request.value.timeoutInterval
     }
 
     // MARK: - Start and end

@@ -13,6 +13,7 @@ final class LoadRequest: Sendable, Equatable {
     let address: WebAddress?
     /// The fields of its own; empty where it has none.
     let fields: [String: String]
+    let handlesCookies: Bool
 
     init(_ request: URLRequest) {
         value = request
@@ -20,11 +21,15 @@ final class LoadRequest: Sendable, Equatable {
         method = request.httpMethod ?? "GET"
         address = url.flatMap(WebAddress.init)
         fields = request.allHTTPHeaderFields ?? [:]
+        handlesCookies = request.httpShouldHandleCookies
     }
 
     static func == (left: LoadRequest, right: LoadRequest) -> Bool {
         left === right || left.value == right.value
     }
+
+    /// Whether anything can load it: a server, a protocol of the program, or what the URL itself says.
+    var canBeLoaded: Bool { CanonicalRequest.isSent(asIs: self) || CanonicalRequest.of(value) != nil }
 
     /// Whether it is by TLS.
     var isSecure: Bool { address?.isSecure ?? false }

@@ -69,9 +69,9 @@ struct LoadState {
     /// The first that was sent.
     private var origin: LoadRequest?
 
-    init(_ request: URLRequest) {
-        self.request = LoadRequest(request)
-        lastSent = self.request
+    init(_ request: LoadRequest) {
+        self.request = request
+        lastSent = request
     }
 
     var url: URL? { request.url }
