@@ -58,7 +58,7 @@ struct Activation {
             }
             state.countTime(until: now)
             state.activations.append(
-                LoopState.Activation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
+                LoopState.RunningActivation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
             return state.hasWork(for: mode)
         }
         guard let hasWork else { return nil }
@@ -95,12 +95,4 @@ struct Activation {
         // It may have been run for the last time.
         if mustLookAgain { loop.warnUnlessRun() }
     }
-}
-
-/// What is known of a run while it is under way. Loop's thread only.
-struct RunOnStack {
-    /// How many of `LoopOwner.serving` were on the stack when it began.
-    var servedFurtherOut = 0
-    /// The run makes further passes after a callback, or another run follows at once.
-    var mayDeferWork = false
 }

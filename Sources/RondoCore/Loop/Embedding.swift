@@ -142,10 +142,9 @@ extension RunLoop {
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
             // Of a run before the embedding.
-            let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
-            update.endLeaves()
+            loop.endLeaves(ofMode: index)
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
-            update.apply(changes)
+            loop.apply(changes, to: modeLoop, ofMode: index)
         }
 
         /// Gives the mode back. Loop's thread only.

@@ -51,3 +51,11 @@ final class LoopOwner {
         kernel = LoopKernel(attention)
     }
 }
+
+/// What is known of a run while it is under way. Loop's thread only.
+struct RunOnStack {
+    /// How many of `LoopOwner.serving` were on the stack when it began.
+    var servedFurtherOut = 0
+    /// The run makes further passes after a callback, or another run follows at once.
+    var mayDeferWork = false
+}

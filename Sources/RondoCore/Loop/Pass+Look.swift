@@ -42,11 +42,11 @@ extension Pass {
                 modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
             }
             if outlook.hasLeaves {
-                WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).endLeaves()
+                loop.endLeaves(ofMode: mode)
                 continue
             }
             if let changes = outlook.changes {
-                WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).apply(changes)
+                loop.apply(changes, to: modeLoop, ofMode: mode)
                 continue
             }
             if !outlook.waits {

@@ -62,7 +62,7 @@ extension Pass {
         while let (source, events) = modeLoop.nextReady() {
             // Nobody is called before `serve` holds it.
             let served = source._withUnsafeGuaranteedRef {
-                // What a mode watches it was handed as a source, by `WatcherUpdate`.
+                // `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
             if served { return true }

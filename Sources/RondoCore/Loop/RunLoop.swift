@@ -106,7 +106,7 @@ public final class RunLoop: NSObject, Sendable {
     public var isWaiting: Bool { attention.isWaiting }
 
     /// Modes and what is in them, in the spirit of `CFShow`.
-    public override var debugDescription: String { LoopDescription(loop: self).text }
+    public override var debugDescription: String { currentDescription.text }
 
     // MARK: - Stopping and waking
 

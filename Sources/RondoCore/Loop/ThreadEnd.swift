@@ -38,7 +38,7 @@ struct ThreadEnd {
         }
         while blocks.popFirst() != nil {}
         withExtendedLifetime((members, common, watched)) {}
-        UnservedWarning.forget(loop)
+        UnservedWatch.forget(loop)
         if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
 
