@@ -86,16 +86,4 @@ extension RunLoop {
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }
-
-    /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
-    /// - Returns: How it ended; nil if it could not even start.
-    @discardableResult
-    func runActivation(
-        _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
-    ) -> RunResult? {
-        Activation(
-            loop: self, name: mode, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
-            isRepeated: isRepeated
-        ).run()
-    }
 }
