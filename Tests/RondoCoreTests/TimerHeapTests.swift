@@ -28,7 +28,7 @@ import Testing
             let timer = timer()
             let date = Int64(generator.next() % 20)
             added += 1
-            timer.slots.add(3, order: added)
+            timer.registration.add(3, order: added)
             heap.insert(timer, LoopInstant(nanoseconds: date))
             expected.append((date, timer))
         }
@@ -48,7 +48,9 @@ import Testing
             }
             if expected.isEmpty { break }
         }
-        expected.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
+        expected.sort {
+            ($0.date, $0.timer.registration.order ?? 0) < ($1.date, $1.timer.registration.order ?? 0)
+        }
         #expect(heap.dates.count == expected.count)
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
         #expect((heap.nearestTimer == nil) == expected.isEmpty)
@@ -67,7 +69,7 @@ import Testing
         var timers: [(date: Int64, timer: Timer)] = []
         for order in 0..<500 {
             let entry = (date: Int64(generator.next() % 1000), timer: timer())
-            entry.timer.slots.add(0, order: UInt32(order))
+            entry.timer.registration.add(0, order: UInt32(order))
             heap.insert(entry.timer, LoopInstant(nanoseconds: entry.date))
             timers.append(entry)
         }
@@ -83,7 +85,9 @@ import Testing
         takeBack { $0 % 3 == 0 }
         heap.collectDue(at: LoopInstant(nanoseconds: 510))
         takeBack { $0 % 5 == 0 }
-        timers.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
+        timers.sort {
+            ($0.date, $0.timer.registration.order ?? 0) < ($1.date, $1.timer.registration.order ?? 0)
+        }
         #expect(heap.dates.count == timers.count)
         #expect(
             takeDue(from: heap, at: 510)
@@ -115,18 +119,26 @@ import Testing
 
     @Test func `TM-12 a timer knows its place in each of its modes, and its order in all`() {
         let timer = timer()
-        for mode in [7, 0, 5] { timer.slots.add(mode, order: 42) }
-        for (index, mode) in [7, 0, 5].enumerated() { timer.slots.setIndex(Int32(index) - 1, in: mode) }
-        #expect(timer.slots.modes == [7, 0, 5] && timer.slots.order == 42 && timer.slots.isWaiting)
-        #expect([7, 0, 5].map { timer.slots.index(in: $0) } == [-1, 0, 1])
-        timer.slots.remove(7, deadline: LoopInstant(nanoseconds: 1))
-        timer.slots.remove(9, deadline: nil)
-        #expect(timer.slots.modes == [0, 5] && !timer.slots.contains(7))
-        timer.slots.remove(0, deadline: LoopInstant(nanoseconds: 1))
-        #expect(timer.slots.first == 5 && timer.slots.order == 42 && timer.slots.index(in: 5) == 1)
-        #expect(timer.slots.contains(5) && !timer.slots.contains(0))
-        timer.slots.remove(5, deadline: LoopInstant(nanoseconds: 1))
-        #expect(timer.slots.isEmpty && timer.slots.first == nil && timer.slots.deadline.nanoseconds == 1)
+        for mode in [7, 0, 5] { timer.registration.add(mode, order: 42) }
+        for (index, mode) in [7, 0, 5].enumerated() {
+            timer.registration.setIndex(Int32(index) - 1, in: mode)
+        }
+        #expect(
+            timer.registration.modes == [7, 0, 5] && timer.registration.order == 42
+                && timer.registration.isWaiting)
+        #expect([7, 0, 5].map { timer.registration.index(in: $0) } == [-1, 0, 1])
+        timer.registration.remove(7, deadline: LoopInstant(nanoseconds: 1))
+        timer.registration.remove(9, deadline: nil)
+        #expect(timer.registration.modes == [0, 5] && !timer.registration.contains(7))
+        timer.registration.remove(0, deadline: LoopInstant(nanoseconds: 1))
+        #expect(
+            timer.registration.first == 5 && timer.registration.order == 42
+                && timer.registration.index(in: 5) == 1)
+        #expect(timer.registration.contains(5) && !timer.registration.contains(0))
+        timer.registration.remove(5, deadline: LoopInstant(nanoseconds: 1))
+        #expect(
+            timer.registration.isEmpty && timer.registration.first == nil
+                && timer.registration.deadline.nanoseconds == 1)
     }
 
     /// The last number is one for which there is no room in a timer.
@@ -134,23 +146,29 @@ import Testing
     func `TM-25 a timer that fires keeps its date in itself, in whatever modes it is`(_ modes: [Int]) {
         let date = LoopInstant(nanoseconds: .min + 7)
         let timer = timer()
-        for mode in modes { timer.slots.add(mode, order: 42) }
-        #expect(timer.slots.modes == modes && timer.slots.order == 42 && timer.slots.isWaiting)
-        timer.slots.beginFiring(deadline: date)
-        #expect(timer.slots.modes == modes && timer.slots.isFiring && !timer.slots.isWaiting)
-        #expect(timer.slots.deadline == date)
+        for mode in modes { timer.registration.add(mode, order: 42) }
+        #expect(
+            timer.registration.modes == modes && timer.registration.order == 42
+                && timer.registration.isWaiting)
+        timer.registration.beginFiring(deadline: date)
+        #expect(
+            timer.registration.modes == modes && timer.registration.isFiring && !timer.registration.isWaiting)
+        #expect(timer.registration.deadline == date)
         // Its block may take it out of all modes, and put it into others.
-        for mode in modes { timer.slots.remove(mode, deadline: nil) }
-        #expect(timer.slots.isEmpty && timer.slots.isFiring && timer.slots.deadline == date)
-        for mode in modes.reversed() { timer.slots.add(mode, order: 43) }
-        timer.slots.add(9, order: 43)
-        #expect(timer.slots.modes == modes.reversed() + [9] && timer.slots.deadline == date)
-        timer.slots.remove(9, deadline: nil)
-        #expect(timer.slots.deadline == date)
-        timer.slots.endFiring(deadline: LoopInstant(nanoseconds: 8), order: 43)
-        #expect(timer.slots.order == 43 && timer.slots.isWaiting && timer.slots.modes == modes.reversed())
-        for mode in modes { timer.slots.remove(mode, deadline: LoopInstant(nanoseconds: 8)) }
-        #expect(timer.slots.isEmpty && timer.slots.deadline.nanoseconds == 8)
+        for mode in modes { timer.registration.remove(mode, deadline: nil) }
+        #expect(
+            timer.registration.isEmpty && timer.registration.isFiring && timer.registration.deadline == date)
+        for mode in modes.reversed() { timer.registration.add(mode, order: 43) }
+        timer.registration.add(9, order: 43)
+        #expect(timer.registration.modes == modes.reversed() + [9] && timer.registration.deadline == date)
+        timer.registration.remove(9, deadline: nil)
+        #expect(timer.registration.deadline == date)
+        timer.registration.endFiring(deadline: LoopInstant(nanoseconds: 8), order: 43)
+        #expect(
+            timer.registration.order == 43 && timer.registration.isWaiting
+                && timer.registration.modes == modes.reversed())
+        for mode in modes { timer.registration.remove(mode, deadline: LoopInstant(nanoseconds: 8)) }
+        #expect(timer.registration.isEmpty && timer.registration.deadline.nanoseconds == 8)
     }
 
     /// Of one that waits it stands in the heap alone.
@@ -214,7 +232,7 @@ import Testing
         let heap = TimerHeap<Timer>(mode: 0)
         let timers = (0..<4).map { _ in timer() }
         for (order, timer) in timers.enumerated() {
-            timer.slots.add(0, order: UInt32(order))
+            timer.registration.add(0, order: UInt32(order))
         }
         func date(_ index: Int, _ nanoseconds: Int64) {
             heap.insert(timers[index], LoopInstant(nanoseconds: nanoseconds))

@@ -41,7 +41,7 @@ extension RunLoop: WatchedLoop {
             return (waiting, state.runs != runs)
         }
         guard !waiting.isEmpty else {
-            // It may have been run for the last time.
+            // The run that was made since may have been the last one.
             if hasRun { warnUnlessRun() }
             return
         }

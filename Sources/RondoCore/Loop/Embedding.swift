@@ -135,7 +135,7 @@ extension RunLoop {
             }
             let index = loop.state.withLock { $0.index(of: mode) }
             for source in stale {
-                _ = source.isRefused(SystemError("epoll_ctl", code: EBADF), in: index, of: loop)
+                _ = source.handleRefusal(SystemError("epoll_ctl", code: EBADF), in: index, of: loop)
             }
         }
 

@@ -12,30 +12,30 @@ final class LoopOwner {
     let kernel: LoopKernel
     /// By the index of the mode; nil where the mode has never run.
     var modeLoops: [ModeLoop?] { kernel.modeLoops }
-    @exclusivity(unchecked) var isEmbedded = false
+    var isEmbedded = false
     /// Inside a turn that a foreign loop makes.
-    @exclusivity(unchecked) var isTurning = false
+    var isTurning = false
     /// The clock of this loop, if it is not the machine's.
-    @exclusivity(unchecked) var timeSource: (any LoopTimeSource)?
+    var timeSource: (any LoopTimeSource)?
     /// The time, as long as nothing has been called and the loop has not slept since it was read.
     @exclusivity(unchecked) var knownNow: LoopInstant?
     /// The last wait was no longer than `spinDuration`.
-    @exclusivity(unchecked) var hasWaitedShortly = false
+    var hasWaitedShortly = false
     /// Counts activations that began or ended.
-    @exclusivity(unchecked) var era: UInt32 = 0
+    var era: UInt32 = 0
     /// Descriptor sources whose callback is on the stack, the innermost last.
     @exclusivity(unchecked) var serving: [RunLoop.Source] = []
     /// The innermost run.
-    @exclusivity(unchecked) var run = RunOnStack()
+    var run = RunOnStack()
     /// The mode that was run last, and its index.
-    @exclusivity(unchecked) var lastRun: (mode: RunLoop.Mode, index: Int)?
-    @exclusivity(unchecked) var isDrainingMainQueue = false
-    @exclusivity(unchecked) var isEnding = false
+    var lastRun: (mode: RunLoop.Mode, index: Int)?
+    var isDrainingMainQueue = false
+    var isEnding = false
     /// Empty: room for the blocks that are performed next.
     @exclusivity(unchecked) var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
-    @exclusivity(unchecked) var attachments: [AnyObject] = []
+    var attachments: [AnyObject] = []
 
     /// This moment for a pass, which reads the clock only if something was called or the loop has slept since it last
     /// did: between two of its steps no time worth a reading goes by.

@@ -14,8 +14,8 @@ struct LoopState: ~Copyable {
     var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
 
     // What was added under the common name, for the modes that join the set later (rule RL-21).
-    var commonSources: Set<RunLoop.Source> = []
-    var commonObservers: Set<RunLoop.Observer> = []
+    var commonSources = ObjectSet<RunLoop.Source>()
+    var commonObservers = ObjectSet<RunLoop.Observer>()
     var commonTimers: Set<Timer> = []
     var commonBlocks = BlockQueue()
 
@@ -33,7 +33,7 @@ struct LoopState: ~Copyable {
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
     private var sequence: UInt64 = 0
     var firingTimers: [FiringTimer] = []
-    /// See `TimerSlots.order`.
+    /// See `TimerRegistration.order`.
     var lastTimerOrder: UInt32 = 0
 
     /// An activation as other threads see it.
@@ -79,9 +79,9 @@ struct LoopState: ~Copyable {
     /// `source` was leaving `mode`, and enters it again.
     ///
     /// - Returns: False where it cannot, since the thread has ended.
-    mutating func hasBack(_ source: RunLoop.Source, _ mode: RunLoop.Mode) -> Bool {
+    mutating func takeBack(_ source: RunLoop.Source, _ mode: RunLoop.Mode) -> Bool {
         guard isAlive, let index = existingIndex(of: mode) else { return false }
-        modes[index].noteBack(source)
+        modes[index].noteReturn(of: source)
         return true
     }
 

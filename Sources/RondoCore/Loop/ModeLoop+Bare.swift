@@ -18,10 +18,7 @@ extension ModeLoop {
         var requests: [pollfd] = []
         var polled: [WatcherPointer] = []
         func add(_ descriptor: Int32, _ watcher: WatcherPointer, events: Int32) {
-            var wanted: Int32 = 0
-            if events & Int32(EV_READ) != 0 { wanted |= POLLIN }
-            if events & Int32(EV_WRITE) != 0 { wanted |= POLLOUT }
-            requests.append(pollfd(fd: descriptor, events: Int16(wanted), revents: 0))
+            requests.append(pollfd(descriptor, events: events))
             polled.append(watcher)
         }
         if let wakeUp {
@@ -32,7 +29,7 @@ extension ModeLoop {
             add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {
-            requests.append(pollfd(fd: setDescriptor, events: Int16(POLLIN), revents: 0))
+            requests.append(pollfd(setDescriptor, events: Int32(EV_READ)))
         } else {
             for watcher in watchers.values where watcher.pointee.isStarted {
                 add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
@@ -47,19 +44,10 @@ extension ModeLoop {
             if watcher.pointee.source != nil, Int32(request.revents) & POLLNVAL != 0 {
                 stopRefused(watcher, code: EBADF)
             } else {
-                report(watcher, events: events(of: request))
+                report(watcher, events: request.foundEvents)
             }
         }
         if loop != nil { lookAtOnce() }
-    }
-
-    private func events(of request: pollfd) -> Int32 {
-        let found = Int32(request.revents)
-        let isBroken = found & (POLLERR | POLLHUP) != 0
-        var events: Int32 = 0
-        if isBroken || found & POLLIN != 0 { events |= Int32(EV_READ) }
-        if isBroken || found & POLLOUT != 0 { events |= Int32(EV_WRITE) }
-        return events
     }
 
     private func milliseconds(until end: LoopInstant?) -> Int32 {

@@ -14,9 +14,9 @@ final class ModeLoop {
     /// Owns this object.
     private unowned let kernel: LoopKernel
     /// Nil: the kernel has had no epoll set for it so far.
-    @exclusivity(unchecked) private(set) var loop: OpaquePointer?
-    @exclusivity(unchecked) private(set) var wakeUp: WakeUp?
-    @exclusivity(unchecked) private var table: WatcherTable
+    private(set) var loop: OpaquePointer?
+    private(set) var wakeUp: WakeUp?
+    private var table: WatcherTable
     // The loop's own descriptors, which take the table's first places: what ends a sleep, what ends it at a moment, and
     // what the main dispatch queue has.
     private static let ownWatchers = 3
@@ -24,13 +24,13 @@ final class ModeLoop {
     let timerWatcher: WatcherPointer
     let mainQueueWatcher: WatcherPointer
     /// Of the sources that stand in the table.
-    @exclusivity(unchecked) private(set) var watchers: [ObjectIdentifier: WatcherPointer] = [:]
+    private(set) var watchers: [ObjectIdentifier: WatcherPointer] = [:]
     /// Watchers of sources that are started, by descriptor, and all of them.
-    @exclusivity(unchecked) private var startedCounts: [UInt16] = []
-    @exclusivity(unchecked) private var startedCount = 0
-    @exclusivity(unchecked) private var paused: Set<ObjectIdentifier> = []
+    private var startedCounts: [UInt16] = []
+    private var startedCount = 0
+    private var paused: Set<ObjectIdentifier> = []
     /// The same descriptors in an epoll set of our own, while the mode is embedded in a foreign loop.
-    @exclusivity(unchecked) private var mirror: DescriptorMirror?
+    private var mirror: DescriptorMirror?
     /// The number of libev's epoll set, as `OwnDescriptors` knows it.
     private(set) var setDescriptor: Int32 = -1
     /// What libev has stopped in this look, since the kernel has refused it.
@@ -38,7 +38,7 @@ final class ModeLoop {
     // descriptor.event).
     @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
     /// The kernel has everything that the mode needs of it.
-    @exclusivity(unchecked) private(set) var isWhole = false
+    private(set) var isWhole = false
     /// Called before libev makes its epoll set anew, and in that look only started, so that it does not sleep.
     let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
     let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
@@ -50,13 +50,13 @@ final class ModeLoop {
     /// What the kernel found ready and nobody has served yet.
     @exclusivity(unchecked) var ready = ReadySet()
     /// Whose turn it is among the kinds of step (j).
-    @exclusivity(unchecked) var turn = EventKind.timers
+    var nextKind = EventKind.timers
     /// The main dispatch queue has work; only ever true in the main loop's common modes.
-    @exclusivity(unchecked) var mainQueueIsReady = false
+    var mainQueueIsReady = false
     /// How often libev has been asked.
-    @exclusivity(unchecked) private(set) var looks = 0
+    private(set) var looks = 0
     /// Changes with every activation that begins or ends: readiness found before is looked at again.
-    @exclusivity(unchecked) var era: UInt32 = 0
+    var era: UInt32 = 0
 
     init(of kernel: LoopKernel) {
         self.kernel = kernel
@@ -124,10 +124,10 @@ final class ModeLoop {
             if let code = refusal(of: watcher.pointee.io.fd) {
                 stopRefused(watcher, code: code)
             } else {
-                watcher.tell(made)
+                watcher.register(with: made)
             }
         }
-        if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.tell(made) }
+        if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.register(with: made) }
     }
 
     /// - Parameter closing: Not where the number of its epoll set may stand for a file of the program by now: then some
@@ -159,7 +159,7 @@ final class ModeLoop {
     // MARK: In libev's callbacks
 
     /// From libev's callback: it has stopped the watcher.
-    func isRefused(_ watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
+    func noteRefusal(of watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
 
     /// libev has met a number that stands for another file than it thought, and will hand all its descriptors to a new
     /// epoll set. It aborts the process if one of them is closed.
@@ -251,7 +251,7 @@ final class ModeLoop {
             return
         }
         guard let loop else { return }
-        table.forEach { if $0.pointee.isStarted { $0.forget(loop) } }
+        table.forEach { if $0.pointee.isStarted { $0.unregister(from: loop) } }
         for watcher in [wakeUpWatcher, timerWatcher] { watcher.stop(in: nil) }
         giveUpLoop(closing: false)
     }
@@ -325,62 +325,12 @@ final class ModeLoop {
     }
 
     private func list(_ watcher: WatcherPointer, events: Int32) {
-        ready.report(
-            ReadySet.Entry(
-                watcher: watcher, generation: watcher.pointee.generation, events: events, era: era))
+        ready.report(watcher, events: events, era: era)
     }
 
-    /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
-    ///
-    /// An entry of an earlier era is asked about again: a nested or ended run has had the time to serve it.
-    /// Its watcher keeps the source, at least until somebody is called.
-    func nextReady() -> (source: Unmanaged<AnyObject>, events: Int32)? {
-        while let entry = ready.popFirst() {
-            guard let source = source(of: entry) else { continue }
-            let watcher = entry.watcher
-            watcher.pointee.isListed = false
-            var events = entry.events
-            if events & rondo_ev_error == 0 {
-                events &= watcher.pointee.events
-                if events != 0 && entry.era != era {
-                    events = Self.readiness(of: watcher.pointee.io.fd, events: events)
-                }
-            }
-            guard events != 0 else { continue }
-            fetchNextReady()
-            return (source, events)
-        }
-        return nil
-    }
-
-    /// Nil: whoever was found ready has been taken out since.
-    private func source(of entry: ReadySet.Entry) -> Unmanaged<AnyObject>? {
-        entry.watcher.pointee.generation == entry.generation ? entry.watcher.pointee.source : nil
-    }
-
-    /// Has the next source brought into the cache while this one is served: among many they are far apart. It takes
-    /// three lines of the cache, and what its callback holds was most often allocated just before it. Safe whatever lies
-    /// there: a processor that is asked to fetch an address that is none does nothing.
-    private func fetchNextReady() {
-        guard let entry = ready.first, let source = source(of: entry) else { return }
-        for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }
-    }
-
-    private static func readiness(of descriptor: Int32, events: Int32) -> Int32 {
-        let read = Int32(EV_READ)
-        let write = Int32(EV_WRITE)
-        var request = pollfd(fd: descriptor, events: 0, revents: 0)
-        if events & read != 0 { request.events |= Int16(POLLIN) }
-        if events & write != 0 { request.events |= Int16(POLLOUT) }
-        // A failed look counts as "ready": the source will find out for itself.
-        guard let count = try? systemCall("poll", { CEv.poll(&request, 1, 0) }) else { return events }
-        if count == 0 { return 0 }
-        let broken = request.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
-        var found: Int32 = 0
-        if broken || request.revents & Int16(POLLIN) != 0 { found |= read }
-        if broken || request.revents & Int16(POLLOUT) != 0 { found |= write }
-        return found & events
-    }
+    /// The next source that is ready, with what it is ready for; nil when the set is exhausted. Its watcher retains the
+    /// source, at least until something is called.
+    func nextReady() -> (source: Unmanaged<AnyObject>, events: Int32)? { ready.popNext(in: era) }
 
     // MARK: Watchers
 
@@ -525,7 +475,7 @@ private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, e
         if events & rondo_ev_error == 0 {
             $0.report(WatcherPointer(io), events: events)
         } else {
-            $0.isRefused(WatcherPointer(io), code: code)
+            $0.noteRefusal(of: WatcherPointer(io), code: code)
         }
     }
 }

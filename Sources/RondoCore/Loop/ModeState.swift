@@ -4,7 +4,7 @@ struct ModeState {
     var isCommon = false
 
     /// Those that are in the mode, and those that are leaving it.
-    private(set) var listed: Set<RunLoop.Source> = []
+    private(set) var listed = ObjectSet<RunLoop.Source>()
     /// Sources that have left while the loop ran in the mode, and are taken out when it next looks at the kernel. A
     /// connection leaves when its load ends and comes back with the next load, often in the same pass: it is
     /// found here as it was then. Those that left last stand last. In no way members: they do not keep the mode
@@ -14,12 +14,12 @@ struct ModeState {
     /// with the loop's.
     private(set) var leaving: [RunLoop.Source] = []
     /// Signalled sources whose signal has not been taken yet, as far as this mode knows.
-    var signalled: Set<RunLoop.Source> = []
+    var signalled = ObjectSet<RunLoop.Source>()
 
     /// Descriptor sources whose watcher may have to change; the loop's thread sees to it.
-    private(set) var outdated: Set<RunLoop.Source> = []
+    private(set) var outdated = ObjectSet<RunLoop.Source>()
     /// Descriptor sources that the mode's `ev_loop` has a watcher for.
-    private var watched: Set<RunLoop.Source> = []
+    private var watched = ObjectSet<RunLoop.Source>()
 
     let timers: TimerHeap<Timer>
     /// `timers`, without counting the reference for each timer that comes and goes: the mode keeps the heap.
@@ -53,9 +53,8 @@ struct ModeState {
     }
 
     /// The members.
-    var sources: Set<RunLoop.Source> { leaving.isEmpty ? listed : listed.subtracting(leaving) }
+    var sources: ObjectSet<RunLoop.Source> { leaving.isEmpty ? listed : listed.subtracting(leaving) }
 
-    @inline(__always)
     var holdsSources: Bool { listed.count > leaving.count }
 
     /// - Note: Whoever knows that the source leaves nothing asks `listed`.
@@ -68,7 +67,7 @@ struct ModeState {
     mutating func noteLeaving(_ source: RunLoop.Source) { leaving.append(source) }
 
     /// It is leaving no more.
-    mutating func noteBack(_ source: RunLoop.Source) {
+    mutating func noteReturn(of source: RunLoop.Source) {
         // Most often the last one.
         if leaving.last === source {
             leaving.removeLast()
@@ -78,7 +77,7 @@ struct ModeState {
     }
 
     mutating func remove(_ source: RunLoop.Source) {
-        noteBack(source)
+        noteReturn(of: source)
         listed.remove(source)
         signalled.remove(source)
         // A mode that is never run must not remember everything that has come and gone.
@@ -91,14 +90,14 @@ struct ModeState {
     mutating func takeOutdated() -> Changes? {
         guard !outdated.isEmpty else { return nil }
         let changed = outdated
-        outdated = []
+        outdated = ObjectSet()
         var stop: [RunLoop.Source] = []
         var watch: [RunLoop.Source] = []
         for source in changed {
             if holds(source) {
                 watched.insert(source)
                 watch.append(source)
-            } else if watched.remove(source) != nil {
+            } else if watched.remove(source) {
                 stop.append(source)
             }
         }
@@ -106,8 +105,8 @@ struct ModeState {
     }
 
     /// The watchers are gone, with the loop's thread. What is returned is to be released without the lock.
-    mutating func forgetWatchers() -> [Set<RunLoop.Source>] {
-        defer { (outdated, watched) = ([], []) }
+    mutating func forgetWatchers() -> [ObjectSet<RunLoop.Source>] {
+        defer { (outdated, watched) = (ObjectSet(), ObjectSet()) }
         return [outdated, watched]
     }
 

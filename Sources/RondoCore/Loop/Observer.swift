@@ -195,5 +195,35 @@ extension RunLoop {
 extension RunLoop.Observer: Hashable {
     public static func == (a: RunLoop.Observer, b: RunLoop.Observer) -> Bool { a === b }
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-    public func _rawHashValue(seed: Int) -> Int { identityHash(seed: seed) }
+}
+
+extension RunLoop {
+    /// Calls `observer` at its activities while this loop runs in `mode`.
+    ///
+    /// An observer belongs to one loop at a time: adding it to a second one does nothing (rule SRC-21).
+    /// - Note: Any thread may call this; the observer is called on this loop's thread only.
+    public func add(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            for mode in observer.register(in: self) { observer.enter(self, mode, isCommon: true) }
+        } else {
+            observer.enter(self, mode)
+        }
+        Trace.request(self, .add, mode: mode, label: observer.label, of: observer)
+    }
+
+    public func remove(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            for mode in observer.unregister(from: self) { observer.leave(self, mode, isCommon: true) }
+        } else {
+            observer.leave(self, mode)
+        }
+    }
+
+    public func contains(_ observer: Observer, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonObservers.contains(observer) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return state.modes[index].observers.contains { $0 === observer }
+        }
+    }
 }

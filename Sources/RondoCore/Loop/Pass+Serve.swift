@@ -7,7 +7,7 @@ extension Pass {
         // As it is nearly always: only descriptors are ready, so it is their turn.
         if !timersAreDue, !modeLoop.mainQueueIsReady {
             guard !modeLoop.ready.isEmpty else { return (false, false) }
-            modeLoop.turn = EventKind.descriptors.next
+            modeLoop.nextKind = EventKind.descriptors.next
             return (serveDescriptor(), false)
         }
         var served = (source: false, mainQueue: false)
@@ -30,7 +30,7 @@ extension Pass {
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let isLast = limit.isReached(at: loop.now)
         var found = EventKinds()
-        var kind = modeLoop.turn
+        var kind = modeLoop.nextKind
         for _ in EventKind.allCases {
             let isReady =
                 switch kind {
@@ -44,7 +44,7 @@ extension Pass {
             }
             kind = kind.next
         }
-        if let last = found.last { modeLoop.turn = last.next }
+        if let last = found.last { modeLoop.nextKind = last.next }
         return found
     }
 
@@ -73,7 +73,6 @@ extension Pass {
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
-    @inline(__always)
     private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
         let owner = loop.owner
         guard !owner.serving.contains(source) else { return false }
@@ -81,7 +80,7 @@ extension Pass {
         defer { owner.serving.removeLast() }
         if events & rondo_ev_error != 0 {
             let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
-            return source.isRefused(error, in: mode, of: loop)
+            return source.handleRefusal(error, in: mode, of: loop)
         }
         let era = owner.era
         let served = source.perform(
@@ -100,7 +99,6 @@ extension Pass {
     // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
     // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
 
-    @inline(__always)
     var mainQueueHasWork: Bool {
         loop.isMain && loop.state.withLock { [mode, loop] in loop.drainsMainQueue(in: $0.modes[mode]) }
             && MainQueue.hasWork

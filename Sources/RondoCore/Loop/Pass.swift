@@ -108,7 +108,6 @@ struct Pass {
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
-    @inline(__always)
     private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
         if loop.intake.isEmpty { facts = askFacts(&outset) }
@@ -157,7 +156,6 @@ struct Pass {
     // MARK: - Observers, blocks, signalled sources
 
     /// - Returns: Whether anybody was called, who may be gone since.
-    @inline(__always)
     @discardableResult
     private func notify(_ activity: RunLoop.Activity) -> Bool {
         loop.mayBeObserved(activity) && notifyObservers(of: activity)

@@ -5,7 +5,7 @@ extension RunLoop {
     /// - Note: Any thread.
     public func addCommonMode(_ mode: Mode) {
         guard mode != .common else { return }
-        let members = state.withLock { state -> (Set<Source>, Set<Observer>, Set<Timer>)? in
+        let members = state.withLock { state -> (ObjectSet<Source>, ObjectSet<Observer>, Set<Timer>)? in
             let index = state.index(of: mode)
             guard state.makeCommon(index) else { return nil }
             return (state.commonSources, state.commonObservers, state.commonTimers)

@@ -140,6 +140,17 @@ public final class RunLoop: NSObject, Sendable {
         attention.askForWakeUp()
     }
 
+    /// A change made on another thread takes effect at once, and one made while a foreign loop waits for this
+    /// one.
+    func wakeIfForeign() {
+        if mustBeWoken { wakeUp() }
+    }
+
+    /// Whether a change made by the calling thread would be overlooked.
+    var mustBeWoken: Bool {
+        !isCurrent || owner.isEmbedded
+    }
+
     // MARK: - Blocks
 
     /// Runs `block` on this loop's thread the next time the loop runs in the default mode, and wakes it.

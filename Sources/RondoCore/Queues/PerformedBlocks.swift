@@ -40,7 +40,6 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
     }
 
     /// Takes `block` over, without a reference more in between; nil is none.
-    @inline(__always)
     mutating func append(_ block: inout PerformedBlock?) {
         if end == capacity { makeRoom() }
         guard let base, block?.run != nil else { return }
@@ -48,7 +47,6 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
         end += 1
     }
 
-    @inline(__always)
     mutating func popFirst() -> PerformedBlock? {
         guard first < end, let base else { return nil }
         let block = (base + first).move()

@@ -54,7 +54,7 @@ extension RunLoop.Source {
     /// The kernel will not watch the descriptor, and the source is invalid from now on. On the thread of `loop`.
     ///
     /// - Returns: Whether its owner was called.
-    func isRefused(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
+    func handleRefusal(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
         guard let perform = invalidate(because: error) else { return false }
         guard keepsFile else {
             Log.core.warning(
@@ -70,7 +70,6 @@ extension RunLoop.Source {
         return true
     }
 
-    @inline(__always)
     func perform(ready: Interest, in mode: Int, named name: RunLoop.Mode, of loop: RunLoop) -> Bool {
         let (perform, ready) = state.withLock { state in
             // It may have left the mode since it was found ready, or want something else.

@@ -69,10 +69,10 @@ extension RunLoop {
             var memberships = Memberships()
             var perform: Callback?
             /// What most sources have none of; it would be half of their memory.
-            var rare: Rare?
+            var details: Details?
 
             /// It is registered there under the common name.
-            func isCommon(in loop: RunLoop) -> Bool { rare?.commonLoops.contains(loop) ?? false }
+            func isCommon(in loop: RunLoop) -> Bool { details?.commonLoops.contains(loop) ?? false }
 
             /// The modes that hold it, whatever is still to be taken out of one.
             var places: Memberships { isLeaving ? Memberships() : memberships }
@@ -80,20 +80,20 @@ extension RunLoop {
             /// Nobody notices when the loop takes it out: no callback is owed, no other place keeps it.
             func mayLeaveLater(_ membership: Membership) -> Bool {
                 memberships.isOnly(membership)
-                    && (rare.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
+                    && (details.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
             }
 
             /// To be changed only to what is not empty, or it is there for nothing.
-            mutating func madeRare() -> Rare {
-                if let rare { return rare }
-                let made = Rare()
-                rare = made
+            mutating func makeDetails() -> Details {
+                if let details { return details }
+                let made = Details()
+                details = made
                 return made
             }
         }
 
         /// A class, so that looking at one of them copies none. Behind the lock of its source.
-        final class Rare {
+        final class Details {
             /// Loops where it is registered under the common name, whatever modes it has been taken out
             /// of since.
             var commonLoops: [RunLoop] = []
@@ -127,8 +127,8 @@ extension RunLoop {
             self.keepsFile = keepsFile
             var state = State(interest: interest, perform: perform)
             if schedule != nil || cancel != nil {
-                let rare = state.madeRare()
-                (rare.schedule, rare.cancel) = (schedule, cancel)
+                let details = state.makeDetails()
+                (details.schedule, details.cancel) = (schedule, cancel)
             }
             self.state = Mutex(state)
         }
@@ -139,17 +139,21 @@ extension RunLoop {
 
         /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
         public var label: String? {
-            get { state.withLock { $0.rare?.label } }
-            set { state.withLock { if newValue != nil || $0.rare != nil { $0.madeRare().label = newValue } } }
+            get { state.withLock { $0.details?.label } }
+            set {
+                state.withLock {
+                    if newValue != nil || $0.details != nil { $0.makeDetails().label = newValue }
+                }
+            }
         }
 
         /// What the layer above keeps with it, set once: released when it is invalidated or goes.
         package var attachment: (any AnyObject & Sendable)? {
-            get { state.withLock { $0.rare?.attachment } }
+            get { state.withLock { $0.details?.attachment } }
             set {
                 state.withLock { state in
-                    guard state.isValid, newValue != nil || state.rare != nil else { return }
-                    state.madeRare().attachment = newValue
+                    guard state.isValid, newValue != nil || state.details != nil else { return }
+                    state.makeDetails().attachment = newValue
                 }
             }
         }
@@ -165,10 +169,10 @@ extension RunLoop {
         ///
         /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. The cancel callbacks are made
         /// when it is there.
-        public var error: (any Error)? { state.withLock { $0.rare?.error } }
+        public var error: (any Error)? { state.withLock { $0.details?.error } }
 
         /// The errno of `error`; nil: there is none.
-        package var refusalCode: Int32? { state.withLock { $0.rare?.error?.code } }
+        package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
         /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
         /// empty, but is not watched. Any thread may set it.
@@ -263,13 +267,14 @@ extension RunLoop {
         @discardableResult
         func invalidate(because error: SystemError?) -> Callback? {
             // What is released must not be released under the lock.
-            let (memberships, perform, rare) = state.withLock { state -> (Memberships, Callback?, Rare?) in
+            let (memberships, perform, details) = state.withLock {
+                state -> (Memberships, Callback?, Details?) in
                 guard state.isValid else { return (Memberships(), nil, nil) }
-                let old = (state.memberships, state.perform, state.rare)
+                let old = (state.memberships, state.perform, state.details)
                 state = State(isValid: false)
                 if error != nil || old.2?.label != nil {
-                    let rare = state.madeRare()
-                    (rare.error, rare.label) = (error, old.2?.label)
+                    let details = state.makeDetails()
+                    (details.error, details.label) = (error, old.2?.label)
                 }
                 old.0.forEach { withdraw(from: $0) }
                 for loop in old.2?.commonLoops ?? [] {
@@ -277,122 +282,8 @@ extension RunLoop {
                 }
                 return old
             }
-            if let cancel = rare?.cancel { memberships.forEach { cancel($0.loop, $0.mode) } }
+            if let cancel = details?.cancel { memberships.forEach { cancel($0.loop, $0.mode) } }
             return perform
-        }
-
-        private func withdraw(from membership: Membership) {
-            membership.loop.state.withLock { loopState in
-                guard let index = loopState.existingIndex(of: membership.mode) else { return }
-                loopState.modes[index].remove(self)
-            }
-        }
-
-        /// Under the common name.
-        ///
-        /// - Returns: The modes that it has to enter.
-        func register(in loop: RunLoop) -> [Mode] {
-            state.withLock { state in
-                guard state.isValid else { return [] }
-                let modes = loop.state.withLock { loopState -> [Mode] in
-                    guard loopState.isAlive else { return [] }
-                    loopState.commonSources.insert(self)
-                    return loopState.commonModes.map { loopState.modes[$0].name }
-                }
-                if !modes.isEmpty, !state.isCommon(in: loop) {
-                    state.madeRare().commonLoops.append(loop)
-                }
-                return modes
-            }
-        }
-
-        /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
-        func unregister(from loop: RunLoop) -> [Mode] {
-            state.withLock { state in
-                state.rare?.commonLoops.removeAll { $0 == loop }
-                return loop.state.withLock { loopState in
-                    guard loopState.commonSources.remove(self) != nil else { return [] }
-                    return loopState.commonModes.map { loopState.modes[$0].name }
-                }
-            }
-        }
-
-        /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
-        ///   any more, since another thread may have taken it out meanwhile.
-        func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
-            let membership = Membership(loop: loop, mode: mode)
-            let schedule = state.withLock { state -> ModeCallback?? in
-                guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
-                if state.isLeaving {
-                    if state.memberships.isOnly(membership), loop.state.withLock({ $0.hasBack(self, mode) }) {
-                        state.isLeaving = false
-                        return .some(state.rare?.schedule)
-                    }
-                    endLeaving(&state)
-                }
-                guard !state.memberships.contains(membership) else { return nil }
-                let added = loop.state.withLock { loopState -> Bool in
-                    guard loopState.isAlive else { return false }
-                    let index = loopState.index(of: mode)
-                    loopState.modes[index].insert(self)
-                    if state.signal != nil { loopState.modes[index].signalled.insert(self) }
-                    if kind.behaviour.descriptor != nil { loopState.modes[index].noteChange(of: self) }
-                    return true
-                }
-                state.threadHasEnded = !added
-                guard added else { return nil }
-                state.memberships.append(membership)
-                return .some(state.rare?.schedule)
-            }
-            if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
-        }
-
-        /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
-        ///   if it is again.
-        func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
-            let membership = Membership(loop: loop, mode: mode)
-            let cancel = state.withLock { state -> ModeCallback?? in
-                guard !isCommon || !state.isCommon(in: loop) else { return nil }
-                if state.isLeaving {
-                    endLeaving(&state)
-                    return nil
-                }
-                if keepsFile, state.mayLeaveLater(membership), leaveLater(loop, mode) {
-                    state.isLeaving = true
-                    return nil
-                }
-                guard state.memberships.remove(membership) else { return nil }
-                withdraw(from: membership)
-                state.threadHasEnded = !loop.state.withLock { $0.isAlive }
-                return .some(state.rare?.cancel)
-            }
-            if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
-        }
-
-        /// Has `loop` take the source out of `mode` when it next looks: soon, if it is the calling thread's and runs in
-        /// the mode just now.
-        ///
-        /// - Returns: False where it does not: the source is to leave at once.
-        private func leaveLater(_ loop: RunLoop, _ mode: Mode) -> Bool {
-            guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
-            return loop.state.withLock { state in
-                guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
-                    return false
-                }
-                state.modes[running].noteLeaving(self)
-                return true
-            }
-        }
-
-        /// The mode that it has left takes it out. Its loop's thread, when it looks; the loop may have it back.
-        func endLeaving() {
-            state.withLock { state in if state.isLeaving { endLeaving(&state) } }
-        }
-
-        private func endLeaving(_ state: inout State) {
-            state.isLeaving = false
-            state.memberships.forEach { withdraw(from: $0) }
-            state.memberships = Memberships()
         }
 
         // MARK: From the pass
@@ -432,5 +323,4 @@ extension RunLoop {
 extension RunLoop.Source: Hashable {
     public static func == (a: RunLoop.Source, b: RunLoop.Source) -> Bool { a === b }
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-    public func _rawHashValue(seed: Int) -> Int { identityHash(seed: seed) }
 }

@@ -3,7 +3,7 @@ internal import CEv
 /// What a `TimerHeap` keeps dates of.
 protocol TimerHeapMember: AnyObject {
     /// The heap reads the order of addition here, and writes where in the heap the date stands.
-    var slots: TimerSlots { get set }
+    var registration: TimerRegistration { get set }
 }
 
 /// A timer and the date for which it waits, as its heap tells them.
@@ -49,15 +49,15 @@ final class TimerHeap<Member: TimerHeapMember> {
     @exclusivity(unchecked) private var nodes = TimerNodes<Member>()
     /// What was found due and has not fired yet, from `nextDue` on.
     @exclusivity(unchecked) private var due = TimerNodes<Member>()
-    @exclusivity(unchecked) private var nextDue = 0
+    private var nextDue = 0
     /// Whether timers know where their dates stand: in `nodes`, or in `due` if the index is negative.
-    @exclusivity(unchecked) private var keepsIndices = false
+    private var keepsIndices = false
     /// How many of `nodes` are gaps.
-    @exclusivity(unchecked) private var gaps = 0
+    private var gaps = 0
     /// Gaps that are not worth the work of removing them.
     private static var toleratedGaps: Int { 64 }
     /// Timers in the mode, those that are firing just now included.
-    @exclusivity(unchecked) var count = 0
+    var count = 0
 
     /// - Parameter mode: Its index in its loop.
     init(mode: Int) {
@@ -105,7 +105,6 @@ final class TimerHeap<Member: TimerHeapMember> {
         return index >= 0 ? nodes.start[index].deadline : due.start[~index].deadline
     }
 
-    @inline(__always)
     private var nearestNode: Node? {
         if gaps > 0 { removeGapsOnTop() }
         let first = nodes.isEmpty ? nil : nodes.start[0]
@@ -115,7 +114,6 @@ final class TimerHeap<Member: TimerHeapMember> {
         return due.start[nextDue]
     }
 
-    @inline(__always)
     var nearest: LoopInstant? { nearestNode?.deadline }
 
     var nearestTimer: TimerDate<Member>? { nearestNode.flatMap { TimerDate($0) } }
@@ -160,7 +158,6 @@ final class TimerHeap<Member: TimerHeapMember> {
     }
 
     private struct DateOrder: SortOrder {
-        @inline(__always)
         func comesBefore(_ one: Node, _ other: Node) -> Bool { one.deadline < other.deadline }
     }
 
@@ -183,9 +180,8 @@ final class TimerHeap<Member: TimerHeapMember> {
         }
     }
 
-    @inline(__always)
     private static func order(of node: Node) -> Int64 {
-        node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.slots.order ?? 0) } } ?? 0
+        node.timer.map { $0._withUnsafeGuaranteedRef { Int64($0.registration.order ?? 0) } } ?? 0
     }
 
     /// The first of those noted that still has its date, which it loses here, in this mode.
@@ -207,7 +203,6 @@ final class TimerHeap<Member: TimerHeapMember> {
     }
 
     /// Has those that come soon brought from memory, where they lie about, while the first one fires.
-    @inline(__always)
     private func fetchNextDue() {
         guard nextDue + Self.lookAhead < due.count, let timer = due.start[nextDue + Self.lookAhead].timer
         else {
@@ -236,7 +231,7 @@ final class TimerHeap<Member: TimerHeapMember> {
 
     private func index(of timer: Member) -> Int {
         if !keepsIndices { noteIndices() }
-        return Int(timer.slots.index(in: mode))
+        return Int(timer.registration.index(in: mode))
     }
 
     private func noteIndices() {
@@ -249,10 +244,9 @@ final class TimerHeap<Member: TimerHeapMember> {
         for index in nextDue..<due.count { note(~Int32(truncatingIfNeeded: index), of: due.start[index]) }
     }
 
-    @inline(__always)
     private func note(_ index: Int32, of node: Node) {
         guard let timer = node.timer else { return }
-        timer._withUnsafeGuaranteedRef { $0.slots.setIndex(index, in: mode) }
+        timer._withUnsafeGuaranteedRef { $0.registration.setIndex(index, in: mode) }
     }
 
     // MARK: - Gaps
@@ -284,7 +278,6 @@ final class TimerHeap<Member: TimerHeapMember> {
         }
     }
 
-    @inline(__always)
     private func put(_ node: Node, at index: Int) {
         nodes.start[index] = node
         if keepsIndices { note(Int32(truncatingIfNeeded: index), of: node) }

@@ -54,14 +54,12 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
 
     var all: UnsafeMutableBufferPointer<Node> { UnsafeMutableBufferPointer(start: start, count: count) }
 
-    @inline(__always)
     mutating func append(_ node: Node) {
         if count == capacity { setCapacity(2 * capacity) }
         (start + count).initialize(to: node)
         count += 1
     }
 
-    @inline(__always)
     mutating func removeLast() -> Node {
         count -= 1
         let last = start[count]

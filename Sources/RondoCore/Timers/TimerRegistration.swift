@@ -4,8 +4,8 @@
 /// timer in several needs stands elsewhere. As long as it waits in a mode, its date stands in the heap of that mode
 /// alone. All of it is guarded by the lock of the loop, and what is told only of a timer that waits nowhere also by the
 /// timer's own: nobody changes it without.
-struct TimerSlots {
-    struct Slot {
+struct TimerRegistration {
+    struct Position {
         let mode: Int
         var index: Int32
     }
@@ -15,12 +15,12 @@ struct TimerSlots {
         var order: UInt32
         /// While it fires.
         var deadline: LoopInstant
-        var slots: [Slot]
+        var positions: [Position]
 
-        init(order: UInt32, deadline: LoopInstant, slots: [Slot]) {
+        init(order: UInt32, deadline: LoopInstant, positions: [Position]) {
             self.order = order
             self.deadline = deadline
-            self.slots = slots
+            self.positions = positions
         }
     }
 
@@ -40,7 +40,6 @@ struct TimerSlots {
     }
 
     /// As they were told before.
-    @inline(__always)
     init(bits: UInt16, word: UInt64) {
         self.bits = bits
         self.word = word
@@ -65,22 +64,19 @@ struct TimerSlots {
     }
 
     /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
-    @inline(__always)
     var isFiring: Bool { bits & Self.firingBit != 0 }
 
-    @inline(__always)
     var isEmpty: Bool { bits & ~Self.firingBit == Self.noMode }
 
     /// Whether its date stands in the heaps of its modes.
-    @inline(__always)
     var isWaiting: Bool { !isEmpty && !isFiring }
 
     /// Of a timer that does not wait.
     var deadline: LoopInstant {
-        @inline(__always) get {
+        get {
             isSeveral ? deadlineOfSeveral : LoopInstant(nanoseconds: Int64(bitPattern: word))
         }
-        @inline(__always) set {
+        set {
             if isSeveral { deadlineOfSeveral = newValue } else { word = Self.word(of: newValue) }
         }
     }
@@ -91,17 +87,15 @@ struct TimerSlots {
     }
 
     /// One of them; nil if there is none.
-    @inline(__always)
     var first: Int? { isSeveral ? firstOfSeveral : isEmpty ? nil : oneMode }
 
-    private var firstOfSeveral: Int? { several?.takeUnretainedValue().slots.first?.mode }
+    private var firstOfSeveral: Int? { several?.takeUnretainedValue().positions.first?.mode }
 
     var modes: [Int] {
-        if let several { return several.takeUnretainedValue().slots.map(\.mode) }
+        if let several { return several.takeUnretainedValue().positions.map(\.mode) }
         return isEmpty ? [] : [oneMode]
     }
 
-    @inline(__always)
     func forEach(_ body: (Int) -> Void) {
         guard isSeveral else {
             if !isEmpty { body(oneMode) }
@@ -110,19 +104,18 @@ struct TimerSlots {
         for mode in modes { body(mode) }
     }
 
-    @inline(__always)
     func contains(_ mode: Int) -> Bool {
         isSeveral ? severalContain(mode) : !isEmpty && oneMode == mode
     }
 
     private func severalContain(_ mode: Int) -> Bool {
-        several?.takeUnretainedValue().slots.contains { $0.mode == mode } ?? false
+        several?.takeUnretainedValue().positions.contains { $0.mode == mode } ?? false
     }
 
     /// Timers with equal dates fire in this order (rule TM-23). Nil of one that fires and is in one mode, or in none: it
     /// stands in `LoopState.firingTimers` then.
     var order: UInt32? {
-        @inline(__always) get {
+        get {
             if isSeveral { return orderOfSeveral }
             return isWaiting ? UInt32(truncatingIfNeeded: word) : nil
         }
@@ -139,16 +132,14 @@ struct TimerSlots {
     private var orderOfSeveral: UInt32? { several?.takeUnretainedValue().order }
 
     /// - Parameter mode: One in which it waits.
-    @inline(__always)
     func index(in mode: Int) -> Int32 {
         isSeveral ? indexAmongSeveral(mode) : Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32)
     }
 
     private func indexAmongSeveral(_ mode: Int) -> Int32 {
-        several?.takeUnretainedValue().slots.first { $0.mode == mode }?.index ?? 0
+        several?.takeUnretainedValue().positions.first { $0.mode == mode }?.index ?? 0
     }
 
-    @inline(__always)
     mutating func setIndex(_ index: Int32, in mode: Int) {
         guard isSeveral else {
             word = word & UInt64(UInt32.max) | UInt64(UInt32(bitPattern: index)) << 32
@@ -159,15 +150,14 @@ struct TimerSlots {
 
     private func setIndexAmongSeveral(_ index: Int32, in mode: Int) {
         guard let several = several?.takeUnretainedValue() else { return }
-        if let place = several.slots.firstIndex(where: { $0.mode == mode }) {
-            several.slots[place].index = index
+        if let place = several.positions.firstIndex(where: { $0.mode == mode }) {
+            several.positions[place].index = index
         }
     }
 
     /// - Parameters:
     ///   - mode: One that does not hold it.
     ///   - order: Its order; a new one if this is its first mode.
-    @inline(__always)
     mutating func add(_ mode: Int, order: UInt32) {
         if isEmpty, mode < Self.noMode {
             bits = bits & Self.firingBit | UInt16(truncatingIfNeeded: mode)
@@ -178,20 +168,19 @@ struct TimerSlots {
     }
 
     private mutating func addToSeveral(_ mode: Int, order: UInt32) {
-        let slot = Slot(mode: mode, index: 0)
+        let position = Position(mode: mode, index: 0)
         if let several {
-            several.takeUnretainedValue().slots.append(slot)
+            several.takeUnretainedValue().positions.append(position)
         } else if isEmpty {
-            make(Several(order: order, deadline: deadline, slots: [slot]))
+            make(Several(order: order, deadline: deadline, positions: [position]))
         } else {
-            let first = Slot(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
+            let first = Position(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
             let deadline = isFiring ? deadline : LoopInstant(nanoseconds: 0)
-            make(Several(order: order, deadline: deadline, slots: [first, slot]))
+            make(Several(order: order, deadline: deadline, positions: [first, position]))
         }
     }
 
     /// - Parameter deadline: The date that it had there, if it did wait.
-    @inline(__always)
     mutating func remove(_ mode: Int, deadline: LoopInstant?) {
         if isSeveral { return removeFromSeveral(mode, deadline: deadline) }
         guard !isEmpty, oneMode == mode else { return }
@@ -202,15 +191,15 @@ struct TimerSlots {
     private mutating func removeFromSeveral(_ mode: Int, deadline: LoopInstant?) {
         guard let several else { return }
         let modes = several.takeUnretainedValue()
-        modes.slots.removeAll { $0.mode == mode }
-        if modes.slots.isEmpty {
+        modes.positions.removeAll { $0.mode == mode }
+        if modes.positions.isEmpty {
             bits = bits & Self.firingBit | Self.noMode
             self.deadline = deadline ?? modes.deadline
-        } else if !isFiring, modes.slots.count == 1, modes.slots[0].mode < Self.noMode {
+        } else if !isFiring, modes.positions.count == 1, modes.positions[0].mode < Self.noMode {
             // While it fires there is no place for its order anywhere else.
-            bits = UInt16(modes.slots[0].mode)
+            bits = UInt16(modes.positions[0].mode)
             word = UInt64(modes.order)
-            setIndex(modes.slots[0].index, in: modes.slots[0].mode)
+            setIndex(modes.positions[0].index, in: modes.positions[0].mode)
         } else {
             return
         }
@@ -218,14 +207,12 @@ struct TimerSlots {
     }
 
     /// It has been taken out of the heaps of all its modes.
-    @inline(__always)
     mutating func beginFiring(deadline: LoopInstant) {
         bits |= Self.firingBit
         self.deadline = deadline
     }
 
     /// - Parameter order: What `LoopState.firingTimers` has kept of one that is in a mode.
-    @inline(__always)
     mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
         bits &= ~Self.firingBit
         if isEmpty {
