@@ -9,9 +9,8 @@ final class LoopKernel {
 
     private let attention: Attention
     /// By the index of the mode; nil where the mode has never run.
-    ///
-    /// One thread touches it, in accesses that call nothing: to check them takes 5 % of a pass with nothing to do
-    /// (bench-guard's pass.same-mode).
+    // Unchecked: one thread has access, in accesses that call nothing. With the check the guard's pass.other-mode takes 1,467
+    // instructions instead of 1,387.
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// The last refusal of the kernel.

@@ -8,7 +8,7 @@ extension RunLoop {
     func runActivation(
         _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
-        // An outer run may have to wait long for its next pass; and this one may serve what the work signals.
+        // An outer run may not make its next pass for long, and this run may serve sources that the work signals.
         if !isRepeated { performAllDeferredWork() }
         guard !owner.isEnding, let mode = index(ofModeToRun: name) else {
             owner.knownNow = nil

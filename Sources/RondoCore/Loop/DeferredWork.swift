@@ -1,4 +1,4 @@
-// Work that one callback of a descriptor makes and that costs less where it is done for several of them together.
+// Deferred work: work that a descriptor's callback makes, and that costs less if it is done for several callbacks together.
 //
 // One look at the kernel finds many descriptors ready, and the passes that follow serve one each. Some of what their
 // callbacks ask for need not be done between them: it is deferred, and done in one step of the pass (see `Pass`), when no
@@ -47,11 +47,11 @@ extension RunLoop {
         return !modeLoop.ready.isEmpty
     }
 
-    /// Whether a connection that is done with may leave this loop by deferred work: a client that waits to be served may
-    /// take it then where it is.
+    /// Whether an idle connection may leave this loop by deferred work, so that a client that waits to be served can use it
+    /// where it is.
     ///
-    /// Only while the callback of its `source` is on the stack in the innermost run: nothing else is heard of it meanwhile, or
-    /// a nested run would find it ready again and again.
+    /// Only while the callback of its `source` is on the stack in the innermost run, which does not look at the source
+    /// meanwhile; a nested run would find it ready again and again.
     /// - Note: On this loop's thread.
     package func mayLeaveLater(_ source: Source) -> Bool {
         mayDeferWork && owner.serving.contains { $0 === source }
@@ -78,7 +78,7 @@ extension RunLoop {
         return hasSignalled
     }
 
-    /// Before a run begins or returns: none of the work may wait for the next pass, which may be far off.
+    /// Does all deferred work. To be called before a run begins or returns: the next pass may be far off.
     func performAllDeferredWork() {
         while !owner.deferred.isEmpty { _ = performDeferredWork() }
     }

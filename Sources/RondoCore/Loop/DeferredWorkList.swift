@@ -1,24 +1,24 @@
 /// Work that a loop does a little later; see `RunLoop.deferWork(_:)`.
 package protocol DeferredWork: AnyObject {
-    /// Does the work, or nothing if there is nothing left to do. It calls nothing of the program's; on the loop's thread, with
-    /// no lock held.
+    /// Does the work, or nothing if there is nothing left to do. It must not call user code. On the loop's thread, with no lock
+    /// held.
     ///
     /// - Returns: Whether it has signalled a source, which is served before the work that was deferred after this.
     func performDeferredWork() -> Bool
 }
 
-/// What a loop has deferred, in order. Loop's thread only.
+/// The deferred work of a loop, in order. Loop's thread only.
 struct DeferredWorkList {
-    /// Work that is deferred at most; 0 switches the mechanism off.
+    /// How many pieces of work are deferred at most; 0 switches the mechanism off.
     static let defaultMaximumCount = 16
-    /// Work is overdue when the oldest has waited for a millisecond: then it waits for no further callback.
+    /// Work is overdue when the oldest piece has waited for a millisecond: then it does not wait for further callbacks.
     static let maximumAgeNanoseconds: Int64 = 1_000_000
 
     var maximumCount = defaultMaximumCount
-    /// Nil where the work is being done: what is released with it may defer work.
+    /// Nil if the work was taken: what is released with it may defer work.
     private var works: [(any DeferredWork)?] = []
     private var first = 0
-    /// When the oldest was deferred.
+    /// When the oldest piece was deferred.
     private var began = LoopInstant(nanoseconds: 0)
 
     var isEmpty: Bool { works.isEmpty }

@@ -44,8 +44,8 @@ package enum LoopClock {
         timeSource?.now ?? machineNow
     }
 
-    /// This moment by the machine's clock, whatever clock the calling thread's loop has: for what all threads
-    /// share, where moments of several clocks would be compared, and for what another loop waits for.
+    /// This moment by the machine's clock, whatever clock the calling thread's loop has: for state that all threads share, where
+    /// moments of several clocks would be compared, and for moments that another loop waits for.
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
@@ -65,12 +65,12 @@ package enum LoopClock {
         return Int64(scaled)
     }
 
-    /// The monotonic moment at which the wall clock, if nobody sets it, will show `date`.
+    /// The monotonic moment at which the wall clock, if it is not set until then, will show `date`.
     ///
-    /// Equal dates have equal moments, as long as nobody sets it (rule TM-23).
+    /// Equal dates have equal moments, as long as it is not set (rule TM-23).
     package static func instant(of date: Date) -> LoopInstant {
         let wall = nanoseconds(date.timeIntervalSinceReferenceDate)
-        // Too far to be told from any other.
+        // Out of the clock's range.
         if wall == .max || wall == .min { return LoopInstant(nanoseconds: wall) }
         return LoopInstant(nanoseconds: wall).advanced(byNanoseconds: -wallOffset)
     }
@@ -140,8 +140,8 @@ package enum LoopClock {
 
     private static let knownWallOffset = Atomic(Int64.min)
 
-    /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by
-    /// steps only, so what was measured first stays until a measurement says more than its own error.
+    /// How far the wall clock, counted from the reference date, is ahead of the monotonic one. The difference changes only
+    /// when the wall clock is set, so the first measurement is kept until another one differs by more than its error.
     private static var wallOffset: Int64 {
         let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
         var measured: Int64 = 0
@@ -170,6 +170,6 @@ package protocol LoopTimeSource: AnyObject, Sendable {
 
     /// The loop has nothing to do before `instant`, which is `.never` if it knows of nothing at all.
     ///
-    /// - Returns: Whether time has passed; if not, the loop sleeps until somebody wakes it.
+    /// - Returns: Whether time has passed; if not, the loop sleeps until it is woken.
     func loopIsIdle(until instant: LoopInstant) -> Bool
 }

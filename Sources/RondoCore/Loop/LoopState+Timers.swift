@@ -1,6 +1,7 @@
 extension LoopState {
-    /// A member without a date, since it is being called. `Unmanaged`: a timer that leaves its last mode leaves the
-    /// list too, and in a mode the loop holds it.
+    /// A timer that is being called, and has no date meanwhile. `Unmanaged` is safe since the loop
+    /// retains the timer while it is in a mode, and a timer that leaves its last mode leaves the list too. With a reference the
+    /// guard's timer.fired takes 1,082 instructions instead of 1,040.
     struct FiringTimer {
         let timer: Unmanaged<Timer>
         /// See `TimerRegistration.order`.
@@ -13,7 +14,7 @@ extension LoopState {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
-    /// - Parameter deadline: Of a timer that waits in other modes, where it is known; see `deadline(of:)`.
+    /// - Parameter deadline: The date of a timer that waits in other modes, where it is known; see `deadline(of:)`.
     /// - Returns: False where the mode holds it already.
     mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant? = nil) -> Bool {
         var registration = timer.registration
@@ -21,9 +22,10 @@ extension LoopState {
         let deadline = registration.isEmpty ? registration.deadline : deadline ?? self.deadline(of: timer)
         if !registration.isEmpty { registration = timer.registration }
         if registration.isEmpty {
-            // In whatever mode it stands, it has been added once.
+            // A timer has one order for all its modes.
             let order = nextTimerOrder()
-            // Released when it leaves its last mode; a loop that ends takes all of its timers out.
+            // `Unmanaged`: the loop retains the timer once for all its modes, from here until it leaves the last of them in
+            // `remove`. A loop that ends removes all of its timers.
             let unmanaged = Unmanaged.passRetained(timer)
             if registration.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
             registration.add(mode, order: order)
@@ -39,7 +41,7 @@ extension LoopState {
         return true
     }
 
-    /// Whoever takes a timer out holds it, so that nothing is freed under the lock.
+    /// The caller retains the timer, so that nothing is freed under the lock.
     ///
     /// - Returns: False where the mode does not hold it.
     @discardableResult
@@ -59,8 +61,8 @@ extension LoopState {
         return true
     }
 
-    /// When it is due next, or was due that is being called. Not for where it is asked of every timer: who waits is
-    /// asked for its place in the heap, which all others then have to keep as well.
+    /// When the timer is due next, or was due if it is being called. Not to be asked of every timer: a timer that waits is
+    /// asked for its index in the heap, which all others then have to keep as well.
     func deadline(of timer: Timer) -> LoopInstant {
         let registration = timer.registration
         guard registration.isWaiting, let mode = registration.first else { return registration.deadline }
@@ -81,7 +83,7 @@ extension LoopState {
         }
     }
 
-    /// The next timer of those that were found due in `mode`. It has no date while it fires.
+    /// Takes the next timer of those that were found due in `mode`. It has no date while it fires.
     mutating func takeDueTimer(in mode: Int) -> Timer? {
         guard let node = withTimers(of: mode, { $0.takeFirstDue() }),
             let timer = node.timer?.takeUnretainedValue()
@@ -96,7 +98,7 @@ extension LoopState {
         return timer
     }
 
-    /// It has fired and gets its next date, in whatever modes it is now.
+    /// Gives a timer that has fired its next date, in the modes that hold it now.
     mutating func putBack(_ timer: Timer, _ deadline: LoopInstant) {
         var registration = timer.registration
         guard registration.isFiring else { return }
@@ -105,12 +107,14 @@ extension LoopState {
         registration.forEach { mode in withTimers(of: mode) { $0.insert(timer, deadline) } }
     }
 
+    /// Removes the timer from those that fire.
+    ///
     /// - Returns: Its order.
     @discardableResult
     private mutating func removeFiring(_ timer: Timer) -> UInt32? {
         // The innermost is the last.
         guard let place = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
-        // Nearly always it stands at the end, where it leaves no gap to be closed.
+        // It is nearly always the last one.
         return place == firingTimers.count - 1
             ? firingTimers.removeLast().order : firingTimers.remove(at: place).order
     }
@@ -126,13 +130,13 @@ extension LoopState {
 
     // MARK: - The order of addition
 
-    /// Of a timer that is in a mode.
+    /// The order of a timer that is in a mode.
     private func order(of timer: Timer) -> UInt32 {
         timer.registration.order ?? firingTimers.last { $0.isOf(timer) }?.order ?? 0
     }
 
     private mutating func nextTimerOrder() -> UInt32 {
-        // Before a number comes for the second time, all begin anew.
+        // Before a number is given out for the second time, all timers get new ones.
         if lastTimerOrder == .max { renumberTimers() }
         lastTimerOrder += 1
         return lastTimerOrder

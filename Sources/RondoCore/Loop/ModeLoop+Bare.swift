@@ -1,15 +1,15 @@
 internal import CEv
 
-// A mode that the kernel has refused something: an epoll set of its own, or a place in it for what ends a sleep. Its
-// descriptors, and those of its loop, are looked at by `poll(2)`, which needs nothing of the kernel, so that timers,
-// blocks and timeouts come in time on a full machine too.
+// A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at its descriptors,
+// and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers, blocks and timeouts come in time
+// on a machine without free descriptors too.
 extension ModeLoop {
-    /// Milliseconds that a loop sleeps at most which other threads cannot wake, since descriptors had run out for that.
+    /// The longest sleep, in milliseconds, of a loop that has no eventfd by which other threads could wake it.
     static let longestSleepUnwakeable: Int64 = 10
-    /// Milliseconds that it sleeps at most otherwise, before it asks for what it lacks again.
+    /// The longest sleep otherwise, in milliseconds: then the loop asks the kernel again for what it has refused.
     static let longestSleepBare: Int64 = 1_000
 
-    /// - Parameter end: When the sleep ends; nil: there is none.
+    /// - Parameter end: When the sleep ends at the latest; nil: it does not sleep.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
             askForWhatIsLacking()
@@ -36,7 +36,7 @@ extension ModeLoop {
             }
         }
         guard CEv.poll(&requests, nfds_t(requests.count), milliseconds(until: end)) != -1 else {
-            // Memory has run out, or there are more than the limit allows. (Or a signal has come.)
+            // Memory has run out, there are more descriptors than the limit allows, or a signal has come.
             if end != nil { SystemFailure.rest() }
             return
         }
@@ -54,7 +54,7 @@ extension ModeLoop {
         guard let end else { return 0 }
         let longest = wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare
         guard end != .never else { return Int32(longest) }
-        // Rounded up, or the last part of a millisecond would be waited for at full speed.
+        // Rounded up, or the loop would spin for the last part of a millisecond.
         let nanoseconds = max(
             0, end.nanoseconds.subtractingReportingOverflow(LoopClock.machineNow.nanoseconds).partialValue)
         return Int32(min(longest, nanoseconds / 1_000_000 + 1))

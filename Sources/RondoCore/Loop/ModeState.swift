@@ -1,28 +1,28 @@
-/// One mode: its members, and what other threads have left for the loop to find.
+/// One mode: its members, and the changes to them that the loop's thread has not applied yet.
 struct ModeState {
     let name: RunLoop.Mode
     var isCommon = false
 
-    /// Those that are in the mode, and those that are leaving it.
+    /// The sources that are in the mode, and those that are leaving it.
     private(set) var listed = ObjectSet<RunLoop.Source>()
-    /// Sources that have left while the loop ran in the mode, and are taken out when it next looks at the kernel. A
-    /// connection leaves when its load ends and comes back with the next load, often in the same pass: it is
-    /// found here as it was then. Those that left last stand last. In no way members: they do not keep the mode
-    /// from being empty, and are not served.
+    /// Sources that have left while the loop ran in the mode, and are removed when it next looks at the kernel; the last one
+    /// left last. A connection leaves when its load ends and comes back with the next load, often in the same pass: then its
+    /// watcher is still set. These sources are not members: they do not keep the mode from being empty, and are not served.
     ///
-    /// A source is here just as long as it is leaving by its own state, which the source's lock guards together
-    /// with the loop's.
+    /// A source is in this list exactly while its own state says `isLeaving`. The locks of the source and of the loop guard
+    /// that together.
     private(set) var leaving: [RunLoop.Source] = []
-    /// Signalled sources whose signal has not been taken yet, as far as this mode knows.
+    /// Signalled sources. Another mode may have served the signal meanwhile.
     var signalled = ObjectSet<RunLoop.Source>()
 
-    /// Descriptor sources whose watcher may have to change; the loop's thread sees to it.
+    /// Descriptor sources whose watcher may have to change: the loop's thread does that.
     private(set) var outdated = ObjectSet<RunLoop.Source>()
     /// Descriptor sources that the mode's `ev_loop` has a watcher for.
     private var watched = ObjectSet<RunLoop.Source>()
 
     let timers: TimerHeap<Timer>
-    /// `timers`, without counting the reference for each timer that comes and goes: the mode keeps the heap.
+    /// `timers`, without a reference count for each timer that comes and goes; the mode retains the heap. With
+    /// it the guard's timer.scheduled takes 1,213 instructions instead of 1,166, and descriptor.event.together the same.
     let unretainedTimers: Unmanaged<TimerHeap<Timer>>
 
     private(set) var observers: [RunLoop.Observer] = []
@@ -41,7 +41,7 @@ struct ModeState {
 
     // MARK: Descriptor sources
 
-    /// What is to be done about watchers.
+    /// Watchers that are to be stopped, and sources that are to be watched.
     struct Changes {
         let stop: [RunLoop.Source]
         let watch: [RunLoop.Source]
@@ -57,7 +57,6 @@ struct ModeState {
 
     var holdsSources: Bool { listed.count > leaving.count }
 
-    /// - Note: Whoever knows that the source leaves nothing asks `listed`.
     func holds(_ source: RunLoop.Source) -> Bool {
         listed.contains(source) && !leaving.contains { $0 === source }
     }
@@ -66,9 +65,9 @@ struct ModeState {
 
     mutating func noteLeaving(_ source: RunLoop.Source) { leaving.append(source) }
 
-    /// It is leaving no more.
+    /// Removes `source` from those that are leaving.
     mutating func noteReturn(of source: RunLoop.Source) {
-        // Most often the last one.
+        // It is most often the last one.
         if leaving.last === source {
             leaving.removeLast()
         } else if let place = leaving.lastIndex(where: { $0 === source }) {
@@ -80,7 +79,7 @@ struct ModeState {
         noteReturn(of: source)
         listed.remove(source)
         signalled.remove(source)
-        // A mode that is never run must not remember everything that has come and gone.
+        // A mode that is never run must not remember every source that was added and removed.
         if watched.contains(source) { outdated.insert(source) } else { outdated.remove(source) }
     }
 
@@ -104,7 +103,7 @@ struct ModeState {
         return stop.isEmpty && watch.isEmpty ? nil : Changes(stop: stop, watch: watch)
     }
 
-    /// The watchers are gone, with the loop's thread. What is returned is to be released without the lock.
+    /// To be called when the loop's thread has ended. The caller releases the result without the lock.
     mutating func forgetWatchers() -> [ObjectSet<RunLoop.Source>] {
         defer { (outdated, watched) = (ObjectSet(), ObjectSet()) }
         return [outdated, watched]

@@ -1,10 +1,10 @@
 internal import CEv
 
-// (j): what is ready is served.
+// (j): one kind of ready events is served.
 extension Pass {
     /// - Returns: Whether a source was called, and whether the main queue was drained.
     func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
-        // As it is nearly always: only descriptors are ready, so it is their turn.
+        // The usual case: only descriptors are ready.
         if !timersAreDue, !modeLoop.mainQueueIsReady {
             guard !modeLoop.ready.isEmpty else { return (false, false) }
             modeLoop.nextKind = EventKind.descriptors.next
@@ -25,7 +25,7 @@ extension Pass {
         return served
     }
 
-    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
+    /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules RL-31 and
     /// RL-52).
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let isLast = limit.isReached(at: loop.now)
@@ -48,7 +48,7 @@ extension Pass {
         return found
     }
 
-    /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
+    /// Fires all timers that are due now; timers that become due meanwhile wait for a later pass (rule TM-24).
     private func fireDueTimers() {
         let now = loop.now
         loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
@@ -60,9 +60,11 @@ extension Pass {
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            // Nobody is called before `serve` holds it.
+            // `Unmanaged`: the watcher retains the source until something is called, and `serve` adds it to `LoopOwner.serving`
+            // before. With a reference the guard's descriptor.event.together takes 1,242 instructions instead of 1,166.
             let served = source._withUnsafeGuaranteedRef {
-                // `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch.
+                // Safe: `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch. With a checked cast
+                // descriptor.event.together takes 1,286 instructions.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
             if served { return true }
@@ -86,8 +88,8 @@ extension Pass {
         let served = source.perform(
             ready: RunLoop.Source.Interest(events: events), in: mode, named: name, of: loop)
         guard owner.era != era else { return served }
-        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
-        // watch it again in the way of every other change: when they next look, and after a check.
+        // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now, so these modes
+        // watch it again like every other change: at the next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
             loop.state.withLock { $0.modes[mode].noteChange(of: source) }
         }
@@ -106,7 +108,7 @@ extension Pass {
 
     func drainMainQueue() {
         var count: eventfd_t = 0
-        // libdispatch leaves it to the loop to take the wake-up; that none has come is no error.
+        // libdispatch expects the loop to read the wake-up; it is no error if there is none.
         if let descriptor = MainQueue.descriptor {
             _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) }
         }

@@ -1,8 +1,8 @@
 internal import CEv
 
-// To put a thread to sleep and to wake it costs some microseconds on both sides and, most of all, the time until the
-// kernel has it run again. Where answers come faster than that, a loop that looks for them for a moment before it
-// sleeps gets them sooner, at the price of a processor that is busy meanwhile.
+// Sleeping and being woken costs some microseconds on both sides and, most of all, the time until the kernel runs the thread
+// again. If answers come faster than that, a loop that looks for them for a short time before it sleeps gets them sooner,
+// while its processor is busy.
 
 extension RunLoop {
     /// The longest `spinDuration`, in seconds: a millisecond.
@@ -31,18 +31,18 @@ extension RunLoop {
 }
 
 extension Pass {
-    /// How often the loop looks whether it was asked before it reads the clock, and asks the kernel for descriptors.
+    /// How often the loop checks for a request before it reads the clock, and asks the kernel for descriptors.
     private static let looksBetweenReadings = 16
 
-    /// Whether a wait that begins now begins with a spin. Time that somebody holds does not pass while one spins.
+    /// Whether a wait that begins now begins with a spin. Not under a clock of the loop's own, which does not advance meanwhile.
     var spins: Bool {
         loop.spinNanoseconds.load(ordering: .relaxed) > 0 && loop.owner.hasWaitedShortly
             && loop.owner.timeSource == nil
     }
 
-    /// Waits until something has happened or `end` has come, or for no reason at all; see `look(maySleep:)`.
+    /// Waits until an event has happened or `end` has come. It may return without either; see `look(maySleep:)`.
     ///
-    /// - Parameter spins: What `Attention.beginWaiting(spins:)` was told.
+    /// - Parameter spins: The argument of `Attention.beginWaiting(spins:)`.
     func wait(until end: LoopInstant, now: LoopInstant, spins: Bool) {
         let longest = loop.spinNanoseconds.load(ordering: .relaxed)
         guard longest > 0 || spins else { return sleep(until: end, now: now) }
@@ -52,7 +52,7 @@ extension Pass {
         loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
     }
 
-    /// - Returns: Whether the wait is over; if not, the time for spinning is.
+    /// - Returns: Whether the wait is over; false if only the time for spinning is.
     private func spin(until end: LoopInstant, butNotBeyond spinEnd: LoopInstant) -> Bool {
         while true {
             for _ in 0..<Self.looksBetweenReadings {

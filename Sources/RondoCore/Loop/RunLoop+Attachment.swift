@@ -2,7 +2,7 @@ extension RunLoop {
     /// The object of the class `type` that a layer above keeps with this loop, made on first use and released when the
     /// loop's thread ends.
     ///
-    /// Without a lock, and with a comparison for each class that is kept, which is one. The object must not retain the
+    /// It takes no lock, and a comparison for each kept class, of which there is one today. The object must not retain the
     /// loop, which retains it.
     /// - Note: On this loop's thread.
     package func attachment(_ type: AnyObject.Type, orMake make: () -> AnyObject) -> AnyObject {

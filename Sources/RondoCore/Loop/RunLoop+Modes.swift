@@ -1,7 +1,7 @@
 extension RunLoop {
     /// Makes `mode` one of those that `.common` stands for on this loop, for ever (rule RL-22).
     ///
-    /// What has been added under `.common` so far becomes a member of it (rule RL-21).
+    /// The members that were added under `.common` so far become members of it (rule RL-21).
     /// - Note: Any thread.
     public func addCommonMode(_ mode: Mode) {
         guard mode != .common else { return }
@@ -45,7 +45,7 @@ extension RunLoop {
         let nearest = state.withLock { state in
             state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearestTimer }
         }
-        // The date that it was given, asked without the loop's lock: that of a timer comes first.
+        // The date is asked without the loop's lock: the lock of a timer comes first.
         return nearest.map { $0.timer.fireDate(at: $0.deadline) }
     }
 

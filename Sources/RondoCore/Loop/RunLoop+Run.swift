@@ -20,7 +20,7 @@ extension RunLoop {
         }
     }
 
-    /// Makes runs that return after each source, and that nothing of the caller's comes between.
+    /// Repeats runs that return after each source, without other work of the caller between them.
     private func repeatedly(_ run: () -> Bool) {
         performAllDeferredWork()
         while run() {}
@@ -81,8 +81,8 @@ extension RunLoop {
             ?? .finished
     }
 
-    /// Whether the innermost activation ends after one source: what serves several things by one source
-    /// serves them until it has called somebody then. False where the loop is not running.
+    /// Whether the innermost activation ends after one source. A source that serves several clients then stops after the first
+    /// that has called the program. False if the loop is not running.
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }

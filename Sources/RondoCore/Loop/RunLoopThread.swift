@@ -2,10 +2,9 @@ internal import RondoMutex
 
 /// A thread whose run loop runs until it is told to stop.
 ///
-/// What a program needs for loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop
-/// is kept alive while nothing is scheduled on it; blocks performed before the stop are run. A started thread
-/// lives until it is stopped, whoever still refers to this object. Where the system has no thread left, `start()` does not
-/// wait for one: see there.
+/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop runs also while nothing is scheduled
+/// on it; blocks performed before the stop are run. A started thread lives until it is stopped, even if this object is
+/// released. Where the system has no thread left, `start()` does not wait for one: see there.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -16,10 +15,10 @@ public final class RunLoopThread: Sendable {
 
     private struct State {
         var phase = Phase.new
-        /// Kept when the thread has ended: whoever waits in `start()` may see that late.
+        /// Kept when the thread has ended: a caller that waits in `start()` may see that late.
         var loop: RunLoop?
         var stopWasAsked = false
-        /// The stop has had its turn among the blocks: the thread ends.
+        /// The block that stops the thread has run: the thread ends.
         var isStopping = false
         var startError: SystemError?
     }
@@ -147,7 +146,7 @@ public final class RunLoopThread: Sendable {
         state.withLock {
             $0.phase = .started
             $0.loop = loop
-            // Whoever asked before the start has performed nothing before it.
+            // A stop before the start has no blocks to wait for.
             $0.isStopping = $0.stopWasAsked
         }
         changed.notify()
@@ -155,7 +154,7 @@ public final class RunLoopThread: Sendable {
             loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
         }
         keepAlive.invalidate()
-        // Before anybody's join() returns: cancel callbacks, and descriptors.
+        // Before a `join()` returns, cancel callbacks are made and descriptors closed.
         ThreadEnd.runNow()
         state.withLock { $0.phase = .ended }
         changed.notify()
@@ -183,12 +182,11 @@ private final class PhaseCondition: Sendable {
 }
 
 extension RunLoop {
-    /// The one shared background loop: it drives only what has no loop of its own (connections with a
-    /// delegate queue and no schedule, and asynchronous requests). Its thread is made on first use and never
-    /// ends.
+    /// The one shared background loop. It drives only connections without a loop: those with a delegate queue and no
+    /// schedule, and asynchronous requests. Its thread is made on first use and never ends.
     ///
-    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again; what has
-    /// to tell an owner asks `startedLoader()`.
+    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again.
+    /// `startedLoader()` throws then.
     package static var loader: RunLoop {
         // Callers that can tell the error ask `startedLoader()`.
         (try? startedLoader()) ?? withoutThread()
@@ -208,7 +206,7 @@ extension RunLoop {
 
     private static let sharedLoader = Mutex<RunLoop?>(nil)
 
-    /// Ends the nested activations that would keep a block for `mode` from its turn. Any thread.
+    /// Ends the nested activations that would keep a block for `mode` from being run. Any thread.
     fileprivate func stopNested(outside mode: Mode) {
         state.withLock { state in
             var index = state.activations.count - 1

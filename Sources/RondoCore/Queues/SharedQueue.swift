@@ -28,7 +28,7 @@ package protocol RegisteredClient: SharedQueueClient {
     func shortDelayHasPassed()
 }
 
-/// The queue that all streams and loads of one loop and mode share, behind one signalled source.
+/// The queue that all streams and loads of one loop and mode share, served by one signalled source.
 package final class SharedQueue: DeferredWork, Sendable {
     private struct Key: Hashable {
         let loop: RunLoop
@@ -45,7 +45,7 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     private struct Register {
         var queues: [Key: SharedQueue] = [:]
-        /// The one that was joined last, which is nearly always the one that is wanted next.
+        /// The queue that was joined last: most calls of `join` are for it.
         var last: SharedQueue?
     }
 
@@ -57,14 +57,14 @@ package final class SharedQueue: DeferredWork, Sendable {
     private let members = Mutex(Members())
     private let waiting = Mutex(Waiting())
 
-    /// What is to be served.
+    /// The clients that are to be served.
     private struct Waiting: ~Copyable {
         var clients = ClientQueue()
         /// The source is signalled for the next pass: further clients need not signal it again.
         var isSignalled = false
     }
 
-    /// What keeps the queue in its loop.
+    /// The members, which keep the queue in its loop.
     private struct Members: ~Copyable {
         /// How often the queue was joined and not left yet.
         var count = 0
@@ -142,7 +142,7 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     /// To be called once for each `join`.
     package func leave() {
-        // Nearly always there are other members, and nothing more is to be done.
+        // Nearly always there are other members, and this is all.
         let isLast = members.withLock { members in
             guard members.count > 1 else { return true }
             members.count -= 1

@@ -51,7 +51,7 @@ extension RunLoop.Source {
 
     // MARK: - From the pass
 
-    /// The kernel will not watch the descriptor, and the source is invalid from now on. On the thread of `loop`.
+    /// Invalidates the source, whose descriptor the kernel refuses to watch. On the thread of `loop`.
     ///
     /// - Returns: Whether its owner was called.
     func handleRefusal(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
@@ -72,7 +72,7 @@ extension RunLoop.Source {
 
     func perform(ready: Interest, in mode: Int, named name: RunLoop.Mode, of loop: RunLoop) -> Bool {
         let (perform, ready) = state.withLock { state in
-            // It may have left the mode since it was found ready, or want something else.
+            // The source may have left the mode since it was found ready, or wait for something else.
             let isMember =
                 !state.isLeaving && state.memberships.contains(Membership(loop: loop, mode: name))
             return (isMember ? state.perform : nil, ready.intersection(state.interest))

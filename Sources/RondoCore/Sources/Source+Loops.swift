@@ -51,7 +51,7 @@ extension RunLoop.Source {
         }
     }
 
-    /// Under the common name.
+    /// Registers the source under the common name.
     ///
     /// - Returns: The modes that it has to enter.
     func register(in loop: RunLoop) -> [RunLoop.Mode] {
@@ -80,8 +80,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
-    ///   any more, since another thread may have taken it out meanwhile.
+    /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing happens if it is not any
+    ///   more: another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let schedule = state.withLock { state -> ModeCallback?? in
@@ -110,8 +110,8 @@ extension RunLoop.Source {
         if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
     }
 
-    /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
-    ///   if it is again.
+    /// - Parameter isCommon: The source leaves because it is not registered under the common name any more. Nothing happens if
+    ///   it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let cancel = state.withLock { state -> ModeCallback?? in
@@ -132,8 +132,8 @@ extension RunLoop.Source {
         if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
     }
 
-    /// Has `loop` take the source out of `mode` when it next looks: soon, if it is the calling thread's and runs in
-    /// the mode just now.
+    /// Has `loop` remove the source from `mode` when it next looks, which is soon if the loop is the calling thread's and runs
+    /// in the mode.
     ///
     /// - Returns: False where it does not: the source is to leave at once.
     private func leaveLater(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
@@ -147,7 +147,7 @@ extension RunLoop.Source {
         }
     }
 
-    /// The mode that it has left takes it out. Its loop's thread, when it looks; the loop may have it back.
+    /// Removes a source that is leaving from its mode. Called by the loop's thread when it looks; the source may have come back.
     func endLeaving() {
         state.withLock { state in if state.isLeaving { endLeaving(&state) } }
     }

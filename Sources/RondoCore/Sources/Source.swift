@@ -6,7 +6,7 @@ extension RunLoop {
     /// An input source: calls out when it has been signalled, or when its descriptor is ready.
     ///
     /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of
-    /// a mode that holds it; `signal()` wakes nobody. A *descriptor* source (version 1) is served when the
+    /// a mode that holds it; `signal()` wakes no loop. A *descriptor* source (version 1) is served when the
     /// kernel says that its file descriptor can be read or written. Either may be in several modes and
     /// several loops: whichever first finds it ready serves it. Retained by its loops until it is removed or
     /// invalidated.
@@ -25,12 +25,12 @@ extension RunLoop {
 
         public typealias ModeCallback = @Sendable (RunLoop, Mode) -> Void
 
-        /// What kind of source it is, in as little memory as possible.
+        /// The kind of a source. An enum, which takes less memory than an existential.
         enum Kind {
             case signalled(SignalledKind)
             case descriptor(DescriptorKind)
 
-            /// What differs between the kinds. They are told apart here and nowhere else.
+            /// The behaviour in which the kinds differ. Only here are they told apart.
             var behaviour: any SourceKind {
                 switch self {
                 case .signalled(let kind): kind
@@ -48,42 +48,42 @@ extension RunLoop {
             }
         }
 
-        /// What is to be called. In a struct of its own, since a bare closure that leaves a lock's closure as its
-        /// result is put into a new one, which is an allocation a call.
+        /// The function that a source calls. A struct, since a bare closure that a lock's closure returns is wrapped in another
+        /// one, which would be an allocation for each call.
         struct Callback: Sendable {
             let call: @Sendable (Source, Interest) -> Void
         }
 
-        /// Not copyable, so that nothing that only looks at it makes a copy first.
+        /// The state behind the source's lock. Not copyable, so that reading a part of it does not copy the whole.
         struct State: ~Copyable {
-            // The small ones stand together, since most connections have a source.
+            // The small fields are together and leave no gaps, since most connections have a source.
             var isValid = true
-            /// The loop that held it last has lost its thread.
+            /// The thread of the loop that held the source last has ended.
             var threadHasEnded = false
-            /// It has left its one place, and the loop there takes it out when it next looks, unless it is back by
-            /// then: see `ModeState.leaving`.
+            /// The source has left its only mode, and the loop removes it when it next looks, unless it is back by then: see
+            /// `ModeState.leaving`.
             var isLeaving = false
-            /// When it was signalled, in order of all signals; nil while it is not.
+            /// The number of the signal, in order of all signals; nil while the source is not signalled.
             var signal: UInt64?
             var interest: Interest = []
             var memberships = Memberships()
             var perform: Callback?
-            /// What most sources have none of; it would be half of their memory.
+            /// Allocated on first use: most sources never need it, and it would be half of their memory.
             var details: Details?
 
-            /// It is registered there under the common name.
+            /// Whether the source is registered in `loop` under the common name.
             func isCommon(in loop: RunLoop) -> Bool { details?.commonLoops.contains(loop) ?? false }
 
-            /// The modes that hold it, whatever is still to be taken out of one.
+            /// The modes that hold the source, without one that it is leaving.
             var places: Memberships { isLeaving ? Memberships() : memberships }
 
-            /// Nobody notices when the loop takes it out: no callback is owed, no other place keeps it.
+            /// Whether the removal may wait: there is no cancel callback to be made, and no other mode holds the source.
             func mayLeaveLater(_ membership: Membership) -> Bool {
                 memberships.isOnly(membership)
                     && (details.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
             }
 
-            /// To be changed only to what is not empty, or it is there for nothing.
+            /// The details, made where there are none.
             mutating func makeDetails() -> Details {
                 if let details { return details }
                 let made = Details()
@@ -92,7 +92,8 @@ extension RunLoop {
             }
         }
 
-        /// A class, so that looking at one of them copies none. Behind the lock of its source.
+        /// The part of the state that few sources have. A class, so that reading a field copies no other. Guarded by the lock of
+        /// the source.
         final class Details {
             /// Loops where it is registered under the common name, whatever modes it has been taken out
             /// of since.
@@ -147,7 +148,7 @@ extension RunLoop {
             }
         }
 
-        /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+        /// An object that the layer above keeps with the source, set once: released when the source is invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.details?.attachment } }
             set {
@@ -174,7 +175,7 @@ extension RunLoop {
         /// The errno of `error`; nil: there is none.
         package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
-        /// What a descriptor source waits for. Nothing: it stays in its modes and keeps them from being
+        /// What a descriptor source waits for. If it is empty, the source stays in its modes and keeps them from being
         /// empty, but is not watched. Any thread may set it.
         public var interest: Interest {
             get { state.withLock { $0.interest } }
@@ -236,12 +237,12 @@ extension RunLoop {
                 Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
             }
             for place in traced where wakesLoops { Trace.request(place.loop, .wakeUp) }
-            // With no lock held: whoever wakes up may ask for them at once.
+            // With no lock held: a thread that wakes up may ask for the locks at once.
             wakeUp?.wake()
             for wakeUp in others { wakeUp.wake() }
         }
 
-        /// Takes back a signal that nobody has served.
+        /// Takes back a signal that was not served yet.
         package func withdrawSignal() {
             state.withLock { state in
                 guard state.signal != nil else { return }
@@ -263,10 +264,10 @@ extension RunLoop {
             invalidate(because: nil)
         }
 
-        /// - Returns: What is not performed any more; nil: it was invalid.
+        /// - Returns: The callback, which is not performed any more; nil: the source was invalid before.
         @discardableResult
         func invalidate(because error: SystemError?) -> Callback? {
-            // What is released must not be released under the lock.
+            // Nothing is released under the lock.
             let (memberships, perform, details) = state.withLock {
                 state -> (Memberships, Callback?, Details?) in
                 guard state.isValid else { return (Memberships(), nil, nil) }

@@ -5,14 +5,14 @@
 protocol SourceKind {
     /// Signalled sources of one pass are performed in increasing order (rule SRC-6).
     var order: Int { get }
-    /// What the modes of the source watch; nil: the kernel tells nothing of it.
+    /// The descriptor that modes watch for the source; nil: there is none.
     var descriptor: Int32? { get }
-    /// Whether `signal()` has it served.
+    /// Whether the source is served after `signal()`.
     var takesSignals: Bool { get }
 
     /// Why `source` is not served though its loop waits in a mode that holds it; nil: nothing stands in the way.
     func obstacle(of source: RunLoop.Source) -> DeliveryObstacle?
 
-    /// What `RunLoop.debugDescription` says of `source`.
+    /// The line for `source` in `RunLoop.debugDescription`.
     func summary(of source: RunLoop.Source) -> String
 }

@@ -5,7 +5,7 @@ protocol SortOrder {
     func comesBefore(_ one: Element, _ other: Element) -> Bool
 }
 
-/// Sorts without memory of its own, as the standard library does not: equal elements may change places.
+/// Sorts in place, without a buffer as the standard library uses one. The order of equal elements is not kept.
 ///
 /// Quicksort by the median of three (Hoare; Sedgewick), which leaves short pieces to insertion, and goes over to
 /// heapsort where the pieces do not become short soon enough (Musser's introsort), so that no order of the elements

@@ -31,7 +31,7 @@ extension RunLoop {
 }
 
 extension Timer {
-    /// Under the common name.
+    /// Registers the timer under the common name.
     ///
     /// - Returns: The modes that it has to enter.
     func register(in loop: RunLoop) -> [RunLoop.Mode] {
@@ -72,13 +72,13 @@ extension Timer {
         }
     }
 
-    /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
-    ///   any more, since another thread may have taken it out meanwhile.
+    /// - Parameter isCommon: The timer enters because it is registered under the common name. Nothing happens if it is not any
+    ///   more: another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         enter(loop, .one(mode), isCommon: isCommon)
     }
 
-    /// The common modes, in one step: its date is known before it waits in the first of them.
+    /// Enters the common modes in one step: the timer's date is known before it waits in the first of them.
     func enter(_ loop: RunLoop, common modes: [RunLoop.Mode]) {
         if !modes.isEmpty { enter(loop, .several(modes), isCommon: true) }
     }
@@ -115,8 +115,8 @@ extension Timer {
         loop.warnUnlessRun()
     }
 
-    /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
-    ///   if it is again.
+    /// - Parameter isCommon: The timer leaves because it is not registered under the common name any more. Nothing happens if
+    ///   it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
             guard state.isHeld(by: loop), !isCommon || !state.isCommon else { return }

@@ -10,10 +10,11 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    // In this order they leave no gaps. `nonisolated(unsafe)`: guarded by the lock, which stands in `marks`, but for the
-    // registration, which are guarded by the lock of the loop that holds the timer, and by the timer's while none does; whoever
-    // does not find it in that loop's heap must hold the timer's to know which loop that is. They stand here, and not in a
-    // table of the loop, so that taking a timer out needs no look-up.
+    // In this order the fields leave no gaps; for what that is worth see `LoopOrDetails`. `nonisolated(unsafe)`: the lock in
+    // `marks` guards them, but for the registration. The lock of the loop that holds the timer guards that, and the timer's
+    // lock while no loop does. A caller that does not come from the loop's heap takes the timer's lock first: it says which
+    // loop holds the timer. The registration is here, and not in a table of the loop, so that removing a timer needs no
+    // look-up.
 
     let marks = Mutex(Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16
@@ -27,9 +28,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         set { (registrationBits, registrationWord) = (newValue.bits, newValue.word) }
     }
 
-    var state: Guard {
-        get { Guard(timer: .passUnretained(self)) }
-    }
+    var state: Guard { Guard(timer: .passUnretained(self)) }
 
     // MARK: - Making timers
 
@@ -41,7 +40,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     ) {
         let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
         let first = LoopClock.now.advanced(bySeconds: seconds)
-        // Nobody may ever ask for the date, and the clock is read for it then. Not where it could not be told any more.
+        // The date may never be asked for: then the wall clock is not read for it. Unless it could not be told later.
         let isTold = LoopClock.isMachines && abs(seconds) < Self.longestUntold
         self.init(
             first: first, date: isTold ? nil : LoopClock.date(inSeconds: seconds), interval: interval,
@@ -104,7 +103,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         if let details = loopOrDetails.details { details.release() }
     }
 
-    /// Seconds; a moment further away may be past what the clock can count.
+    /// Seconds; a moment further away may be beyond the clock's range.
     private static let longestUntold: TimeInterval = 1e9
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
@@ -147,8 +146,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it
     /// is later than the one that has just fired (rules TM-19 to TM-21).
     ///
-    /// The date of a timer that was made with an interval is told by the wall clock as it stands when somebody
-    /// asks first, and then stays: if the clock was set before, it is the date by the new time.
+    /// The date of a timer that was made with an interval is computed by the wall clock when it is first asked for, and stays
+    /// then: if the clock was set before, it is the date by the new time.
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
@@ -164,7 +163,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
             let loop = state.withLock { state -> RunLoop? in
                 guard state.isValid else { return nil }
                 if state.isCalled {
-                    // Without this lock nobody changes what is firing; the block may have taken it out of its loop.
+                    // A timer that fires is changed under this lock only; the block may have taken it out of its loop.
                     let deadline = registration.deadline
                     guard instant > deadline else { return nil }
                     state.updateDetails { ($0.moved, $0.lastBeat) = (instant, deadline) }
@@ -214,7 +213,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+    /// An object that the layer above keeps with the timer, set once: released when the timer is invalidated or freed.
     package var attachment: (any AnyObject & Sendable)? {
         get { state.withLock { state in state.withDetails { $0.attachment } ?? nil } }
         set {
@@ -224,14 +223,14 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// What the timer was made with for its block to find; nil where there is nothing, and once the timer is
-    /// invalid, which lets go of it. Any thread.
+    /// The value that the timer was made with for its block to find; nil where there is none, and once the timer is invalid,
+    /// which releases it. Any thread.
     public var userInfo: (any Sendable)? {
         let kept = state.withLock { state in state.withDetails { $0.userInfo } ?? nil }
         return kept?.value
     }
 
-    /// `fireDate` of one that waits for `deadline`.
+    /// The `fireDate` of a timer that waits for `deadline`.
     func fireDate(at deadline: LoopInstant) -> Date {
         state.withLock { $0.date(of: deadline, deadline: deadline) }
     }

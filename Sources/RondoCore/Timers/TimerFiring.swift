@@ -1,7 +1,7 @@
 // How a pass calls a timer that it has found due. Loop's thread only.
 
 extension Timer {
-    /// Calls the timer, which `loop` has taken as due in `mode`, and puts it back on its grid.
+    /// Calls the timer, which `loop` has taken as due in `mode`, and sets the next date of its grid.
     func fire(in mode: Int, of loop: RunLoop) {
         let (block, repeats) = state.withLock { state -> (Block?, Bool) in
             // Another thread may have changed it since it was taken.

@@ -1,19 +1,20 @@
-/// The modes that hold a timer, when it was added to its loop, and its date or where that stands.
+/// A timer's registration with its loop: the modes that hold the timer, its place in the order of addition, and its date, or
+/// the position of the date in the heap of a mode.
 ///
-/// Nearly every timer is in one mode, and a program may have a million of them: that one takes ten bytes, and what a
-/// timer in several needs stands elsewhere. As long as it waits in a mode, its date stands in the heap of that mode
-/// alone. All of it is guarded by the lock of the loop, and what is told only of a timer that waits nowhere also by the
-/// timer's own: nobody changes it without.
+/// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten bytes (see
+/// `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the timer waits in a mode, its
+/// date is in the heap of that mode only. The lock of the loop guards all of it; of a timer that waits nowhere the
+/// timer's own lock guards it too, and both are taken to change it.
 struct TimerRegistration {
     struct Position {
         let mode: Int
         var index: Int32
     }
 
-    /// Of a timer in several modes, or in one whose number is too large.
+    /// The registration of a timer in several modes, or in one whose number is too large.
     private final class Several {
         var order: UInt32
-        /// While it fires.
+        /// The date while the timer fires.
         var deadline: LoopInstant
         var positions: [Position]
 
@@ -26,20 +27,20 @@ struct TimerRegistration {
 
     /// `isFiring`, `isSeveral` and the mode, if it is one.
     private(set) var bits: UInt16
-    /// Of a timer that waits in one mode its order and, above it, its index; of one in several a reference to them; of
-    /// any other its deadline.
+    /// If the timer waits in one mode: its order and, above it, its index in the heap. If it is in several: a reference to
+    /// `Several`. Otherwise its deadline.
     private(set) var word: UInt64
 
     private static let firingBit: UInt16 = 1 << 15
     private static let severalBit: UInt16 = 1 << 14
     private static let noMode = severalBit - 1
 
-    /// In no mode.
+    /// A registration in no mode.
     init(deadline: LoopInstant) {
         self.init(bits: Self.noMode, word: Self.word(of: deadline))
     }
 
-    /// As they were told before.
+    /// A registration from what its two fields were.
     init(bits: UInt16, word: UInt64) {
         self.bits = bits
         self.word = word
@@ -51,8 +52,8 @@ struct TimerRegistration {
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// Retained by this struct, from when it is needed on until it is in one mode and waits, or in none, which every timer
-    /// comes to before it goes: its loop holds it as long.
+    /// `Unmanaged`, since it is a case of `word`. Retained by this struct until the timer waits in one mode again, or is in
+    /// none. Every timer leaves its modes before it is freed: its loop retains it as long.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
@@ -63,15 +64,15 @@ struct TimerRegistration {
         word = UInt64(UInt(bitPattern: Unmanaged.passRetained(made).toOpaque()))
     }
 
-    /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
+    /// The loop is calling the timer: it has no date, and still belongs to its modes (rule TM-25).
     var isFiring: Bool { bits & Self.firingBit != 0 }
 
     var isEmpty: Bool { bits & ~Self.firingBit == Self.noMode }
 
-    /// Whether its date stands in the heaps of its modes.
+    /// Whether the date is in the heaps of the modes.
     var isWaiting: Bool { !isEmpty && !isFiring }
 
-    /// Of a timer that does not wait.
+    /// The date of a timer that does not wait.
     var deadline: LoopInstant {
         get {
             isSeveral ? deadlineOfSeveral : LoopInstant(nanoseconds: Int64(bitPattern: word))
@@ -86,7 +87,7 @@ struct TimerRegistration {
         nonmutating set { several?.takeUnretainedValue().deadline = newValue }
     }
 
-    /// One of them; nil if there is none.
+    /// One of the modes; nil if there is none.
     var first: Int? { isSeveral ? firstOfSeveral : isEmpty ? nil : oneMode }
 
     private var firstOfSeveral: Int? { several?.takeUnretainedValue().positions.first?.mode }
@@ -112,8 +113,8 @@ struct TimerRegistration {
         several?.takeUnretainedValue().positions.contains { $0.mode == mode } ?? false
     }
 
-    /// Timers with equal dates fire in this order (rule TM-23). Nil of one that fires and is in one mode, or in none: it
-    /// stands in `LoopState.firingTimers` then.
+    /// Timers with equal dates fire in this order (rule TM-23). Nil if the timer fires and is in one mode or none: then
+    /// `LoopState.firingTimers` keeps its order.
     var order: UInt32? {
         get {
             if isSeveral { return orderOfSeveral }
@@ -131,7 +132,7 @@ struct TimerRegistration {
 
     private var orderOfSeveral: UInt32? { several?.takeUnretainedValue().order }
 
-    /// - Parameter mode: One in which it waits.
+    /// - Parameter mode: A mode in which the timer waits.
     func index(in mode: Int) -> Int32 {
         isSeveral ? indexAmongSeveral(mode) : Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32)
     }
@@ -156,8 +157,8 @@ struct TimerRegistration {
     }
 
     /// - Parameters:
-    ///   - mode: One that does not hold it.
-    ///   - order: Its order; a new one if this is its first mode.
+    ///   - mode: A mode that does not hold the timer.
+    ///   - order: The timer's order; a new one if this is its first mode.
     mutating func add(_ mode: Int, order: UInt32) {
         if isEmpty, mode < Self.noMode {
             bits = bits & Self.firingBit | UInt16(truncatingIfNeeded: mode)
@@ -180,7 +181,7 @@ struct TimerRegistration {
         }
     }
 
-    /// - Parameter deadline: The date that it had there, if it did wait.
+    /// - Parameter deadline: The date that the timer had there, if it waited.
     mutating func remove(_ mode: Int, deadline: LoopInstant?) {
         if isSeveral { return removeFromSeveral(mode, deadline: deadline) }
         guard !isEmpty, oneMode == mode else { return }
@@ -196,7 +197,7 @@ struct TimerRegistration {
             bits = bits & Self.firingBit | Self.noMode
             self.deadline = deadline ?? modes.deadline
         } else if !isFiring, modes.positions.count == 1, modes.positions[0].mode < Self.noMode {
-            // While it fires there is no place for its order anywhere else.
+            // (While the timer fires, a registration in one mode has no room for its order.)
             bits = UInt16(modes.positions[0].mode)
             word = UInt64(modes.order)
             setIndex(modes.positions[0].index, in: modes.positions[0].mode)
@@ -206,13 +207,13 @@ struct TimerRegistration {
         several.release()
     }
 
-    /// It has been taken out of the heaps of all its modes.
+    /// To be called when the date was removed from the heaps of all modes.
     mutating func beginFiring(deadline: LoopInstant) {
         bits |= Self.firingBit
         self.deadline = deadline
     }
 
-    /// - Parameter order: What `LoopState.firingTimers` has kept of one that is in a mode.
+    /// - Parameter order: The order that `LoopState.firingTimers` has kept, if the timer is in a mode.
     mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
         bits &= ~Self.firingBit
         if isEmpty {
