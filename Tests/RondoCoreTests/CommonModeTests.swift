@@ -34,7 +34,7 @@ import Testing
         #expect(modes == [RunLoop.Mode.tracking.rawValue, RunLoop.Mode.default.rawValue])
     }
 
-    @Test func `RL-20 what is added under the common name is in every common mode`() throws {
+    @Test func `RL-20 a member added under the common name is in every common mode`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -62,7 +62,7 @@ import Testing
             ])
     }
 
-    @Test func `RL-21 a mode that joins the common ones gets what they hold`() throws {
+    @Test func `RL-21 a mode that becomes common gets the common members`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()

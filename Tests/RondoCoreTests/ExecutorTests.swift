@@ -128,7 +128,7 @@ import Testing
             }
             for _ in 1...4 { loop.poll(.work) }
         }
-        // The neighbour is another executor's.
+        // The other actor has another executor.
         #expect(
             log.entries == [
                 "nested begins", "1 work true", "nested ends", "1 work true", "2 work true",
@@ -170,7 +170,7 @@ import Testing
         #expect(try thread.value() == .stopped)
     }
 
-    @Test func `executors are the same objects at each call, one a mode`() throws {
+    @Test func `executors are the same objects at each call, one for each mode`() throws {
         try onLoopThread { loop in
             #expect(loop.executor(in: .work) === loop.executor(in: .work))
             #expect(loop.executor(in: .work) !== loop.executor(in: .other))

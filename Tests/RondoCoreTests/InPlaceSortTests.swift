@@ -8,7 +8,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 2, 3, 24, 25, 100, 5000])
-    func `every arrangement is sorted`(count: Int) {
+    func `every order of the elements is sorted`(count: Int) {
         var generator = SplitMix(state: 11)
         let arrangements: [[Int]] = [
             Array(0..<count), (0..<count).reversed(), Array(repeating: 7, count: count),
@@ -56,7 +56,7 @@ import Testing
         func comesBefore(_ one: Int, _ other: Int) -> Bool { adversary.comesBefore(one, other) }
     }
 
-    @Test func `no order makes it slow`() {
+    @Test func `no order of the elements makes sorting slow`() {
         let count = 20_000
         let adversary = Adversary(count: count)
         var elements = Array(0..<count)

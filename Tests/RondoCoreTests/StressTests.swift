@@ -21,7 +21,7 @@ import struct Synchronization.Atomic
                         in: [.default, .work, .tracking][turn % 3], for: turn % 5 == 0 ? 0 : 0.002,
                         returnAfterSourceHandled: turn % 2 == 0)
                 }
-                // What was performed to the end is owed.
+                // All blocks that were performed are to be run.
                 for mode in [RunLoop.Mode.default, .tracking, .work] { loop.poll(mode) }
                 return turn
             }
@@ -64,7 +64,7 @@ import struct Synchronization.Atomic
                 let (sent, seen) = (SignalCount(), SignalCount())
                 let source = RunLoop.Source(order: number) {
                     seen.value.store(sent.value.load(ordering: .acquiring), ordering: .releasing)
-                    // A nested run serves the others: what they are signalled for must not be lost by that.
+                    // A nested run serves the others, and must not lose their signals.
                     if RunLoop.current.currentMode != .inner { RunLoop.current.poll(.inner) }
                 }
                 for loop in loops {
@@ -91,8 +91,8 @@ import struct Synchronization.Atomic
         }
     }
 
-    /// One thread adds under the common name while another removes: whoever is last wins, in all modes.
-    @Test func `RL-24 added and removed under the common name at once, all modes agree in the end`() throws {
+    /// One thread adds under the common name while another removes: the last call wins, in all modes.
+    @Test func `RL-24 after additions and removals under the common name at once all modes agree`() throws {
         let thread = RunLoopThread(name: "common", mode: .work)
         let loop = thread.start()
         let members = (1...3000).map { _ in
@@ -174,7 +174,7 @@ private final class SharedMembers: Sendable {
     }
 
     private static func source(_ loops: [RunLoop]) -> RunLoop.Source {
-        // A callback nests now and then.
+        // A callback runs the loop now and then.
         RunLoop.Source {
             let loop = RunLoop.current
             loop.perform(inModes: [.inner]) {}

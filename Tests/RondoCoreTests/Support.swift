@@ -116,7 +116,7 @@ final class BytePipe: Sendable {
     }
 }
 
-/// Sources that know of one another, without keeping one another.
+/// Sources that know one another without retaining one another.
 final class SourceList: Sendable {
     private struct Place {
         weak var source: RunLoop.Source?

@@ -6,7 +6,7 @@ import Testing
 @Suite(.leavesNothing) struct TimerHeapTests {
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
-    /// Takes out what is due, as a pass does.
+    /// Takes the due timers, as a pass does.
     private func takeDue(from heap: TimerHeap<Timer>, at now: Int64) -> [ObjectIdentifier] {
         heap.collectDue(at: LoopInstant(nanoseconds: now))
         var taken: [ObjectIdentifier] = []
@@ -63,7 +63,7 @@ import Testing
         #expect(heap.nearest == nil && heap.dates.isEmpty)
     }
 
-    @Test func `TM-15 a date is taken back wherever it stands, in the heap or among those that are due`() {
+    @Test func `TM-15 a date is removed from the heap or from those that are due`() {
         let heap = TimerHeap<Timer>(mode: 0)
         var generator = SplitMix(state: 11)
         var timers: [(date: Int64, timer: Timer)] = []
@@ -97,7 +97,7 @@ import Testing
         )
     }
 
-    @Test func `TM-23 the order of addition holds where its numbers begin anew`() throws {
+    @Test func `TM-23 the order of addition is kept when its numbers begin anew`() throws {
         let (calls, order) = try onLoopThread { loop in
             let log = EventLog()
             loop.state.withLock { $0.lastTimerOrder = .max - 2 }
@@ -117,7 +117,7 @@ import Testing
         #expect(order == 5)
     }
 
-    @Test func `TM-12 a timer knows its place in each of its modes, and its order in all`() {
+    @Test func `TM-12 a timer knows its index in each of its modes, and its order in all`() {
         let timer = timer()
         for mode in [7, 0, 5] { timer.registration.add(mode, order: 42) }
         for (index, mode) in [7, 0, 5].enumerated() {
@@ -143,7 +143,7 @@ import Testing
 
     /// The last number is one for which there is no room in a timer.
     @Test(arguments: [[3], [3, 5], [16_383], [16_384, 2], [1 << 20]])
-    func `TM-25 a timer that fires keeps its date in itself, in whatever modes it is`(_ modes: [Int]) {
+    func `TM-25 a timer that fires keeps its own date, whatever its modes`(_ modes: [Int]) {
         let date = LoopInstant(nanoseconds: .min + 7)
         let timer = timer()
         for mode in modes { timer.registration.add(mode, order: 42) }
@@ -171,8 +171,8 @@ import Testing
         #expect(timer.registration.isEmpty && timer.registration.deadline.nanoseconds == 8)
     }
 
-    /// Of one that waits it stands in the heap alone.
-    @Test func `TM-19 the date of a timer is told and set, wherever it is`() throws {
+    /// The date of a timer that waits is in the heap only.
+    @Test func `TM-19 the date of a timer is read and set in no mode, in one and in several`() throws {
         let dates = try onLoopThread { loop in
             let start = Date(timeIntervalSinceReferenceDate: 1e9)
             let others = (0..<50).map { number in
@@ -202,7 +202,7 @@ import Testing
         #expect(dates == [0, 0, 25, 25, 26, 26, 26, 26])
     }
 
-    /// What another thread does in between is done here by this one.
+    /// This thread does what another thread would do in between.
     @Test func `TM-21 a date that is set between the pass that found the timer due and the call counts`()
         throws
     {
@@ -228,7 +228,8 @@ import Testing
         #expect(isValid && date && next)
     }
 
-    @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
+    @Test func `TM-23 due timers that have not fired yet are ordered with those that a nested run finds due`()
+    {
         let heap = TimerHeap<Timer>(mode: 0)
         let timers = (0..<4).map { _ in timer() }
         for (order, timer) in timers.enumerated() {

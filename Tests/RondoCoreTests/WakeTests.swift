@@ -74,7 +74,7 @@ import Testing
         #expect(log.entries.filter { $0.hasSuffix("true") } == [])
     }
 
-    /// A wake-up that a nested activation took may have been meant for what waits further out.
+    /// A wake-up that a nested activation took may have been meant for the outer one.
     @Test func `RL-60 a block for the outer mode is not forgotten by a nested run that served something`()
         throws
     {
