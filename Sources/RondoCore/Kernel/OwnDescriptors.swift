@@ -24,4 +24,20 @@ enum OwnDescriptors {
     static func remove(_ number: Int32) { numbers.withLock { _ = $0.remove(number) } }
 
     static func contains(_ number: Int32) -> Bool { numbers.withLock { $0.contains(number) } }
+
+    /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which libev, as Debian
+    /// builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs to a run loop itself: the program's
+    /// descriptor was closed before.
+    ///
+    /// - Parameter set: The epoll set; negative if there is none.
+    static func refusal(of descriptor: Int32, addedTo set: Int32) -> Int32? {
+        let kind = rondo_descriptor_kind(descriptor)
+        if kind == 0 { return nil }
+        if kind < 0 { return errno }
+        if contains(descriptor) { return EBADF }
+        // An epoll set may be nested too deeply.
+        guard set >= 0 else { return nil }
+        let code = rondo_epoll_refusal(set, descriptor)
+        return [EBADF, EINVAL, ELOOP].contains(code) ? code : nil
+    }
 }

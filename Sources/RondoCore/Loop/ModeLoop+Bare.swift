@@ -15,32 +15,27 @@ extension ModeLoop {
             askForWhatIsLacking()
             if isWhole { return }
         }
-        var requests: [pollfd] = []
-        var polled: [WatcherPointer] = []
-        func add(_ descriptor: Int32, _ watcher: WatcherPointer, events: Int32) {
-            requests.append(pollfd(descriptor, events: events))
-            polled.append(watcher)
-        }
+        var list = PollList()
         if let wakeUp {
-            add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
-            add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
+            list.add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
+            list.add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
         }
         if watchesMainQueue, let descriptor = MainQueue.descriptor {
-            add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
+            list.add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {
-            requests.append(pollfd(setDescriptor, events: Int32(EV_READ)))
+            // libev says below which of its descriptors are ready.
+            list.add(setDescriptor, nil, events: Int32(EV_READ))
         } else {
             for watcher in watchers.values where watcher.pointee.isStarted {
-                add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
+                list.add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
             }
         }
-        guard CEv.poll(&requests, nfds_t(requests.count), milliseconds(until: end)) != -1 else {
-            // Memory has run out, there are more descriptors than the limit allows, or a signal has come.
+        guard list.poll(milliseconds: milliseconds(until: end)) else {
             if end != nil { SystemFailure.rest() }
             return
         }
-        for (request, watcher) in zip(requests, polled) where request.revents != 0 {
+        list.forEachFound { watcher, request in
             if watcher.pointee.source != nil, Int32(request.revents) & POLLNVAL != 0 {
                 stopRefused(watcher, code: EBADF)
             } else {

@@ -31,7 +31,7 @@ extension Pass {
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
-            let spins = spins
+            let spins = loop.spinsBeforeSleep
             let outlook = loop.state.withLock { [mode, wasWoken, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
@@ -57,7 +57,8 @@ extension Pass {
             }
             // `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-            wait(until: min(outlook.nearestTimer ?? .never, limit.instant), now: now, spins: spins)
+            loop.wait(
+                modeLoop, until: min(outlook.nearestTimer ?? .never, limit.instant), now: now, spins: spins)
             loop.owner.knownNow = nil
             loop.attention.endWaiting()
             if let fellAsleep {
@@ -69,21 +70,6 @@ extension Pass {
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
         }
-    }
-
-    func sleep(until instant: LoopInstant, now: LoopInstant) {
-        guard let source = loop.owner.timeSource else {
-            let hasTimer = loop.owner.kernel.armTimer(noLaterThan: instant, now: now)
-            return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)
-        }
-        // If the loop has a clock of its own, time does not pass by itself: the loop looks at its descriptors, then asks the
-        // clock to advance, and sleeps only if the clock does not.
-        modeLoop.poll(mayBlock: false)
-        let isIdle =
-            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
-        guard isIdle, !source.loopIsIdle(until: instant) else { return }
-        loop.owner.kernel.armTimer(noLaterThan: .never, now: now)
-        modeLoop.poll(mayBlock: true)
     }
 
     /// - Parameter nearest: The nearest timer as it was before the wait.

@@ -85,7 +85,7 @@ struct Pass {
             handled = performDeferredWork(handled: handled)
         }
 
-        if !drainedMainQueue, mainQueueHasWork {
+        if loop.isMain, !drainedMainQueue, mainQueueHasWork {
             drainMainQueue()
             drainedMainQueue = true
             handled = true

@@ -1,5 +1,7 @@
 internal import CEv
 
+// How a loop that has nothing to do waits. Loop's thread only, but for `spinDuration`.
+//
 // Sleeping and being woken costs some microseconds on both sides and, most of all, the time until the kernel runs the thread
 // again. If answers come faster than that, a loop that looks for them for a short time before it sleeps gets them sooner,
 // while its processor is busy.
@@ -28,35 +30,36 @@ extension RunLoop {
             spinNanoseconds.store(max(0, nanoseconds), ordering: .relaxed)
         }
     }
+
+    /// Whether a wait that begins now begins with a spin. Not under a clock of the loop's own, which does not advance meanwhile.
+    var spinsBeforeSleep: Bool {
+        spinNanoseconds.load(ordering: .relaxed) > 0 && owner.hasWaitedShortly && owner.timeSource == nil
+    }
 }
 
-extension Pass {
+extension RunLoop {
     /// How often the loop checks for a request before it reads the clock, and asks the kernel for descriptors.
     private static let looksBetweenReadings = 16
 
-    /// Whether a wait that begins now begins with a spin. Not under a clock of the loop's own, which does not advance meanwhile.
-    var spins: Bool {
-        loop.spinNanoseconds.load(ordering: .relaxed) > 0 && loop.owner.hasWaitedShortly
-            && loop.owner.timeSource == nil
-    }
-
-    /// Waits until an event has happened or `end` has come. It may return without either; see `look(maySleep:)`.
+    /// Waits until an event of the mode has happened or `end` has come: a spin, if the loop is to spin, and then a sleep. It may
+    /// return without either; see `Pass.look(maySleep:)`.
     ///
     /// - Parameter spins: The argument of `Attention.beginWaiting(spins:)`.
-    func wait(until end: LoopInstant, now: LoopInstant, spins: Bool) {
-        let longest = loop.spinNanoseconds.load(ordering: .relaxed)
-        guard longest > 0 || spins else { return sleep(until: end, now: now) }
+    func wait(_ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant, spins: Bool) {
+        let longest = spinNanoseconds.load(ordering: .relaxed)
+        guard longest > 0 || spins else { return sleep(modeLoop, until: end, now: now) }
         let began = LoopClock.machineNow
-        let isOver = spins && spin(until: end, butNotBeyond: began.advanced(byNanoseconds: longest))
-        if !isOver, !spins || loop.attention.fallAsleep() { sleep(until: end, now: now) }
-        loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
+        let isOver = spins && spin(modeLoop, until: end, butNotBeyond: began.advanced(byNanoseconds: longest))
+        if !isOver, !spins || attention.fallAsleep() { sleep(modeLoop, until: end, now: now) }
+        owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
     }
 
     /// - Returns: Whether the wait is over; false if only the time for spinning is.
-    private func spin(until end: LoopInstant, butNotBeyond spinEnd: LoopInstant) -> Bool {
+    private func spin(_ modeLoop: ModeLoop, until end: LoopInstant, butNotBeyond spinEnd: LoopInstant) -> Bool
+    {
         while true {
             for _ in 0..<Self.looksBetweenReadings {
-                guard loop.attention.isSpinning else { return true }
+                guard attention.isSpinning else { return true }
                 rondo_pause()
             }
             modeLoop.pollWhatIsWatched()
@@ -65,5 +68,20 @@ extension Pass {
             if now >= end { return true }
             if now >= spinEnd { return false }
         }
+    }
+
+    private func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant, now: LoopInstant) {
+        guard let source = owner.timeSource else {
+            let hasTimer = owner.kernel.armTimer(noLaterThan: instant, now: now)
+            return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)
+        }
+        // If the loop has a clock of its own, time does not pass by itself: the loop looks at its descriptors, then asks the
+        // clock to advance, and sleeps only if the clock does not.
+        modeLoop.poll(mayBlock: false)
+        let isIdle =
+            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !attention.wasAsked
+        guard isIdle, !source.loopIsIdle(until: instant) else { return }
+        owner.kernel.armTimer(noLaterThan: .never, now: now)
+        modeLoop.poll(mayBlock: true)
     }
 }
