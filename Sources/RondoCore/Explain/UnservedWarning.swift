@@ -55,7 +55,7 @@ extension RunLoop: WatchedLoop {
 }
 
 extension ModeState {
-    /// What waits in a mode that is not run.
+    /// The members of a mode that is not run.
     struct Waiting {
         let name: RunLoop.Mode
         var sources: [RunLoop.Source] = []

@@ -8,6 +8,7 @@
 ///     │ (c) queued blocks
 ///     │ (d) signalled sources            all, or the first if the caller wants to return then
 ///     │ (e) blocks again                 if (d) served something
+///     │     deferred work                if it is to wait no longer; (d) and (e) for sources that it signals
 ///     │ (f) the main queue               straight to (j) if it has work and was not drained last time
 ///     │ (g) beforeWaiting  ┐
 ///     │ (h) sleep          │             only if this pass may sleep
@@ -16,8 +17,6 @@
 ///     │ (k) blocks
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers
-///
-/// Deferred work (`DeferredWork`) is done between (e) and (f).
 ///
 /// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is released before a
 /// call-out, and what was decided before it is asked again after it.

@@ -42,8 +42,6 @@ extension RunLoop {
         }
     }
 
-    // A machine without a descriptor, or without room in epoll sets, keeps no loop from running: see `ModeLoop+Bare`.
-
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
     ///
     /// Timers fire without ending it (rule RL-38). A limit in the past makes one pass without sleeping.

@@ -9,8 +9,8 @@ internal import struct Synchronization.Atomic
 /// and serves only what was scheduled in that mode: everything else keeps its event until its own mode runs.
 ///
 /// A run loop needs two file descriptors, and one more for each mode. Where the kernel has none, or no room in epoll sets,
-/// it runs all the same, by `poll(2)`: timers and what is ready come in time, what other threads ask for up to 10 ms late.
-/// It says so in the log, once a minute at most, and goes back by itself when there is what it needs.
+/// it runs all the same, by `poll(2)`: timers and ready sources are served in time, requests of other threads up to 10 ms
+/// late. The loop logs that, once a minute at most, and returns to epoll by itself when the kernel has room.
 ///
 /// `add`, `remove`, `perform`, `stop` and `wakeUp` may be called from any thread; the functions that run the
 /// loop act on the calling thread's own. The counterpart of Apple's `NSRunLoop` and `CFRunLoop`.
@@ -104,7 +104,7 @@ public final class RunLoop: NSObject, Sendable {
     /// Whether the loop sleeps just now, waiting for something to do (rule RL-51).
     public var isWaiting: Bool { attention.isWaiting }
 
-    /// Modes and what is in them, in the spirit of `CFShow`.
+    /// The modes and their members, as `CFShow` prints them.
     public override var debugDescription: String { currentDescription.text }
 
     // MARK: - Stopping and waking

@@ -25,7 +25,7 @@ public final class RunLoopThread: Sendable {
 
     /// The name that debuggers and messages show.
     public let name: String
-    /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
+    /// The quality of service that the thread was made with. Linux's scheduler does not use it.
     public let qualityOfService: QualityOfService
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
@@ -106,7 +106,7 @@ public final class RunLoopThread: Sendable {
         return loop
     }
 
-    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, it is dropped.
+    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, the block is dropped.
     public func perform(_ block: sending @escaping () -> Void) {
         runLoop.perform(inModes: [mode], block: block)
     }
@@ -161,7 +161,7 @@ public final class RunLoopThread: Sendable {
     }
 }
 
-/// A change to wait for, by Foundation's `NSCondition`.
+/// A condition that callers wait for, by Foundation's `NSCondition`.
 private final class PhaseCondition: Sendable {
     private let condition = NSCondition()
 

@@ -5,7 +5,7 @@
 // loop and mode share one signalled source, which keeps the mode from being empty, and a queue of those that are to be
 // served. A program cannot tell the difference: clients are served in the order in which they were enqueued, a run that
 // returns after a source returns after the first client that has called the program (rule RL-37), and a nested run serves
-// what waits behind the client that runs it.
+// the clients behind the one that runs it.
 //
 // Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind two locks of
 // its own. A client is called with none of them held. The register's lock goes before those of sources and loops.
@@ -20,7 +20,7 @@ package protocol SharedQueueClient: AnyObject, Sendable {
     func serve(by queue: SharedQueue) -> Bool
 }
 
-/// A client that is registered with a queue, and hears of the queue's end and of short delays.
+/// A client that is registered with a queue, and is notified of the queue's end and of short delays.
 package protocol RegisteredClient: SharedQueueClient {
     /// The thread of the queue's loop has ended: the queue serves nothing any more. On that thread.
     func loopHasEnded()
@@ -34,7 +34,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         let loop: RunLoop
         let mode: RunLoop.Mode
 
-        // A loop is an NSObject, whose own equality takes its time to come to the same.
+        // By identity: a loop is an NSObject, whose own equality is a dynamic call with the same result.
         static func == (left: Key, right: Key) -> Bool { left.loop === right.loop && left.mode == right.mode }
 
         func hash(into hasher: inout Hasher) {
@@ -76,7 +76,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         struct Entry {
             /// Nil: the number is free.
             var client: (any RegisteredClient)?
-            /// The client is to be told when the short delay has passed.
+            /// The client is to be notified when the short delay has passed.
             var awaitsDelay = false
         }
 
@@ -111,8 +111,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         reference.queue.withLock { $0 = self }
     }
 
-    /// From the source to its queue. The two retain each other until the last member leaves: an invalid source releases
-    /// what it performs.
+    /// A reference from the source's callbacks to the queue. Source and queue retain each other until the last member leaves: an
+    /// invalid source releases its callbacks.
     private final class Reference: Sendable {
         let queue = Mutex<SharedQueue?>(nil)
     }
@@ -219,7 +219,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         for client in members.withLock({ $0.registrations.compactMap(\.client) }) { client.loopHasEnded() }
     }
 
-    /// In seconds.
+    /// The short delay, in seconds.
     package static let shortDelay = 0.1
 
     private func notifyAfterShortDelay(_ number: Int) {
@@ -272,7 +272,7 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     package var hasWaitingClients: Bool { waiting.withLock { !$0.clients.isEmpty } }
 
-    /// Takes `client` out of the queue: it does not want to be served any more.
+    /// Removes `client` from the queue, so that it is not served.
     package func withdraw(_ client: any SharedQueueClient) {
         waiting.withLock { waiting in
             waiting.clients.remove(client)
@@ -280,7 +280,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// Clients that are looked at in a run that returns after a source, to find one that calls the program.
+    /// How many clients are served in a run that returns after a source, until one calls the program.
     private static let maximumClientsOfLastService = 16
 
     /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where the run returns

@@ -45,12 +45,12 @@ struct UncalledMethods {
         let conforming = protocols.map { line.lastIndex(where: $0.isConformedTo) }
         let conformsToNone = conforming.allSatisfy { $0 == nil }
         var findings: [Finding] = []
-        // Where the name is enough, it may be that of methods of several protocols.
+        // If only the names are compared, methods of several protocols may match.
         var named = Set<MethodSignature>()
         for (kind, top) in zip(protocols, conforming) {
             let called = top.map { methods[$0...].reduce(Set()) { $0.union($1) } } ?? []
             let names = Set(kind.methods.map(\.name))
-            // From the top, so that it is found where it is added and not where it is overridden.
+            // From the top, so that a method is reported where it is added and not where it is overridden.
             var found = named
             for index in line.indices.prefix(top ?? line.count).reversed() {
                 let own = methods[index].filter { method in
