@@ -38,7 +38,7 @@ import Testing
         }
         #expect(queue.count == 10)
         #expect(queue.capacity < 256)
-        // Nor after a burst.
+        // The capacity is given back after a burst too.
         for _ in 0..<100_000 { queue.append(client) }
         while queue.count > 10 { _ = queue.popFirst() }
         for _ in 0..<100 {

@@ -180,7 +180,7 @@ import Testing
     }
 }
 
-/// One of each kind of member.
+/// A source, a timer and an observer.
 private struct Members {
     let source = RunLoop.Source {}
     let observer = RunLoop.Observer(activities: .entry) { _, _ in }
@@ -198,7 +198,7 @@ private struct Members {
         loop.remove(timer, forMode: mode)
     }
 
-    /// The different answers that the three give.
+    /// The distinct answers of the three.
     func areIn(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Set<Bool> {
         [
             loop.contains(source, forMode: mode), loop.contains(observer, forMode: mode),

@@ -4,8 +4,8 @@ import Testing
 
 @testable import RondoCore
 
-/// Work that waits for the callbacks of other descriptors, and how long at most. (The clock stands still, or a slow machine
-/// would have it done earlier.)
+/// Work that is deferred until the callbacks of other descriptors have run, and the limits of that. (The clock stands still, or
+/// a slow machine would have it done earlier.)
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct DeferredWorkTests {
     private final class Work: DeferredWork {
         let name: String
@@ -240,7 +240,7 @@ import Testing
     @Test func `deferred work is done when the thread ends`() throws {
         let log = EventLog()
         try onLoopThread { loop in
-            // As where the thread ends inside a callback, which none of Swift's threads can.
+            // As if the thread ended inside a callback, which a Swift thread cannot.
             loop.owner.deferred.append(Work(log), at: LoopClock.now)
         }
         #expect(log.entries == ["work"])

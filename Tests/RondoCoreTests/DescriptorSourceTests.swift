@@ -134,11 +134,11 @@ import Testing
             let sources = [
                 RunLoop.Source(fileDescriptor: first.readEnd, interest: .read) { source, _ in
                     log.note("begins")
-                    // Its bytes are still there.
+                    // The bytes of its pipe are still there.
                     log.note("\(loop.run(in: .work, for: 0.001, returnAfterSourceHandled: true))")
                     second.write()
                     log.note("\(loop.run(in: .work, for: 60, returnAfterSourceHandled: true))")
-                    // Nor in another mode.
+                    // It is not served in another mode either.
                     loop.add(source, forMode: .other)
                     log.note("\(loop.run(in: .other, for: 0.001, returnAfterSourceHandled: true))")
                     loop.remove(source, forMode: .other)
@@ -157,7 +157,7 @@ import Testing
         #expect(entries == once + ["again"] + once)
     }
 
-    /// Connections have such sources, which leave their mode and come back between two requests.
+    /// Connections have such sources: they leave their mode after a request, and come back for the next one.
     @Test func `SRC-15 a source that keeps its file is served when it comes back, and not while it is away`()
         throws
     {

@@ -207,9 +207,9 @@ import Testing
         let log = EventLog()
         let ended = try onEmbeddedLoop { loop, embedding in
             embedding.settle()
-            // (It does not ask for a turn itself.)
+            // (This alone asks for no turn.)
             loop.performWithoutWaking(inModes: [.other]) {
-                // Awake in the other mode, the loop takes this as a wake-up of its own.
+                // The loop is awake in the other mode, and takes this wake-up.
                 _ = try? onLoopThread { _ in loop.perform(inModes: [.work]) { log.note("block") } }
             }
             loop.poll(.other)
@@ -217,7 +217,7 @@ import Testing
 
             loop.add(Timer(timeInterval: 0.02, repeats: false) { _ in log.note("timer") }, forMode: .work)
             embedding.turn()
-            // Sets the clock for a date of its own, and wakes up from it.
+            // Sets the timerfd for another date, and wakes up from it.
             loop.add(Port(), forMode: .other)
             loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
             loop.run(mode: .other, before: Date(timeIntervalSinceNow: 0.001))
@@ -315,7 +315,7 @@ import Testing
 
     @Test func `an embedding that is invalidated on another thread traps, and names both`() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            /// `@unchecked`: the misuse that is tried here.
+            /// `@unchecked Sendable`: the test tries this misuse.
             struct Smuggled: @unchecked Sendable { let embedding: RunLoop.Embedding? }
             let thread = RunLoopThread(name: "alpha")
             let loop = thread.start()
@@ -397,7 +397,7 @@ private func onEmbeddedLoop<Value: Sendable>(
 extension RunLoop.Embedding {
     /// Waits and turns, as a foreign loop does, until `isOver`.
     ///
-    /// - Returns: How often it turned; -1 if nothing came, or only turns without end.
+    /// - Returns: How many turns it made; -1 if nothing came, or turns without end.
     @discardableResult
     fileprivate func drive(until isOver: () -> Bool) -> Int {
         var turns = 0

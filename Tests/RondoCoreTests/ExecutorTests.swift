@@ -37,7 +37,7 @@ import Testing
         try waitFor("the other mode") { loop.currentMode == .other ? () : nil }
         try loop.waitUntilAsleep()
         async let second: Void = resident.note("second")
-        // Whether it has come to the queue by now or not: it does not run here.
+        // Whether the job was enqueued by now or not, it does not run here.
         loop.perform(inModes: [.other]) { log.note("other") }
         try waitFor("the other block") { log.entries.count == 2 ? () : nil }
         loop.stop()
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    /// Alone in a process of its own, since what waits for the loop waits for ever.
+    /// In a process of its own, since a task that waits for the loop waits for ever.
     @Test func `an actor that keeps its loop, and not the executor, outlives the loop's thread`() async {
         await #expect(processExitsWith: .success) {
             let thread = RunLoopThread(name: "short", mode: .work)
@@ -189,7 +189,7 @@ import Testing
             thread.stop()
             thread.join()
             for _ in 1...100 { Task { await tenant.visit() } }
-            // As many turns of the tasks' own threads.
+            // Lets other tasks run as often.
             for _ in 1...100 { await Task { await Task.yield() }.value }
         }
     }

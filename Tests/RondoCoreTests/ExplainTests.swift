@@ -59,7 +59,7 @@ import Testing
         }
         #expect(item.whyNotDelivering.reason == .threadEnded)
         #expect(item.whyNotDelivering.description.hasPrefix("the thread of its loop has ended"))
-        // Added to such a loop only.
+        // Each member is added to a loop whose thread has ended.
         let late = kind.make()
         late.add(to: loop, .work)
         #expect(late.whyNotDelivering.reason == .threadEnded)
@@ -132,7 +132,7 @@ import Testing
         let source = RunLoop.Source { served.open() }
         loop.add(source, forMode: .work)
         try loop.waitUntilAsleep()
-        // The addition has woken it once: it goes to sleep for good when that is done.
+        // The addition wakes the loop once: it sleeps for good after that.
         let obstacle = try waitFor("a loop that sleeps beside a signal") {
             source.signal()
             let found = source.whyNotDelivering
@@ -256,7 +256,7 @@ import Testing
             precondition(first.contains("has not been run for 0.01 s"), first)
             precondition(
                 first.contains("work: 2 sources (download); other: 1 timer; the common modes: blocks"), first)
-            // Once a loop; the warning of a later one shows that it is not still to come.
+            // Once for each loop; the warning about a later loop shows that no second one is to come.
             try thread.loop.add(RunLoop.Source {}, forMode: .default)
             let other = LoopThread { loop in
                 loop.perform {}

@@ -15,7 +15,7 @@ import Testing
             (0..<count).map { min($0, count - $0) }, (0..<count).map { $0 % 3 },
             (0..<count).map { _ in Int(generator.next() % 1_000_000) },
             (0..<count).map { _ in Int(generator.next() % 10) },
-            // All but the last in order, as where something was added.
+            // All but the last are in order, as after an insertion.
             Array(0..<count).dropLast() + [count / 2].suffix(count),
         ]
         for var elements in arrangements {

@@ -21,7 +21,7 @@ import Testing
         return source
     }
 
-    /// Runs `loop` in `.work` for so many passes, none of which sleeps: what is not served in its pass never is.
+    /// Runs `loop` in `.work` for so many passes, none of which sleeps: an event that is not served in its pass is not served.
     ///
     /// - Parameter began: Called as each pass begins, with its number from 1.
     private static func run(
@@ -102,7 +102,7 @@ import Testing
             let source = Self.addReadySource(to: loop) { source in
                 log.note("\(source.interest.rawValue)")
                 loop.remove(source, forMode: .work)
-                // A pipe's end for reading is never ready to be written: a callback would be a stale watcher's.
+                // The reading end of a pipe is never ready to be written: a callback would come from a stale watcher.
                 if log.count(of: "1") == 2 { source.interest = .write }
                 loop.add(source, forMode: .work)
             }

@@ -53,7 +53,7 @@ import Testing
                 spin(until: LoopClock.now.advanced(bySeconds: 0.0003))
                 if log.entries.count >= 30 { loop.stop() }
             }
-            // While one of the two is called, the other comes due: there is always one.
+            // While one of the two timers is called, the other becomes due: one is always due.
             for _ in 1...2 {
                 loop.add(
                     Timer(fire: .distantPast, interval: 0.0001, repeats: true) { _ in note("timer") },

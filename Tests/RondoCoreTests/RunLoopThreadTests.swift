@@ -75,7 +75,7 @@ import Testing
         let loop = thread.start()
         thread.stop()
         thread.join()
-        // The loop is taken apart a little later.
+        // The loop is emptied a little later.
         try waitFor("the end of the loop") {
             loop.obstacle(inMode: .default).reason == .threadEnded ? () : nil
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoCore
 
-/// Clients of a shared queue: which are served and told, when, and until when.
+/// The clients of a shared queue: when they are served and notified.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SharedQueueTests {
     private final class Client: RegisteredClient {
         let name: String

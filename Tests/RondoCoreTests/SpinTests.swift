@@ -25,7 +25,7 @@ import Testing
         let loop = try thread.loop
         let done = DispatchSemaphore(value: 0)
         for round in 1...4000 {
-            // From none at all over those that end just now to those that always find the next round.
+            // From no spin at all to spins that always last until the next round.
             loop.spinDuration = [0, 2e-6, 10e-6, RunLoop.maximumSpinDuration][round % 4]
             loop.perform(inModes: [.work]) { done.signal() }
             guard done.wait(timeout: .now() + 30) == .success else {

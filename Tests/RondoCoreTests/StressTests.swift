@@ -102,7 +102,7 @@ import struct Synchronization.Atomic
             )
         }
         let meeting = SignalCount()
-        /// Both come here before either goes on.
+        /// Both threads arrive here before either goes on.
         @Sendable func meet(_ round: Int) {
             meeting.value.wrappingAdd(1, ordering: .acquiringAndReleasing)
             while meeting.value.load(ordering: .acquiring) < 2 * (round + 1) {}
@@ -207,7 +207,7 @@ private final class SharedMembers: Sendable {
             source.interest = source.interest == [] ? .read : []
         case 11: pick(&random, \.timers).fireDate = Date(timeIntervalSinceNow: 0.0001)
         case 12:
-            // One leaves for ever, and another takes its place.
+            // A member is invalidated, and another one replaces it.
             let new = Self.timer()
             let place = Int(random.next() % 6)
             members.withLock { members in

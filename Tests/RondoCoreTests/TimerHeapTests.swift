@@ -16,8 +16,8 @@ import Testing
         return taken
     }
 
-    /// A few, which are taken from the top one by one; so many that the whole heap is gone through; and so many that
-    /// what is due leaves in pieces.
+    /// A few timers, which are taken from the top one by one; so many that the whole heap is searched; and so many that the
+    /// due ones are moved in pieces.
     @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
         let heap = TimerHeap<Timer>(mode: 3)
@@ -141,7 +141,7 @@ import Testing
                 && timer.registration.deadline.nanoseconds == 1)
     }
 
-    /// The last number is one for which there is no room in a timer.
+    /// The last mode has a number that does not fit into a timer's own registration.
     @Test(arguments: [[3], [3, 5], [16_383], [16_384, 2], [1 << 20]])
     func `TM-25 a timer that fires keeps its own date, whatever its modes`(_ modes: [Int]) {
         let date = LoopInstant(nanoseconds: .min + 7)
@@ -154,7 +154,7 @@ import Testing
         #expect(
             timer.registration.modes == modes && timer.registration.isFiring && !timer.registration.isWaiting)
         #expect(timer.registration.deadline == date)
-        // Its block may take it out of all modes, and put it into others.
+        // The block of the timer may remove it from all modes, and add it to others.
         for mode in modes { timer.registration.remove(mode, deadline: nil) }
         #expect(
             timer.registration.isEmpty && timer.registration.isFiring && timer.registration.deadline == date)

@@ -540,7 +540,7 @@ import Testing
         timer.fireDate = Date()
         #expect(try thread.value() == .finished)
         #expect(log.entries == ["timer"])
-        // libev's own minute would end the wait as well.
+        // libev's own limit of a minute would end the wait too.
         #expect(LoopClock.now.seconds(since: set) < testPatience)
         let last = timer.fireDate
         timer.fireDate = .distantFuture
@@ -580,7 +580,7 @@ import Testing
         #expect(entries == ["a", "b1", "b2", "b3", "b4", "c"])
     }
 
-    /// In the place of the timer that goes stands one whose order is older.
+    /// The timer that replaces the invalidated one in memory has an older order.
     @Test func `TM-1 a timer added while due ones fire does not fire early`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

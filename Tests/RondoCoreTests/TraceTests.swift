@@ -70,7 +70,7 @@ import Testing
         let (events, begin, end) = try onLoopThread { loop -> ([RunLoopEvent], Int64, Int64) in
             let begin = LoopClock.now
             let events = Recorder.record(loop) {
-                // Made in here: it may take a while to have the instrument.
+                // Made here, since it may take a while until the instrument is set.
                 let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
                     spin(until: LoopClock.now.advanced(bySeconds: 0.01))
                 }
@@ -85,7 +85,7 @@ import Testing
         guard events.count == 4, case .wait(let slept) = events[1].detail,
             case .callOut(.timer, _, let took) = events[2].detail
         else { return }
-        // No longer than the test, and no shorter than the callback and a good part of the wait.
+        // At most the time of the test, and at least that of the callback and most of the wait.
         #expect(slept > 0 && slept < end - begin, "\(slept)")
         #expect(took >= 10_000_000 && took < end - begin, "\(took)")
     }

@@ -89,7 +89,7 @@ import Testing
         try loop.waitUntilAsleep()
         let done = DispatchSemaphore(value: 0)
         for _ in 1...500 {
-            // In the next pass, before its sleep, and with no wake-up of its own.
+            // It runs in the next pass, before the sleep, without another wake-up.
             loop.perform(inModes: [.work]) {
                 loop.performWithoutWaking(inModes: [.work]) { loop.run(mode: .inner, before: .distantFuture) }
             }

@@ -26,7 +26,7 @@ import Testing
     @Test func `a watcher takes one line of the cache`() {
         var table = WatcherTable()
         #expect(MemoryLayout<Watcher>.stride == 64)
-        // libev calls back with the address of the one, which is taken for that of the other.
+        // libev calls back with the address of the `ev_io`, which is taken for that of the watcher.
         #expect(MemoryLayout<Watcher>.offset(of: \.io) == 0)
         #expect(Self.take(100, of: &table).allSatisfy { UInt(bitPattern: $0) % 64 == 0 })
     }
@@ -83,7 +83,7 @@ import Testing
                 for _ in pipes { loop.poll(.work) }
                 if wereReady {
                     for pipe in pipes { pipe.write() }
-                    // Finds them all, and serves one.
+                    // This pass finds them all, and serves one.
                     loop.poll(.work)
                 }
                 for source in sources { source.invalidate() }
@@ -126,8 +126,8 @@ import Testing
         #expect(log.entries == ["timer", "block"])
     }
 
-    /// All in one look: the first to go finds that the descriptor of the second is closed, which is noted for that one. Then
-    /// the second goes, and the third takes its place.
+    /// All in one look: removing the first source finds that the descriptor of the second is closed, which is noted for that
+    /// one. Then the second is removed, and the third reuses its watcher.
     @Test func `SRC-27 a closed descriptor is not reported to a source that reuses its watcher`() throws {
         let valid = try onLoopThread { loop -> [Bool] in
             let (closed, open) = (BytePipe(), BytePipe())
