@@ -2,9 +2,9 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A moment on the monotonic clock, in nanoseconds from an arbitrary start.
+/// An instant on the monotonic clock, in nanoseconds from an arbitrary start.
 ///
-/// Everything that waits in a run loop waits for such a moment: a `Date` is translated once, when it is
+/// Everything that waits in a run loop waits for such an instant: a `Date` is translated once, when it is
 /// handed in, so that setting the wall clock moves nothing (rule TM-29).
 package struct LoopInstant: Comparable, Hashable, Sendable {
     package var nanoseconds: Int64
@@ -18,7 +18,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
     package static func < (a: LoopInstant, b: LoopInstant) -> Bool { a.nanoseconds < b.nanoseconds }
 
-    /// This moment moved by `seconds`, clamped to what can be represented (rule TM-28).
+    /// This instant moved by `seconds`, clamped to what can be represented (rule TM-28).
     package func advanced(bySeconds seconds: Double) -> LoopInstant {
         advanced(byNanoseconds: LoopClock.nanoseconds(seconds))
     }
@@ -29,7 +29,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
         return LoopInstant(nanoseconds: distance > 0 ? .max : .min)
     }
 
-    /// Seconds from `other` to this moment.
+    /// Seconds from `other` to this instant.
     package func seconds(since other: LoopInstant) -> Double {
         let (difference, overflows) = nanoseconds.subtractingReportingOverflow(other.nanoseconds)
         return overflows
@@ -39,13 +39,13 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
 /// The monotonic clock and its relation to dates.
 package enum LoopClock {
-    /// This moment, by the clock of the calling thread's loop if that has one of its own.
+    /// The current instant, by the clock of the calling thread's loop if that has one of its own.
     package static var now: LoopInstant {
         timeSource?.now ?? machineNow
     }
 
-    /// This moment by the machine's clock, whatever clock the calling thread's loop has: for state that all threads share, where
-    /// moments of several clocks would be compared, and for moments that another loop waits for.
+    /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state that all threads share, where
+    /// instants of several clocks would be compared, and for instants that another loop waits for.
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
@@ -65,9 +65,9 @@ package enum LoopClock {
         return Int64(scaled)
     }
 
-    /// The monotonic moment at which the wall clock, if it is not set until then, will show `date`.
+    /// The monotonic instant at which the wall clock, if it is not set until then, will show `date`.
     ///
-    /// Equal dates have equal moments, as long as it is not set (rule TM-23).
+    /// Equal dates have equal instants, as long as it is not set (rule TM-23).
     package static func instant(of date: Date) -> LoopInstant {
         let wall = nanoseconds(date.timeIntervalSinceReferenceDate)
         // Out of the clock's range.
@@ -75,7 +75,7 @@ package enum LoopClock {
         return LoopInstant(nanoseconds: wall).advanced(byNanoseconds: -wallOffset)
     }
 
-    /// The date of a moment: the reverse of `instant(of:)`.
+    /// The date of an instant: the reverse of `instant(of:)`.
     package static func date(of instant: LoopInstant) -> Date {
         if instant == .never { return .distantFuture }
         let wall = instant.advanced(byNanoseconds: wallOffset)
@@ -121,7 +121,7 @@ package enum LoopClock {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The date of a moment of the machine's clock, as the two clocks stand now: the reverse of
+    /// The date of an instant of the machine's clock, as the two clocks stand now: the reverse of
     /// `machineDate(inSeconds:)`, and as near.
     package static func machineDate(of instant: LoopInstant) -> Date {
         var (before, wall) = (Int64(0), Int64(0))
@@ -150,7 +150,7 @@ package enum LoopClock {
         for _ in 0..<3 where leastGap > 1_000 {
             let before = nanoseconds(on: CLOCK_MONOTONIC)
             let wall = nanoseconds(on: CLOCK_REALTIME) - referenceDate
-            // The later moment, so that no timer is early.
+            // The later instant, so that no timer is early.
             let after = nanoseconds(on: CLOCK_MONOTONIC)
             if after - before < leastGap {
                 leastGap = after - before

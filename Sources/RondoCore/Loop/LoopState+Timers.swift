@@ -113,10 +113,10 @@ extension LoopState {
     @discardableResult
     private mutating func removeFiring(_ timer: Timer) -> UInt32? {
         // The innermost is the last.
-        guard let place = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
+        guard let index = firingTimers.lastIndex(where: { $0.isOf(timer) }) else { return nil }
         // It is nearly always the last one.
-        return place == firingTimers.count - 1
-            ? firingTimers.removeLast().order : firingTimers.remove(at: place).order
+        return index == firingTimers.count - 1
+            ? firingTimers.removeLast().order : firingTimers.remove(at: index).order
     }
 
     /// The timers in `mode` and their dates, in no particular order.

@@ -70,8 +70,8 @@ struct ModeState {
         // It is most often the last one.
         if leaving.last === source {
             leaving.removeLast()
-        } else if let place = leaving.lastIndex(where: { $0 === source }) {
-            leaving.remove(at: place)
+        } else if let index = leaving.lastIndex(where: { $0 === source }) {
+            leaving.remove(at: index)
         }
     }
 
@@ -113,8 +113,8 @@ struct ModeState {
 
     /// Keeps increasing order; equal orders stand in order of addition (rule SRC-19).
     mutating func add(_ observer: RunLoop.Observer) {
-        let place = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
-        observers.insert(observer, at: place)
+        let index = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
+        observers.insert(observer, at: index)
         observedActivities.formUnion(observer.activities)
     }
 

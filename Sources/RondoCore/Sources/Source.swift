@@ -233,10 +233,10 @@ extension RunLoop {
                 }
                 return (isNew, isTraced ? state.memberships.all : [])
             }
-            for place in traced where isNew {
-                Trace.request(place.loop, .signal, mode: place.mode, label: label, of: self)
+            for membership in traced where isNew {
+                Trace.request(membership.loop, .signal, mode: membership.mode, label: label, of: self)
             }
-            for place in traced where wakesLoops { Trace.request(place.loop, .wakeUp) }
+            for membership in traced where wakesLoops { Trace.request(membership.loop, .wakeUp) }
             // With no lock held: a thread that wakes up may ask for the locks at once.
             wakeUp?.wake()
             for wakeUp in others { wakeUp.wake() }

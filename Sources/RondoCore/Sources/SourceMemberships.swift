@@ -42,8 +42,8 @@ extension RunLoop.Source {
         mutating func remove(_ membership: Membership) -> Bool {
             if first == membership {
                 first = others.isEmpty ? nil : others.removeFirst()
-            } else if let place = others.firstIndex(of: membership) {
-                others.remove(at: place)
+            } else if let index = others.firstIndex(of: membership) {
+                others.remove(at: index)
             } else {
                 return false
             }

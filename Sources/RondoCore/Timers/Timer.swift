@@ -94,7 +94,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         self.block = Block(call: block)
         guard repeats || date != nil else { return }
         let details = Details()
-        if let date { details.anchor = Anchor(moment: first, date: date) }
+        if let date { details.anchor = Anchor(instant: first, date: date) }
         if repeats { details.interval = interval > 0 ? interval : Self.minimumInterval }
         loopOrDetails = .details(.passRetained(details))
     }
@@ -103,7 +103,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         if let details = loopOrDetails.details { details.release() }
     }
 
-    /// Seconds; a moment further away may be beyond the clock's range.
+    /// Seconds; an instant further away may be beyond the clock's range.
     private static let longestUntold: TimeInterval = 1e9
 
     /// Seconds between two firings; 0 for a timer that fires once (rule TM-8).
@@ -154,8 +154,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
                 let deadline = state.deadline
                 let (moved, lastBeat) = state.withDetails { ($0.moved, $0.lastBeat) } ?? (nil, nil)
                 let next = moved ?? deadline
-                let moment = state.isValid ? next : lastBeat ?? next
-                return state.date(of: moment, deadline: deadline)
+                let instant = state.isValid ? next : lastBeat ?? next
+                return state.date(of: instant, deadline: deadline)
             }
         }
         set {
@@ -176,7 +176,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
                     state.isOvertaken = registration.isFiring
                     registration.deadline = instant
                 }
-                state.updateDetails { $0.anchor = Anchor(moment: instant, date: newValue) }
+                state.updateDetails { $0.anchor = Anchor(instant: instant, date: newValue) }
                 return state.loop
             }
             loop?.wakeIfForeign()

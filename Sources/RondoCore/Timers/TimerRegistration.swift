@@ -1,10 +1,10 @@
-/// A timer's registration with its loop: the modes that hold the timer, its place in the order of addition, and its date, or
+/// A timer's registration with its loop: the modes that hold the timer, its number in the order of addition, and its date, or
 /// the position of the date in the heap of a mode.
 ///
 /// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten bytes (see
 /// `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the timer waits in a mode, its
-/// date is in the heap of that mode only. The lock of the loop guards all of it; of a timer that waits nowhere the
-/// timer's own lock guards it too, and both are taken to change it.
+/// date is in the heap of that mode only. The lock of the loop that holds the timer guards it. While the timer waits
+/// nowhere it is changed only with the timer's own lock held too, so that this lock is enough to read its deadline.
 struct TimerRegistration {
     struct Position {
         let mode: Int
@@ -151,8 +151,8 @@ struct TimerRegistration {
 
     private func setIndexAmongSeveral(_ index: Int32, in mode: Int) {
         guard let several = several?.takeUnretainedValue() else { return }
-        if let place = several.positions.firstIndex(where: { $0.mode == mode }) {
-            several.positions[place].index = index
+        if let position = several.positions.firstIndex(where: { $0.mode == mode }) {
+            several.positions[position].index = index
         }
     }
 

@@ -163,18 +163,18 @@ extension Timer {
             return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
         }
 
-        /// The date of a moment, by the anchor. A timer that was made with an interval gets its anchor here, at its deadline.
-        func date(of moment: LoopInstant, deadline: LoopInstant) -> Date {
+        /// The date of an instant, by the anchor. A timer that was made with an interval gets its anchor here, at its deadline.
+        func date(of instant: LoopInstant, deadline: LoopInstant) -> Date {
             let anchor = updateDetails { details in
                 let anchor =
-                    details.anchor ?? Anchor(moment: deadline, date: LoopClock.machineDate(of: deadline))
+                    details.anchor ?? Anchor(instant: deadline, date: LoopClock.machineDate(of: deadline))
                 details.anchor = anchor
                 return anchor
             }
-            if moment == anchor.moment { return anchor.date }
-            let distance = moment.seconds(since: anchor.moment)
+            if instant == anchor.instant { return anchor.date }
+            let distance = instant.seconds(since: anchor.instant)
             // From the distant past there is no way to count.
-            return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: moment)
+            return distance.isFinite ? anchor.date.addingTimeInterval(distance) : LoopClock.date(of: instant)
         }
     }
 
@@ -194,9 +194,9 @@ extension Timer {
         }
     }
 
-    /// A moment and its date, so that a date reads back as it was handed in.
+    /// An instant and its date, so that a date reads back as it was handed in.
     struct Anchor {
-        let moment: LoopInstant
+        let instant: LoopInstant
         let date: Date
     }
 
@@ -209,7 +209,7 @@ extension Timer {
         /// `timeInterval`, which never changes.
         var interval: TimeInterval = 0
         var anchor: Anchor?
-        /// When the timer last fired, if that is not its deadline: a beat of the grid, or the moment at which it
+        /// When the timer last fired, if that is not its deadline: a beat of the grid, or the instant at which it
         /// was fired by hand.
         var lastBeat: LoopInstant?
         var tolerance: TimeInterval = 0
