@@ -1,8 +1,8 @@
 public import RondoCore
 internal import RondoMutex
 
-/// A clock for one run loop that advances only when it is told to, so that timers and time limits are tested without
-/// sleeping, with the same result each time.
+/// A clock for one run loop that advances only when it is told to, so that timers and time limits are tested
+/// without sleeping, with the same result each time.
 ///
 /// ```swift
 /// let clock = ManualClock()

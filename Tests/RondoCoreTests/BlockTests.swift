@@ -87,7 +87,8 @@ import Testing
         #expect(entries == ["1", "2", "4", "5", "6", "3", "7", "9", "8"])
     }
 
-    /// Several threads perform blocks for changing modes, which reach the loop by the intake and by the queues of modes.
+    /// Several threads perform blocks for changing modes, which reach the loop by the intake and by the
+    /// queues of modes.
     @Test func `RL-62 each thread's blocks keep their order, whatever their modes`() throws {
         let log = EventLog()
         let thread = LoopThread { loop in

@@ -4,8 +4,8 @@ import Testing
 
 @testable import RondoCore
 
-/// Work that is deferred until the callbacks of other descriptors have run, and the limits of that. (The clock stands still, or
-/// a slow machine would have it done earlier.)
+/// Work that is deferred until the callbacks of other descriptors have run, and the limits of that. (The
+/// clock stands still, or a slow machine would have it done earlier.)
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct DeferredWorkTests {
     private final class Work: DeferredWork {
         let name: String
@@ -25,7 +25,8 @@ import Testing
         }
     }
 
-    /// Runs a mode in which `count` descriptors are ready; the callback of each defers work, or does it at once.
+    /// Runs a mode in which `count` descriptors are ready; the callback of each defers work, or does it at
+    /// once.
     private func entries(
         count: Int, mode: RunLoop.Mode = .work,
         then action: @escaping @Sendable (Int, RunLoop, ManualClock, EventLog) -> Void = { _, _, _, _ in },

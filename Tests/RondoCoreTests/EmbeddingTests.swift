@@ -251,7 +251,8 @@ import Testing
             loop.add(first, forMode: .work)
             loop.add(second, forMode: .work)
             let pipe = BytePipe()
-            // This callback comes after the look of the pass, so that the end of the turn finds the closed descriptor.
+            // This callback comes after the look of the pass, so that the end of the turn finds the closed
+            // descriptor.
             let closing = pipe.source("closes", to: log) {
                 close(ends.0)
                 loop.remove(first, forMode: .work)

@@ -25,8 +25,8 @@ import Testing
         }
     }
 
-    /// Decides on the values as it is asked, and always so that the pivot is a bad one (McIlroy, A Killer Adversary
-    /// for Quicksort, 1999).
+    /// Decides on the values as it is asked, and always so that the pivot is a bad one (McIlroy, A Killer
+    /// Adversary for Quicksort, 1999).
     private final class Adversary {
         var values: [Int?]
         var decided = 0

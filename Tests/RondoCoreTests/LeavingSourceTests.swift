@@ -4,10 +4,11 @@ import Testing
 
 @testable import RondoCore
 
-/// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the kernel: until
-/// then a program cannot see that they are still there.
+/// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the
+/// kernel: until then a program cannot see that they are still there.
 @Suite(.leavesNothing) struct LeavingSourceTests {
-    /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as it does.
+    /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as
+    /// it does.
     private static func addReadySource(
         to loop: RunLoop, of pipe: BytePipe = BytePipe(),
         _ perform: @escaping @Sendable (RunLoop.Source) -> Void
@@ -21,7 +22,8 @@ import Testing
         return source
     }
 
-    /// Runs `loop` in `.work` for so many passes, none of which sleeps: an event that is not served in its pass is not served.
+    /// Runs `loop` in `.work` for so many passes, none of which sleeps: an event that is not served in its
+    /// pass is not served.
     ///
     /// - Parameter began: Called as each pass begins, with its number from 1.
     private static func run(
@@ -72,7 +74,8 @@ import Testing
             return result
         }
         #expect(result == .timedOut)
-        // A pass that serves it, one that sleeps, and one for the limit; a loop that still watched it would make thousands.
+        // A pass that serves it, one that sleeps, and one for the limit; a loop that still watched it would
+        // make thousands.
         #expect(passes.withLock { $0 } <= 3)
     }
 
@@ -102,7 +105,8 @@ import Testing
             let source = Self.addReadySource(to: loop) { source in
                 log.note("\(source.interest.rawValue)")
                 loop.remove(source, forMode: .work)
-                // The reading end of a pipe is never ready to be written: a callback would come from a stale watcher.
+                // The reading end of a pipe is never ready to be written: a callback would come from a stale
+                // watcher.
                 if log.count(of: "1") == 2 { source.interest = .write }
                 loop.add(source, forMode: .work)
             }

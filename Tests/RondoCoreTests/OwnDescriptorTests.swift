@@ -2,8 +2,8 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-/// Descriptors that were closed while their source was scheduled, and whose number a run loop has got for itself since. In
-/// processes of their own, where nothing else takes a number.
+/// Descriptors that were closed while their source was scheduled, and whose number a run loop has got for
+/// itself since. In processes of their own, where nothing else takes a number.
 @Suite struct OwnDescriptorTests {
     @Test func `SRC-27 a closed number that becomes the epoll set of a new mode does not trap`() async {
         await #expect(processExitsWith: .success) {
@@ -101,8 +101,8 @@ import Testing
         }
     }
 
-    /// libev makes a new epoll set when a number stands for another file than it thought, and adds all its descriptors to it:
-    /// a closed one must not be among them.
+    /// libev makes a new epoll set when a number stands for another file than it thought, and adds all its
+    /// descriptors to it: a closed one must not be among them.
     @Test func `SRC-27 a closed descriptor does not trap when libev makes a new epoll set`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in

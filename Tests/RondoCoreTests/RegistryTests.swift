@@ -2,7 +2,8 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-/// A member that was added under the common name stays registered until it is invalidated, whatever modes it has left.
+/// A member that was added under the common name stays registered until it is invalidated, whatever modes it
+/// has left.
 @Suite(.leavesNothing) struct RegistryTests {
     @Test
     func `RL-25 a common item removed from every mode joins later ones, and is released when invalidated`()

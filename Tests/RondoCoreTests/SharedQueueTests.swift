@@ -117,8 +117,8 @@ import Testing
         }
     }
 
-    /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each enqueues a client
-    /// deferred, and calls `action`. It is stopped when the last client was served.
+    /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each
+    /// enqueues a client deferred, and calls `action`. It is stopped when the last client was served.
     private func entries(
         count: Int,
         then action: @escaping @Sendable (SharedQueue, NumberedClient) -> Void = { _, _ in },
@@ -217,7 +217,8 @@ import Testing
         }
     }
 
-    /// What each of them serves: the client that the last one has enqueued, and a ready descriptor (rule RL-56).
+    /// What each of them serves: the client that the last one has enqueued, and a ready descriptor (rule
+    /// RL-56).
     private func separate(_ numbers: ClosedRange<Int>) -> [String] {
         numbers.flatMap { ["served \($0)", "call", "returned"] }
     }

@@ -16,8 +16,8 @@ import Testing
         return taken
     }
 
-    /// A few timers, which are taken from the top one by one; so many that the whole heap is searched; and so many that the
-    /// due ones are moved in pieces.
+    /// A few timers, which are taken from the top one by one; so many that the whole heap is searched; and so
+    /// many that the due ones are moved in pieces.
     @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
         let heap = TimerHeap<Timer>(mode: 3)

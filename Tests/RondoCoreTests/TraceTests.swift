@@ -3,7 +3,8 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// There is one instrument for the process: the tests run one at a time, and look at events of their own loop only.
+/// There is one instrument for the process: the tests run one at a time, and look at events of their own loop
+/// only.
 @Suite(.serialized, .leavesNothing) struct TraceTests {
     @Test func `an instrument receives entry, call-outs with label and depth, and exit`() throws {
         let events = try onLoopThread { loop in

@@ -126,8 +126,8 @@ import Testing
         #expect(log.entries == ["timer", "block"])
     }
 
-    /// All in one look: removing the first source finds that the descriptor of the second is closed, which is noted for that
-    /// one. Then the second is removed, and the third reuses its watcher.
+    /// All in one look: removing the first source finds that the descriptor of the second is closed, which is
+    /// noted for that one. Then the second is removed, and the third reuses its watcher.
     @Test func `SRC-27 a closed descriptor is not reported to a source that reuses its watcher`() throws {
         let valid = try onLoopThread { loop -> [Bool] in
             let (closed, open) = (BytePipe(), BytePipe())

@@ -4,9 +4,9 @@ internal import struct Synchronization.Atomic
 
 /// How other threads get the attention of a run loop's thread: an atomic word, without a lock.
 ///
-/// A thread that wants something of the loop stores it behind a lock first, and then asks for attention. The loop's thread
-/// clears the request first, and then looks behind the locks. Each side changes the word in one step that orders what it
-/// did before, so that one of the two always sees the other.
+/// A thread that wants something of the loop stores it behind a lock first, and then asks for attention. The
+/// loop's thread clears the request first, and then looks behind the locks. Each side changes the word in one
+/// step that orders what it did before, so that one of the two always sees the other.
 final class Attention: Sendable {
     private struct Bits: OptionSet {
         let rawValue: UInt32
@@ -29,8 +29,8 @@ final class Attention: Sendable {
     }
 
     private let word = Atomic<UInt32>(0)
-    /// Activations are under way. It is not one of the bits, since changing a bit takes as long as a lock, and each
-    /// activation begins and ends.
+    /// Activations are under way. It is not one of the bits, since changing a bit takes as long as a lock,
+    /// and each activation begins and ends.
     private let runs = Atomic(false)
 
     private var bits: Bits { Bits(rawValue: word.load(ordering: .acquiring)) }
@@ -64,7 +64,8 @@ final class Attention: Sendable {
 
     /// Asks for attention. A loop that is not running forgets the request when it runs (rule RL-50).
     ///
-    /// - Returns: Whether the caller has to write `WakeUp`: the first thread that asks a sleeping loop has to.
+    /// - Returns: Whether the caller has to write `WakeUp`: the first thread that asks a sleeping loop has
+    ///   to.
     func ask() -> Bool {
         let found = update { $0.union(.asked).subtracting(.waits) }
         return found.contains(.sleeps) || found.contains(.isEmbedded) && !runs.load(ordering: .acquiring)
@@ -107,8 +108,8 @@ final class Attention: Sendable {
         return update { $0.subtracting(.asked) }.contains(.asked)
     }
 
-    /// Whether attention was asked for by a thread that may not have seen that the loop stopped running. A thread that asks
-    /// from now on sees it: the word is written to order the two.
+    /// Whether attention was asked for by a thread that may not have seen that the loop stopped running. A
+    /// thread that asks from now on sees it: the word is written to order the two.
     var wasAskedWhileEnding: Bool { update { $0 }.contains(.asked) }
 
     /// Renews a request that was taken.
@@ -132,7 +133,8 @@ final class Attention: Sendable {
 
     func endWaiting() { update { $0.isDisjoint(with: .waits) ? nil : $0.subtracting(.waits) } }
 
-    /// The outermost activation begins: a request that was made while the loop was not running is forgotten (rule RL-50).
+    /// The outermost activation begins: a request that was made while the loop was not running is forgotten
+    /// (rule RL-50).
     func beginRunning() {
         forgetUnlessRunning()
         runs.store(true, ordering: .releasing)

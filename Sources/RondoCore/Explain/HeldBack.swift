@@ -1,7 +1,7 @@
 internal import CEv
 
-// Events that are ready and not served, because the loop runs in another mode or not at all: a program waits for a
-// callback that cannot come. A recorder asks for them now and then; the pass knows nothing of it.
+// Events that are ready and not served, because the loop runs in another mode or not at all: a program waits
+// for a callback that cannot come. A recorder asks for them now and then; the pass knows nothing of it.
 
 extension RunLoop {
     /// An event that is ready and that its loop cannot serve just now.
@@ -21,7 +21,8 @@ extension RunLoop {
 
     /// The events that this loop would serve if it ran in other modes. Any thread.
     ///
-    /// Events of the running mode are never among them, though their callbacks may have to wait for another one.
+    /// Events of the running mode are never among them, though their callbacks may have to wait for another
+    /// one.
     package func heldBack() -> [HeldBack] {
         let now = LoopClock.now
         let waiting = state.withLock { state in
@@ -61,8 +62,8 @@ extension RunLoop {
         guard !asked.isEmpty else { return [] }
         var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
         let isMember = state.withLock { state -> [Bool] in
-            // Before a descriptor is closed its source is removed, which needs this lock: so no descriptor of a member can
-            // stand for another file by now.
+            // Before a descriptor is closed its source is removed, which needs this lock: so no descriptor of
+            // a member can stand for another file by now.
             let isMember = asked.map { entry in
                 state.existingIndex(of: entry.mode).map { state.modes[$0].holds(entry.source) }
                     ?? false

@@ -4,7 +4,8 @@ extension RunLoop {
     /// What the loop holds at this moment. Any thread.
     var currentDescription: LoopDescription {
         let now = LoopClock.now
-        // Labels and dates have locks of their own: the members are copied first, and asked without the loop's lock.
+        // Labels and dates have locks of their own: the members are copied first, and asked without the
+        // loop's lock.
         let (running, modes) = state.withLock { [intake] state in
             state.collectBlocks(from: intake)
             return (

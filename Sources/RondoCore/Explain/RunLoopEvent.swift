@@ -17,7 +17,8 @@ public struct RunLoopEvent: Sendable {
         /// A pass has ended: `activities`, and `nanoseconds` with its wait.
         public static let pass = Kind("pass")
 
-        /// Work was done that loads, streams and connections had deferred until now: `count` pieces, `nanoseconds`.
+        /// Work was done that loads, streams and connections had deferred until now: `count` pieces,
+        /// `nanoseconds`.
         public static let deferredWork = Kind("deferredWork")
 
         // Call-outs: `nanoseconds`, and `label` where the object has one.
@@ -30,8 +31,8 @@ public struct RunLoopEvent: Sendable {
         public static let descriptorSource = Kind("descriptorSource")
         public static let timer = Kind("timer")
         public static let mainQueue = Kind("mainQueue")
-        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's, where a
-        /// delegate queue makes the call.
+        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's,
+        /// where a delegate queue makes the call.
         public static let delegate = Kind("delegate")
 
         // Requests, made on any thread: `label` is that of the object concerned.

@@ -3,15 +3,18 @@ internal import RondoMutex
 internal import struct Synchronization.Atomic
 
 extension RunLoop {
-    /// Receives an event for everything that the run loops of the process do: for recorders, profilers and tests.
+    /// Receives an event for everything that the run loops of the process do: for recorders, profilers and
+    /// tests.
     ///
     /// Called on the loop's thread, in the middle of a pass, with no lock held; of requests, on the thread
-    /// that makes them. It must not run a loop nor ask anything of one, and the loop stands still while it is called.
+    /// that makes them. It must not run a loop nor ask anything of one, and the loop stands still while it is
+    /// called.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }
 
-    /// The instrument that receives the events of all run loops; nil, as at first: events are not made. Any thread may set it.
+    /// The instrument that receives the events of all run loops; nil, as at first: events are not made. Any
+    /// thread may set it.
     public static var instrument: (any Instrument)? {
         get { Trace.instrument.withLock { $0 } }
         set {
@@ -84,8 +87,8 @@ extension RunLoop {
     /// Whether there is an instrument.
     package static var isTraced: Bool { Trace.isListening.load(ordering: .relaxed) }
 
-    /// Makes a call to the delegate of `object`, which `loop` serves, and an event of it. On the thread on which the delegate
-    /// is called.
+    /// Makes a call to the delegate of `object`, which `loop` serves, and an event of it. On the thread on
+    /// which the delegate is called.
     package static func tracingDelegateCall<Result>(
         _ name: @autoclosure () -> String, of object: AnyObject, label: @autoclosure () -> String?,
         on loop: @autoclosure () -> RunLoop?, _ body: () -> Result

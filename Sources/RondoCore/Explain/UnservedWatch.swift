@@ -13,14 +13,14 @@ protocol WatchedLoop: AnyObject, Sendable {
     func watchWasAbandoned()
 }
 
-/// The loops that hold something and do not run, and the thread that looks at each of them after a while. The thread
-/// exists as long as a loop is watched.
+/// The loops that hold something and do not run, and the thread that looks at each of them after a while. The
+/// thread exists as long as a loop is watched.
 ///
-/// It is a thread of its own and not one of Dispatch's: Dispatch ends the program where no descriptor is left for its
-/// timers, and a machine without descriptors is where a loop that does not run has to be reported.
+/// It is a thread of its own and not one of Dispatch's: Dispatch ends the program where no descriptor is left
+/// for its timers, and a machine without descriptors is where a loop that does not run has to be reported.
 ///
-/// The list retains its loops, until the look or until `forget(_:)`. With weak references each loop would have a side
-/// table, and every retain and release of it would be slower for the rest of its life.
+/// The list retains its loops, until the look or until `forget(_:)`. With weak references each loop would
+/// have a side table, and every retain and release of it would be slower for the rest of its life.
 enum UnservedWatch {
     private struct Look {
         let loop: any WatchedLoop

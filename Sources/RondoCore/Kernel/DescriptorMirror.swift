@@ -1,7 +1,8 @@
 internal import CEv
 
-/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 does not hand out its own.
-/// Several sources may watch one descriptor, which is in the set once, for the events of all of them.
+/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 does not hand
+/// out its own. Several sources may watch one descriptor, which is in the set once, for the events of all of
+/// them.
 ///
 /// Loop's thread only.
 final class DescriptorMirror {

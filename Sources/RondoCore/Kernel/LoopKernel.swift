@@ -2,15 +2,16 @@ internal import CEv
 
 /// The kernel objects of a run loop: the two descriptors that end its sleep, and an `ev_loop` for each mode.
 ///
-/// It also records what the kernel has refused; the loop goes on without that (`ModeLoop+Bare`). Loop's thread only.
+/// It also records what the kernel has refused; the loop goes on without that (`ModeLoop+Bare`). Loop's
+/// thread only.
 final class LoopKernel {
     /// Seconds between two log messages of one loop that the kernel refuses it something.
     static let complaintInterval: Double = 60
 
     private let attention: Attention
     /// By the index of the mode; nil where the mode has never run.
-    // Unchecked: one thread has access, in accesses that call nothing. With the check the guard's pass.other-mode takes 1,467
-    // instructions instead of 1,387.
+    // Unchecked: one thread has access, in accesses that call nothing. With the check the guard's
+    // pass.other-mode takes 1,467 instructions instead of 1,387.
     @exclusivity(unchecked) private(set) var modeLoops: [ModeLoop?] = []
     private(set) var wakeUp: WakeUp?
     /// The last refusal of the kernel.
@@ -66,11 +67,12 @@ final class LoopKernel {
             """)
     }
 
-    /// Sets the timerfd so that it ends the sleep at `instant` at the latest, and not to an instant that has passed, which
-    /// would end every sleep.
+    /// Sets the timerfd so that it ends the sleep at `instant` at the latest, and not to an instant that has
+    /// passed, which would end every sleep.
     ///
-    /// If it is set to an earlier instant, for a timer that has been removed, it is left alone: the loop then wakes once and
-    /// goes on sleeping, while setting it would be a system call in each sleep of a request with a timeout.
+    /// If it is set to an earlier instant, for a timer that has been removed, it is left alone: the loop then
+    /// wakes once and goes on sleeping, while setting it would be a system call in each sleep of a request
+    /// with a timeout.
     ///
     /// - Returns: False: there is no timerfd that would end the sleep.
     @discardableResult

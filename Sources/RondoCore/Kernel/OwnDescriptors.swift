@@ -5,9 +5,9 @@ internal import struct Synchronization.Atomic
 
 /// The numbers of the descriptors that belong to run loops themselves: epoll sets, eventfds, timerfds.
 ///
-/// A source that watches one of these numbers was scheduled for a descriptor that has been closed since. To hand the
-/// number to libev would abort the process in places (an epoll set in itself, or sets that watch each other), and in
-/// others a program would read from an eventfd that is the loop's (rule SRC-27).
+/// A source that watches one of these numbers was scheduled for a descriptor that has been closed since. To
+/// hand the number to libev would abort the process in places (an epoll set in itself, or sets that watch
+/// each other), and in others a program would read from an eventfd that is the loop's (rule SRC-27).
 enum OwnDescriptors {
     private static let numbers = Mutex<Set<Int32>>([])
 
@@ -25,9 +25,9 @@ enum OwnDescriptors {
 
     static func contains(_ number: Int32) -> Bool { numbers.withLock { $0.contains(number) } }
 
-    /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which libev, as Debian
-    /// builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs to a run loop itself: the program's
-    /// descriptor was closed before.
+    /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which
+    /// libev, as Debian builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs
+    /// to a run loop itself: the program's descriptor was closed before.
     ///
     /// - Parameter set: The epoll set; negative if there is none.
     static func refusal(of descriptor: Int32, addedTo set: Int32) -> Int32? {

@@ -8,7 +8,8 @@ extension pollfd {
         if events & Int32(EV_WRITE) != 0 { self.events |= Int16(POLLOUT) }
     }
 
-    /// What `poll` has found. A descriptor that is closed or broken counts as ready for everything: its owner finds out.
+    /// What `poll` has found. A descriptor that is closed or broken counts as ready for everything: its owner
+    /// finds out.
     var foundEvents: Int32 {
         let isBroken = revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
         var found: Int32 = 0
@@ -30,8 +31,8 @@ struct PollList {
 
     /// Sleeps until a descriptor is ready, or for so many milliseconds.
     ///
-    /// - Returns: False if the call failed: memory has run out, there are more descriptors than the limit allows, or a signal
-    ///   has come.
+    /// - Returns: False if the call failed: memory has run out, there are more descriptors than the limit
+    ///   allows, or a signal has come.
     mutating func poll(milliseconds: Int32) -> Bool {
         CEv.poll(&requests, nfds_t(requests.count), milliseconds) != -1
     }

@@ -1,16 +1,16 @@
 internal import CEv
 
-/// The descriptors that libev found ready in one mode and that no pass has served yet, in the order in which they are
-/// served.
+/// The descriptors that libev found ready in one mode and that no pass has served yet, in the order in which
+/// they are served.
 ///
-/// One look at the kernel may find many descriptors ready; the passes that follow serve one each without asking the kernel
-/// again (rule RL-57). The set belongs to the mode, not to an activation: if it were dropped when an activation ends,
-/// the sources at its end would starve.
+/// One look at the kernel may find many descriptors ready; the passes that follow serve one each without
+/// asking the kernel again (rule RL-57). The set belongs to the mode, not to an activation: if it were
+/// dropped when an activation ends, the sources at its end would starve.
 struct ReadySet {
     private struct Entry {
         let watcher: WatcherPointer
-        /// The generation of the watcher when it was found ready. If the watcher has another one by now, it serves another
-        /// source, and the entry is out of date.
+        /// The generation of the watcher when it was found ready. If the watcher has another one by now, it
+        /// serves another source, and the entry is out of date.
         let generation: UInt32
         let events: Int32
         /// When the kernel was asked; see `ModeLoop.era`.
@@ -22,7 +22,8 @@ struct ReadySet {
         }
     }
 
-    /// The first `waiting` of these are to be served, from the last of them to the first; the others have been served.
+    /// The first `waiting` of these are to be served, from the last of them to the first; the others have
+    /// been served.
     private var entries: [Entry] = []
     private var waiting = 0
     private var reported: [Entry] = []
@@ -37,8 +38,8 @@ struct ReadySet {
             Entry(watcher: watcher, generation: watcher.pointee.generation, events: events, era: era))
     }
 
-    /// Adds what was reported behind what waits. To be called after `ev_run`, which calls back in reverse order: what it
-    /// reported last is served first.
+    /// Adds what was reported behind what waits. To be called after `ev_run`, which calls back in reverse
+    /// order: what it reported last is served first.
     mutating func collect() {
         guard !reported.isEmpty else { return }
         if isEmpty {
@@ -53,7 +54,8 @@ struct ReadySet {
 
     /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
     ///
-    /// An entry of another era is checked with the kernel first, since a nested or ended run may have served it.
+    /// An entry of another era is checked with the kernel first, since a nested or ended run may have served
+    /// it.
     mutating func popNext(in era: UInt32) -> (source: Unmanaged<AnyObject>, events: Int32)? {
         while waiting > 0 {
             waiting -= 1
@@ -75,10 +77,10 @@ struct ReadySet {
         return nil
     }
 
-    /// Fetches the next source into the cache while this one is served: among many they are far apart. A source takes three
-    /// lines of the cache, and what its callback captures was most often allocated just before it. A prefetch of an address
-    /// that is not mapped does nothing. (W3, 9,900 descriptors of which 100 are active: together with the saving of a lock
-    /// an event took 5.34 µs of CPU instead of 6.01.)
+    /// Fetches the next source into the cache while this one is served: among many they are far apart. A
+    /// source takes three lines of the cache, and what its callback captures was most often allocated just
+    /// before it. A prefetch of an address that is not mapped does nothing. (W3, 9,900 descriptors of which
+    /// 100 are active: together with the saving of a lock an event took 5.34 µs of CPU instead of 6.01.)
     private func prefetchNext() {
         guard waiting > 0, let source = entries[waiting - 1].source else { return }
         for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }

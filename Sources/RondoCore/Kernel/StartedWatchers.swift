@@ -1,4 +1,5 @@
-/// The started watchers of a mode's sources, counted by descriptor, and the mirror that has the same descriptors.
+/// The started watchers of a mode's sources, counted by descriptor, and the mirror that has the same
+/// descriptors.
 struct StartedWatchers {
     /// By descriptor.
     private var counts: [UInt16] = []
@@ -15,7 +16,8 @@ struct StartedWatchers {
 
     /// Adds a watcher that was started.
     ///
-    /// - Returns: Why the kernel does not add its descriptor to the mirror; nil: it does, or there is no mirror.
+    /// - Returns: Why the kernel does not add its descriptor to the mirror; nil: it does, or there is no
+    ///   mirror.
     mutating func add(_ watcher: WatcherPointer) -> SystemError? {
         let descriptor = Int(watcher.pointee.io.fd)
         while counts.count <= descriptor { counts.append(0) }

@@ -3,10 +3,11 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Failures of system calls that libev takes for impossible: without the callback here it would abort the process.
+/// Failures of system calls that libev takes for impossible: without the callback here it would abort the
+/// process.
 ///
-/// libev has one such callback for the process. If the calling thread runs no `ModeLoop`, another user of libev has made the
-/// call, and the process aborts as libev would have it.
+/// libev has one such callback for the process. If the calling thread runs no `ModeLoop`, another user of
+/// libev has made the call, and the process aborts as libev would have it.
 enum SystemFailure {
     private static let restNanoseconds = 1_000_000
 

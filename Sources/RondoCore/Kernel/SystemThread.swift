@@ -2,8 +2,8 @@ internal import CEv
 
 /// Starts threads, and throws the kernel's reason where it cannot.
 ///
-/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says nothing, the
-/// other stops the thread that asked, and tries again for ever.
+/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says
+/// nothing, the other stops the thread that asked, and tries again for ever.
 package enum SystemThread {
     /// The name and the function of a thread, on their way through C.
     private final class Body: Sendable {
@@ -24,7 +24,8 @@ package enum SystemThread {
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         var thread = pthread_t()
-        // `Unmanaged` to pass through C: retained here, and released by the thread, or below where there is none.
+        // `Unmanaged` to pass through C: retained here, and released by the thread, or below where there is
+        // none.
         let handedOver = Unmanaged.passRetained(Body(name, body))
         let code = pthread_create(
             &thread, nil,

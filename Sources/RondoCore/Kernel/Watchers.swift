@@ -2,15 +2,17 @@ internal import CEv
 
 /// One `ev_io` of a mode, and what the mode knows about it.
 ///
-/// Together they take one line of the processor's cache, so that a descriptor among ten thousand that becomes ready costs
-/// one access to memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started.
+/// Together they take one line of the processor's cache, so that a descriptor among ten thousand that becomes
+/// ready costs one access to memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of
+/// `io` while it is started.
 struct Watcher {
     /// Comes first: the address that libev calls back with is that of the watcher.
     var io = ev_io()
-    /// The source to serve when the descriptor is ready; nil for the loop's own descriptors, and in a watcher that is free.
+    /// The source to serve when the descriptor is ready; nil for the loop's own descriptors, and in a watcher
+    /// that is free.
     ///
-    /// `Unmanaged`: retained by hand from `ModeLoop.watch` to `unwatch`, so that a watcher is trivial memory whose address
-    /// libev may keep, and serving an event counts no reference.
+    /// `Unmanaged`: retained by hand from `ModeLoop.watch` to `unwatch`, so that a watcher is trivial memory
+    /// whose address libev may keep, and serving an event counts no reference.
     var source: Unmanaged<AnyObject>?
     /// Counts how often the watcher was freed: an old pointer with another generation is out of date.
     var generation: UInt32 = 0
@@ -25,7 +27,8 @@ struct Watcher {
 typealias WatcherPointer = UnsafeMutablePointer<Watcher>
 
 extension WatcherPointer {
-    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far, and calls `register(with:)` when it has.
+    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far, and calls `register(with:)` when
+    ///   it has.
     func start(in loop: OpaquePointer?) {
         guard !pointee.isStarted else { return }
         pointee.isStarted = true
@@ -38,8 +41,8 @@ extension WatcherPointer {
         if let loop { ev_io_stop(loop, io) }
     }
 
-    /// Starts a watcher that is not started, or that libev has stopped itself. It is set first, so that libev hands it to the
-    /// kernel again, though it assumes that the kernel has it.
+    /// Starts a watcher that is not started, or that libev has stopped itself. It is set first, so that libev
+    /// hands it to the kernel again, though it assumes that the kernel has it.
     func startAnew(
         _ descriptor: Int32, events: Int32, in loop: OpaquePointer, _ callback: rondo_ev_io_callback
     ) {
@@ -69,12 +72,15 @@ extension WatcherPointer {
     }
 }
 
-/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread only.
+/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread
+/// only.
 ///
-/// Its pointers are safe because the memory of a watcher stays a watcher's, in use or free, as long as the table exists or
-/// until `shrink(to:)`. So a pointer and a generation are a token: if it is out of date, the generation differs.
+/// Its pointers are safe because the memory of a watcher stays a watcher's, in use or free, as long as the
+/// table exists or until `shrink(to:)`. So a pointer and a generation are a token: if it is out of date, the
+/// generation differs.
 ///
-/// A table that has grown keeps its size while it has a source: 64 bytes for each watcher that there was at once.
+/// A table that has grown keeps its size while it has a source: 64 bytes for each watcher that there was at
+/// once.
 struct WatcherTable: ~Copyable {
     /// How many watchers the first piece has room for.
     private static let smallest = 8
@@ -117,8 +123,8 @@ struct WatcherTable: ~Copyable {
 
     /// Frees the memory of all watchers but the first.
     ///
-    /// - Parameter count: How many watchers may be in use, and stay: the first that were allocated. The others are free, and
-    ///   no pointer to one of them is kept anywhere.
+    /// - Parameter count: How many watchers may be in use, and stay: the first that were allocated. The
+    ///   others are free, and no pointer to one of them is kept anywhere.
     mutating func shrink(to count: Int) {
         guard pieces.count > 1 else { return }
         for index in count..<used { precondition(!self[index].pointee.isStarted, Self.stillStarted) }

@@ -8,7 +8,8 @@ extension RunLoop {
     func runActivation(
         _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
-        // An outer run may not make its next pass for long, and this run may serve sources that the work signals.
+        // An outer run may not make its next pass for long, and this run may serve sources that the work
+        // signals.
         if !isRepeated { performAllDeferredWork() }
         guard !owner.isEnding, let mode = index(ofModeToRun: name) else {
             owner.knownNow = nil
@@ -42,11 +43,12 @@ extension RunLoop {
         return index
     }
 
-    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the mode.
+    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the
+    ///   mode.
     private func begin(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool? {
         let now = now
-        // The question and the beginning are one step: a thread that takes the last item away wakes a loop that
-        // runs, and is not heard by one that does not run yet.
+        // The question and the beginning are one step: a thread that takes the last item away wakes a loop
+        // that runs, and is not heard by one that does not run yet.
         let hasWork = state.withLock { [self] state -> Bool? in
             if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return nil }
             if state.activations.isEmpty {
@@ -85,7 +87,8 @@ extension RunLoop {
         if let outer {
             owner.modeLoops[outer]?.era = owner.era
         } else if owner.isEmbedded && !owner.isTurning {
-            // The embedded mode may have been meant by a wake-up that this run took: the foreign loop makes a turn.
+            // The embedded mode may have been meant by a wake-up that this run took: the foreign loop makes a
+            // turn.
             owner.kernel.wakeUp?.wake()
         }
         // This run may have been the last one.

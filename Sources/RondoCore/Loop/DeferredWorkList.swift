@@ -1,9 +1,10 @@
 /// Work that a loop does a little later; see `RunLoop.deferWork(_:)`.
 package protocol DeferredWork: AnyObject {
-    /// Does the work, or nothing if there is nothing left to do. It must not call user code. On the loop's thread, with no lock
-    /// held.
+    /// Does the work, or nothing if there is nothing left to do. It must not call user code. On the loop's
+    /// thread, with no lock held.
     ///
-    /// - Returns: Whether it has signalled a source, which is served before the work that was deferred after this.
+    /// - Returns: Whether it has signalled a source, which is served before the work that was deferred after
+    ///   this.
     func performDeferredWork() -> Bool
 }
 
@@ -11,7 +12,8 @@ package protocol DeferredWork: AnyObject {
 struct DeferredWorkList {
     /// How many pieces of work are deferred at most; 0 switches the mechanism off.
     static let defaultMaximumCount = 16
-    /// Work is overdue when the oldest piece has waited for a millisecond: then it does not wait for further callbacks.
+    /// Work is overdue when the oldest piece has waited for a millisecond: then it does not wait for further
+    /// callbacks.
     static let maximumAgeNanoseconds: Int64 = 1_000_000
 
     var maximumCount = defaultMaximumCount

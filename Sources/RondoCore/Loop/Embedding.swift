@@ -72,8 +72,8 @@ extension RunLoop {
         /// another thread wants attention. It stays the loop's; do not close it.
         public var fileDescriptor: Int32 { mirror.descriptor }
 
-        /// When a turn is due at the latest; nil if there is no timer. A loop that waits for `fileDescriptor` need not ask: the
-        /// descriptor becomes readable then.
+        /// When a turn is due at the latest; nil if there is no timer. A loop that waits for `fileDescriptor`
+        /// need not ask: the descriptor becomes readable then.
         public var nextDeadline: Date? { loop.nextTimerDate(forMode: mode) }
 
         /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While
@@ -87,13 +87,15 @@ extension RunLoop {
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
             loop.owner.isTurning = false
             mirrorMainQueue()
-            // Runs do not look at an empty mode, and a source that was removed last must not stay in the mirror. A source whose
-            // callback has run the mode is not in the mirror until it is watched again.
+            // Runs do not look at an empty mode, and a source that was removed last must not stay in the
+            // mirror. A source whose callback has run the mode is not in the mirror until it is watched
+            // again.
             updateWatchers()
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
-                // A request that another thread made during the pass wrote no wake-up, since the loop was awake.
+                // A request that another thread made during the pass wrote no wake-up, since the loop was
+                // awake.
                 state.collectBlocks(from: loop.intake)
                 let hasMore =
                     loop.attention.wasAskedWhileEnding || state.hasQueuedBlocks(for: index)
@@ -124,7 +126,8 @@ extension RunLoop {
             NSError(domain: NSPOSIXErrorDomain, code: Int(code))
         }
 
-        /// Refuses sources whose descriptor has the number that the mirror got: theirs was closed before (rule SRC-27).
+        /// Refuses sources whose descriptor has the number that the mirror got: theirs was closed before
+        /// (rule SRC-27).
         private func refuseStaleSources() {
             let number = mirror.descriptor
             let stale = loop.state.withLock { state in

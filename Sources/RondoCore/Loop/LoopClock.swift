@@ -44,8 +44,9 @@ package enum LoopClock {
         timeSource?.now ?? machineNow
     }
 
-    /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state that all threads share, where
-    /// instants of several clocks would be compared, and for instants that another loop waits for.
+    /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state
+    /// that all threads share, where instants of several clocks would be compared, and for instants that
+    /// another loop waits for.
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
@@ -82,8 +83,8 @@ package enum LoopClock {
         return Date(timeIntervalSinceReferenceDate: Double(wall.nanoseconds) / 1e9)
     }
 
-    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself, since
-    /// the kept offset may be some microseconds off.
+    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself,
+    /// since the kept offset may be some microseconds off.
     package static func date(inSeconds seconds: Double) -> Date {
         isMachines ? machineDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
     }
@@ -104,14 +105,15 @@ package enum LoopClock {
     private static let hasTimeSources = Atomic(false)
     private static let timeSources = Mutex<[pthread_t: any LoopTimeSource]>([:])
 
-    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as well.
+    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as
+    /// well.
     private static var timeSource: (any LoopTimeSource)? {
         guard hasTimeSources.load(ordering: .relaxed) else { return nil }
         return timeSources.withLock { $0[pthread_self()] }
     }
 
-    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be done before
-    /// the thread ends.
+    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be
+    /// done before the thread ends.
     static func setTimeSource(_ source: (any LoopTimeSource)?) {
         if source != nil { hasTimeSources.store(true, ordering: .relaxed) }
         let replaced = timeSources.withLock { sources in
@@ -140,8 +142,9 @@ package enum LoopClock {
 
     private static let knownWallOffset = Atomic(Int64.min)
 
-    /// How far the wall clock, counted from the reference date, is ahead of the monotonic one. The difference changes only
-    /// when the wall clock is set, so the first measurement is kept until another one differs by more than its error.
+    /// How far the wall clock, counted from the reference date, is ahead of the monotonic one. The difference
+    /// changes only when the wall clock is set, so the first measurement is kept until another one differs by
+    /// more than its error.
     private static var wallOffset: Int64 {
         let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
         var measured: Int64 = 0

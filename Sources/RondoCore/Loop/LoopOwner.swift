@@ -2,11 +2,12 @@ internal import CEv
 
 /// The state of a run loop that only the loop's thread touches.
 ///
-/// Figures here and elsewhere are instructions for an act of `make bench-guard`, with what a comment names and without.
+/// Figures here and elsewhere are instructions for an act of `make bench-guard`, with what a comment names
+/// and without.
 ///
-/// `@exclusivity(unchecked)`: one thread has access, and no access lasts while something else is called. With the check of
-/// `serving` the guard's descriptor.event takes 2,546 instructions instead of 2,210; with that of `deferred` pass.other-mode
-/// takes 1,715 instead of 1,387, and with that of `knownNow` 1,435.
+/// `@exclusivity(unchecked)`: one thread has access, and no access lasts while something else is called. With
+/// the check of `serving` the guard's descriptor.event takes 2,546 instructions instead of 2,210; with that
+/// of `deferred` pass.other-mode takes 1,715 instead of 1,387, and with that of `knownNow` 1,435.
 final class LoopOwner {
     static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -43,8 +44,8 @@ final class LoopOwner {
     /// See `RunLoop.attachment(_:orMake:)`.
     var attachments: [AnyObject] = []
 
-    /// The time for a pass. The clock is read only if something was called or the loop has slept since it was last read:
-    /// between two steps of a pass the time hardly changes.
+    /// The time for a pass. The clock is read only if something was called or the loop has slept since it was
+    /// last read: between two steps of a pass the time hardly changes.
     var now: LoopInstant {
         if let knownNow { return knownNow }
         let now = LoopClock.now

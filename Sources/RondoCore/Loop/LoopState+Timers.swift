@@ -1,7 +1,7 @@
 extension LoopState {
-    /// A timer that is being called, and has no date meanwhile. `Unmanaged` is safe since the loop
-    /// retains the timer while it is in a mode, and a timer that leaves its last mode leaves the list too. With a reference the
-    /// guard's timer.fired takes 1,082 instructions instead of 1,040.
+    /// A timer that is being called, and has no date meanwhile. `Unmanaged` is safe since the loop retains
+    /// the timer while it is in a mode, and a timer that leaves its last mode leaves the list too. With a
+    /// reference the guard's timer.fired takes 1,082 instructions instead of 1,040.
     struct FiringTimer {
         let timer: Unmanaged<Timer>
         /// See `TimerRegistration.order`.
@@ -14,7 +14,8 @@ extension LoopState {
         modes[mode].unretainedTimers._withUnsafeGuaranteedRef(body)
     }
 
-    /// - Parameter deadline: The date of a timer that waits in other modes, where it is known; see `deadline(of:)`.
+    /// - Parameter deadline: The date of a timer that waits in other modes, where it is known; see
+    ///   `deadline(of:)`.
     /// - Returns: False where the mode holds it already.
     mutating func add(_ timer: Timer, toMode mode: Int, deadline: LoopInstant? = nil) -> Bool {
         var registration = timer.registration
@@ -24,8 +25,8 @@ extension LoopState {
         if registration.isEmpty {
             // A timer has one order for all its modes.
             let order = nextTimerOrder()
-            // `Unmanaged`: the loop retains the timer once for all its modes, from here until it leaves the last of them in
-            // `remove`. A loop that ends removes all of its timers.
+            // `Unmanaged`: the loop retains the timer once for all its modes, from here until it leaves the
+            // last of them in `remove`. A loop that ends removes all of its timers.
             let unmanaged = Unmanaged.passRetained(timer)
             if registration.isFiring { firingTimers.append(FiringTimer(timer: unmanaged, order: order)) }
             registration.add(mode, order: order)
@@ -61,8 +62,8 @@ extension LoopState {
         return true
     }
 
-    /// When the timer is due next, or was due if it is being called. Not to be asked of every timer: a timer that waits is
-    /// asked for its index in the heap, which all others then have to keep as well.
+    /// When the timer is due next, or was due if it is being called. Not to be asked of every timer: a timer
+    /// that waits is asked for its index in the heap, which all others then have to keep as well.
     func deadline(of timer: Timer) -> LoopInstant {
         let registration = timer.registration
         guard registration.isWaiting, let mode = registration.first else { return registration.deadline }

@@ -104,8 +104,8 @@ struct LoopState: ~Copyable {
         return sequence
     }
 
-    /// Counts the time since the last change for the mode that has been running: the innermost, since outer activations are
-    /// not served meanwhile.
+    /// Counts the time since the last change for the mode that has been running: the innermost, since outer
+    /// activations are not served meanwhile.
     mutating func countTime(until now: LoopInstant) {
         if let running = activations.last {
             modes[running.mode].ranNanoseconds += now.nanoseconds - countedUntil.nanoseconds
@@ -118,8 +118,8 @@ struct LoopState: ~Copyable {
         modes.reduce(into: []) { $0.formUnion($1.observedActivities) }
     }
 
-    // The next three are inlined, since the state would be copied for the call: the guard's pass.other-mode takes 1,387
-    // instructions so, and without the first 1,617, the second 1,483, the third 1,501.
+    // The next three are inlined, since the state would be copied for the call: the guard's pass.other-mode
+    // takes 1,387 instructions so, and without the first 1,617, the second 1,483, the third 1,501.
 
     /// Whether the queues hold blocks that `mode` runs. Those in the intake are not among them.
     @inline(__always)
@@ -162,7 +162,8 @@ struct LoopState: ~Copyable {
         }
     }
 
-    /// Moves the blocks that `mode` runs to `blocks`, which is empty, in order. They leave every queue that they were in.
+    /// Moves the blocks that `mode` runs to `blocks`, which is empty, in order. They leave every queue that
+    /// they were in.
     mutating func takeBlocks(
         for mode: Int, _ intake: BlockIntake<RunLoop.Mode>, into blocks: inout PerformedBlocks
     ) {

@@ -1,12 +1,14 @@
 internal import CEv
 
-// A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at its descriptors,
-// and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers, blocks and timeouts come in time
-// on a machine without free descriptors too.
+// A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at
+// its descriptors, and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers,
+// blocks and timeouts come in time on a machine without free descriptors too.
 extension ModeLoop {
-    /// The longest sleep, in milliseconds, of a loop that has no eventfd by which other threads could wake it.
+    /// The longest sleep, in milliseconds, of a loop that has no eventfd by which other threads could wake
+    /// it.
     static let longestSleepUnwakeable: Int64 = 10
-    /// The longest sleep otherwise, in milliseconds: then the loop asks the kernel again for what it has refused.
+    /// The longest sleep otherwise, in milliseconds: then the loop asks the kernel again for what it has
+    /// refused.
     static let longestSleepBare: Int64 = 1_000
 
     /// - Parameter end: When the sleep ends at the latest; nil: it does not sleep.

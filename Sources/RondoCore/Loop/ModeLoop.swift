@@ -5,8 +5,9 @@ internal import CEv
 /// It is a projection of what `LoopState` says the mode holds, brought up to date before each look at the
 /// kernel. Loop's thread only.
 ///
-/// If the kernel refuses a mode something (an epoll set, or to add the loop's own descriptors to it), the loop goes on: the
-/// mode looks at its descriptors by `poll(2)` (`ModeLoop+Bare`), and asks the kernel again at each look.
+/// If the kernel refuses a mode something (an epoll set, or to add the loop's own descriptors to it), the
+/// loop goes on: the mode looks at its descriptors by `poll(2)` (`ModeLoop+Bare`), and asks the kernel again
+/// at each look.
 final class ModeLoop {
     /// `unowned`: the kernel owns this object.
     private unowned let kernel: LoopKernel
@@ -14,17 +15,18 @@ final class ModeLoop {
     private(set) var loop: OpaquePointer?
     private(set) var wakeUp: WakeUp?
     private var table: WatcherTable
-    // The watchers of the loop's own descriptors, the first in the table: the eventfd, the timerfd, and the eventfd of the
-    // main dispatch queue.
+    // The watchers of the loop's own descriptors, the first in the table: the eventfd, the timerfd, and the
+    // eventfd of the main dispatch queue.
     private static let ownWatchers = 3
     let wakeUpWatcher: WatcherPointer
     let timerWatcher: WatcherPointer
     let mainQueueWatcher: WatcherPointer
     /// The watchers of sources.
     private(set) var watchers: [ObjectIdentifier: WatcherPointer] = [:]
-    // Unchecked, as `refused` and `ready` are: one thread has access, and no access lasts while something else is called. With
-    // the check of this the guard's pass.other-mode takes 1,466 instructions instead of 1,384; with that of `refused`
-    // descriptor.event takes 2,312 instead of 2,210, and with that of `ready` 2,953.
+    // Unchecked, as `refused` and `ready` are: one thread has access, and no access lasts while something
+    // else is called. With the check of this the guard's pass.other-mode takes 1,466 instructions instead of
+    // 1,384; with that of `refused` descriptor.event takes 2,312 instead of 2,210, and with that of `ready`
+    // 2,953.
     @exclusivity(unchecked) private var started = StartedWatchers()
     private var paused: Set<ObjectIdentifier> = []
     /// The number of libev's epoll set, which `OwnDescriptors` contains.
@@ -34,7 +36,8 @@ final class ModeLoop {
     @exclusivity(unchecked) private var refused: [(watcher: WatcherPointer, code: Int32)] = []
     /// The kernel has refused the mode nothing.
     private(set) var isWhole = false
-    // `remaking` is called before libev makes a new epoll set; `sleepless` is started then, so that this look does not sleep.
+    // `remaking` is called before libev makes a new epoll set; `sleepless` is started then, so that this look
+    // does not sleep.
     let remaking = UnsafeMutablePointer<ev_fork>.allocate(capacity: 1)
     let sleepless = UnsafeMutablePointer<ev_idle>.allocate(capacity: 1)
     private var wasRemade = false
@@ -126,8 +129,8 @@ final class ModeLoop {
         if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.register(with: made) }
     }
 
-    /// - Parameter closing: False if the number of its epoll set may stand for a file of the program by now: it is not closed
-    ///   then, and some memory is lost.
+    /// - Parameter closing: False if the number of its epoll set may stand for a file of the program by now:
+    ///   it is not closed then, and some memory is lost.
     private func giveUpLoop(closing: Bool) {
         isWhole = false
         guard let loop else { return }
@@ -149,8 +152,8 @@ final class ModeLoop {
     /// From libev's callback: libev has stopped the watcher, whose descriptor the kernel has refused.
     func noteRefusal(of watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
 
-    /// From libev's callback: a descriptor stands for another file than libev thought, and libev will add all descriptors to a
-    /// new epoll set. It would abort the process if one of them is closed.
+    /// From libev's callback: a descriptor stands for another file than libev thought, and libev will add all
+    /// descriptors to a new epoll set. It would abort the process if one of them is closed.
     private func willBeRemade() {
         guard let loop else { return }
         wasRemade = true
@@ -174,7 +177,8 @@ final class ModeLoop {
 
     /// Asks the kernel once, by libev.
     ///
-    /// - Returns: The errno with which the kernel has refused one of the loop's own descriptors; nil: it has not.
+    /// - Returns: The errno with which the kernel has refused one of the loop's own descriptors; nil: it has
+    ///   not.
     private func look(sleeps: Bool) -> Int32? {
         guard let loop else { return nil }
         rondo_ev_poll(loop, sleeps ? 1 : 0)
@@ -182,7 +186,8 @@ final class ModeLoop {
         return afterFailures(loop)
     }
 
-    /// Starts each refused watcher once more, alone: the errno is its own then, and a refusal that has passed does no harm.
+    /// Starts each refused watcher once more, alone: the errno is its own then, and a refusal that has passed
+    /// does no harm.
     private func afterFailures(_ loop: OpaquePointer) -> Int32? {
         if wasRemade {
             wasRemade = false
@@ -228,7 +233,8 @@ final class ModeLoop {
         return code
     }
 
-    /// To be called when `epoll_wait` has failed: the program may have closed libev's epoll set by its number.
+    /// To be called when `epoll_wait` has failed: the program may have closed libev's epoll set by its
+    /// number.
     private func lookHasFailed(_ code: Int32) {
         guard let wakeUp, setDescriptor >= 0,
             rondo_epoll_watches(setDescriptor, wakeUp.eventDescriptor) == 0
@@ -245,8 +251,8 @@ final class ModeLoop {
 
     // MARK: The look at the kernel
 
-    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not be an event: a signal, a
-    /// stale registration and libev's own limit of a minute end the sleep too.
+    /// Asks the kernel once. With `mayBlock` it sleeps until something is reported, which need not be an
+    /// event: a signal, a stale registration and libev's own limit of a minute end the sleep too.
     ///
     /// - Parameters:
     ///   - end: When the sleep ends at the latest.
@@ -267,8 +273,8 @@ final class ModeLoop {
         ready.collect()
     }
 
-    /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects that the mode
-    /// lacks.
+    /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
+    /// that the mode lacks.
     func applyChanges() {
         looks += 1
         mainQueueIsReady = false
@@ -282,8 +288,8 @@ final class ModeLoop {
     /// For `pollBare`.
     func lookAtOnce() { _ = look(sleeps: false) }
 
-    /// Asks the kernel without a sleep, if the mode has descriptors. Without, there is nothing to find: due timers are found by
-    /// the clock, and requests of other threads in `LoopState`.
+    /// Asks the kernel without a sleep, if the mode has descriptors. Without, there is nothing to find: due
+    /// timers are found by the clock, and requests of other threads in `LoopState`.
     func pollWhatIsWatched() {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
@@ -306,7 +312,8 @@ final class ModeLoop {
         list(watcher, events: events)
     }
 
-    /// Has the source informed that its descriptor is not watched, and why. Also if it waits to be served already.
+    /// Has the source informed that its descriptor is not watched, and why. Also if it waits to be served
+    /// already.
     private func listError(_ watcher: WatcherPointer, _ code: Int32) {
         list(watcher, events: rondo_ev_error | code)
     }
@@ -315,8 +322,8 @@ final class ModeLoop {
         ready.report(watcher, events: events, era: era)
     }
 
-    /// The next source that is ready, with what it is ready for; nil when the set is exhausted. Its watcher retains the
-    /// source, at least until something is called.
+    /// The next source that is ready, with what it is ready for; nil when the set is exhausted. Its watcher
+    /// retains the source, at least until something is called.
     func nextReady() -> (source: Unmanaged<AnyObject>, events: Int32)? { ready.popNext(in: era) }
 
     // MARK: Watchers
@@ -358,8 +365,8 @@ final class ModeLoop {
         kept?.release()
     }
 
-    /// Stops watching `source` while its callback is on the stack: a nested run must not find it ready, since it could not
-    /// serve it (rule SRC-26) and would spin.
+    /// Stops watching `source` while its callback is on the stack: a nested run must not find it ready, since
+    /// it could not serve it (rule SRC-26) and would spin.
     func pause(_ source: AnyObject) {
         guard let watcher = watchers[ObjectIdentifier(source)] else { return }
         stop(watcher)
@@ -371,7 +378,8 @@ final class ModeLoop {
         !paused.isEmpty && paused.contains(ObjectIdentifier(source))
     }
 
-    /// Does not watch `source`, whose descriptor the kernel refuses or must not be asked for, and has the source informed.
+    /// Does not watch `source`, whose descriptor the kernel refuses or must not be asked for, and has the
+    /// source informed.
     func refuse(_ source: AnyObject, code: Int32) {
         let key = ObjectIdentifier(source)
         let watcher = watchers[key] ?? table.take()
@@ -395,8 +403,9 @@ final class ModeLoop {
         if let refusal = started.add(watcher) { listError(watcher, refusal.code) }
     }
 
-    /// Stops `watcher`. For other watchers of the same descriptor libev calls the kernel, and aborts the process if the
-    /// descriptor is closed by now; in that case they are stopped as well, and reported (rule SRC-27).
+    /// Stops `watcher`. For other watchers of the same descriptor libev calls the kernel, and aborts the
+    /// process if the descriptor is closed by now; in that case they are stopped as well, and reported (rule
+    /// SRC-27).
     private func stop(_ watcher: WatcherPointer) {
         guard watcher.pointee.isStarted else { return }
         let descriptor = watcher.pointee.io.fd
@@ -426,7 +435,8 @@ final class ModeLoop {
     func setWatchesMainQueue(_ watches: Bool) {
         watchesMainQueue = watches
         if watches, !mainQueueWatcher.pointee.isStarted {
-            // Without a descriptor no block of the queue waits for this loop yet; the next look asks for it again.
+            // Without a descriptor no block of the queue waits for this loop yet; the next look asks for it
+            // again.
             guard let descriptor = MainQueue.descriptor else { return }
             mainQueueWatcher.set(descriptor, events: Int32(EV_READ), ioReadiness)
             mainQueueWatcher.start(in: loop)
@@ -441,7 +451,8 @@ final class ModeLoop {
 
 /// libev's callback for every descriptor: notes that it is ready and returns. The pass calls user code.
 ///
-/// `ev_userdata` is the `ModeLoop`, `Unmanaged` to pass through C and unretained: it owns the `ev_loop` and outlives it.
+/// `ev_userdata` is the `ModeLoop`, `Unmanaged` to pass through C and unretained: it owns the `ev_loop` and
+/// outlives it.
 private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
     // If the kernel has refused a descriptor, errno is still the reason.
     let code = events & rondo_ev_error == 0 ? 0 : errno

@@ -5,12 +5,13 @@ struct ModeState {
 
     /// The sources that are in the mode, and those that are leaving it.
     private(set) var listed = ObjectSet<RunLoop.Source>()
-    /// Sources that have left while the loop ran in the mode, and are removed when it next looks at the kernel; the last one
-    /// left last. A connection leaves when its load ends and comes back with the next load, often in the same pass: then its
-    /// watcher is still set. These sources are not members: they do not keep the mode from being empty, and are not served.
+    /// Sources that have left while the loop ran in the mode, and are removed when it next looks at the
+    /// kernel; the last one left last. A connection leaves when its load ends and comes back with the next
+    /// load, often in the same pass: then its watcher is still set. These sources are not members: they do
+    /// not keep the mode from being empty, and are not served.
     ///
-    /// A source is in this list exactly while its own state says `isLeaving`. The locks of the source and of the loop guard
-    /// that together.
+    /// A source is in this list exactly while its own state says `isLeaving`. The locks of the source and of
+    /// the loop guard that together.
     private(set) var leaving: [RunLoop.Source] = []
     /// Signalled sources. Another mode may have served the signal meanwhile.
     var signalled = ObjectSet<RunLoop.Source>()
@@ -21,8 +22,8 @@ struct ModeState {
     private var watched = ObjectSet<RunLoop.Source>()
 
     let timers: TimerHeap<Timer>
-    /// `timers`, without a reference count for each timer that comes and goes; the mode retains the heap. With
-    /// it the guard's timer.scheduled takes 1,213 instructions instead of 1,166.
+    /// `timers`, without a reference count for each timer that comes and goes; the mode retains the heap.
+    /// With it the guard's timer.scheduled takes 1,213 instructions instead of 1,166.
     let unretainedTimers: Unmanaged<TimerHeap<Timer>>
 
     private(set) var observers: [RunLoop.Observer] = []

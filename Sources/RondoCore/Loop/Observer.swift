@@ -30,7 +30,8 @@ extension RunLoop {
             var isValid = true
             var loop: RunLoop?
             var modeCount = 0
-            /// The observer is registered in its loop under the common name, whatever modes it has been taken out of since.
+            /// The observer is registered in its loop under the common name, whatever modes it has been taken
+            /// out of since.
             var isCommon = false
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
@@ -69,7 +70,8 @@ extension RunLoop {
             set { state.withLock { $0.label = newValue } }
         }
 
-        /// An object that the layer above keeps with the observer, set once: released when the observer is invalidated or freed.
+        /// An object that the layer above keeps with the observer, set once: released when the observer is
+        /// invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.attachment } }
             set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
@@ -129,8 +131,8 @@ extension RunLoop {
             }
         }
 
-        /// - Parameter isCommon: The observer enters because it is registered under the common name. Nothing happens if it is
-        ///   not any more: another thread may have taken it out meanwhile.
+        /// - Parameter isCommon: The observer enters because it is registered under the common name. Nothing
+        ///   happens if it is not any more: another thread may have taken it out meanwhile.
         func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.isValid, state.loop == nil || state.loop === loop else { return }
@@ -154,8 +156,8 @@ extension RunLoop {
             }
         }
 
-        /// - Parameter isCommon: The observer leaves because it is not registered under the common name any more. Nothing
-        ///   happens if it is again.
+        /// - Parameter isCommon: The observer leaves because it is not registered under the common name any
+        ///   more. Nothing happens if it is again.
         func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.loop === loop, !isCommon || !state.isCommon else { return }
@@ -174,7 +176,8 @@ extension RunLoop {
             }
         }
 
-        /// From the pass: calls the observer, unless it was invalidated since or its callback is on the stack (rule SRC-23).
+        /// From the pass: calls the observer, unless it was invalidated since or its callback is on the stack
+        /// (rule SRC-23).
         func notify(_ activity: Activity, in mode: Int, of loop: RunLoop) {
             let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
                 guard state.isValid, !state.isCalling else { return nil }

@@ -1,11 +1,11 @@
 // (h): the loop sleeps until something has happened, or just looks.
 extension Pass {
-    /// While descriptors found earlier wait to be served, only the nearest timer decides what is served now. It is known if
-    /// nothing was called and attention was not asked for since the last pass.
+    /// While descriptors found earlier wait to be served, only the nearest timer decides what is served now.
+    /// It is known if nothing was called and attention was not asked for since the last pass.
     ///
     /// - Returns: Whether timers are due; nil: ask `look(maySleep:)`.
-    // Inlined: without, the guard's pass.other-mode takes 1,417 instructions instead of 1,387, and descriptor.event.together
-    // 1,191 instead of 1,166.
+    // Inlined: without, the guard's pass.other-mode takes 1,417 instructions instead of 1,387, and
+    // descriptor.event.together 1,191 instead of 1,166.
     @inline(__always)
     func timersAreDue(from outset: Outset) -> Bool? {
         guard outset.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
@@ -18,11 +18,11 @@ extension Pass {
 
     /// (h): sleeps until an event has happened, or only looks.
     ///
-    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and changes to watchers can
-    /// wait as well: before a source is called it is asked whether it is still a member and wants the event. In the last pass
-    /// before the limit changes are applied, since that pass serves what is ready now. A sleep can end without an event (a
-    /// signal, a stale registration, libev's own limit of a minute); then it is continued, or observers would see waits that
-    /// were none.
+    /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and changes
+    /// to watchers can wait as well: before a source is called it is asked whether it is still a member and
+    /// wants the event. In the last pass before the limit changes are applied, since that pass serves what is
+    /// ready now. A sleep can end without an event (a signal, a stale registration, libev's own limit of a
+    /// minute); then it is continued, or observers would see waits that were none.
     ///
     /// - Returns: Whether timers are due.
     func look(maySleep: Bool) -> Bool {
@@ -74,8 +74,8 @@ extension Pass {
 
     /// - Parameter nearest: The nearest timer as it was before the wait.
     private func timersAreDue(nearest: LoopInstant) -> Bool {
-        // A thread that has scheduled a nearer timer meanwhile has asked for attention. (A timer that was removed meanwhile is
-        // not found due when timers are collected.)
+        // A thread that has scheduled a nearer timer meanwhile has asked for attention. (A timer that was
+        // removed meanwhile is not found due when timers are collected.)
         guard loop.attention.wasAsked else { return isDue(nearest) }
         return isDue(
             loop.state.withLock { [mode, loop] state in

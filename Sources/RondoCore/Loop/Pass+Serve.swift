@@ -25,8 +25,8 @@ extension Pass {
         return served
     }
 
-    /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules RL-31 and
-    /// RL-52).
+    /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules
+    /// RL-31 and RL-52).
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let isLast = limit.isReached(at: loop.now)
         var found = EventKinds()
@@ -48,7 +48,8 @@ extension Pass {
         return found
     }
 
-    /// Fires all timers that are due now; timers that become due meanwhile wait for a later pass (rule TM-24).
+    /// Fires all timers that are due now; timers that become due meanwhile wait for a later pass (rule
+    /// TM-24).
     private func fireDueTimers() {
         let now = loop.now
         loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
@@ -60,11 +61,12 @@ extension Pass {
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            // `Unmanaged`: the watcher retains the source until something is called, and `serve` adds it to `LoopOwner.serving`
-            // before. With a reference the guard's descriptor.event.together takes 1,242 instructions instead of 1,166.
+            // `Unmanaged`: the watcher retains the source until something is called, and `serve` adds it to
+            // `LoopOwner.serving` before. With a reference the guard's descriptor.event.together takes 1,242
+            // instructions instead of 1,166.
             let served = source._withUnsafeGuaranteedRef {
-                // Safe: `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch. With a checked cast
-                // descriptor.event.together takes 1,286 instructions.
+                // Safe: `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch. With a
+                // checked cast descriptor.event.together takes 1,286 instructions.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
             if served { return true }
@@ -88,8 +90,8 @@ extension Pass {
         let served = source.perform(
             ready: RunLoop.Source.Interest(events: events), in: mode, named: name, of: loop)
         guard owner.era != era else { return served }
-        // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now, so these modes
-        // watch it again like every other change: at the next look, and after a check.
+        // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
+        // so these modes watch it again like every other change: at the next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
             loop.state.withLock { $0.modes[mode].noteChange(of: source) }
         }
@@ -98,8 +100,9 @@ extension Pass {
 
     // MARK: - The main queue
 
-    // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
-    // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
+    // The main run loop also drains the main dispatch queue, in its common modes, so that
+    // `DispatchQueue.main`, `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and
+    // RL-59).
 
     var mainQueueHasWork: Bool {
         loop.isMain && loop.state.withLock { [mode, loop] in loop.drainsMainQueue(in: $0.modes[mode]) }
@@ -123,8 +126,8 @@ extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
     package static var servesFurtherOut: Bool { currentLoop().owner.run.servedFurtherOut > 0 }
 
-    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
-    /// that run it cannot be served (rule SRC-26).
+    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in
+    /// it: in that run it cannot be served (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
         let owner = currentLoop().owner
         let servedFurtherOut = owner.run.servedFurtherOut

@@ -18,8 +18,8 @@
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers
 ///
-/// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is released before a
-/// call-out, and what was decided before it is asked again after it.
+/// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is
+/// released before a call-out, and what was decided before it is asked again after it.
 ///
 /// Loop's thread only.
 struct Pass {
@@ -68,8 +68,8 @@ struct Pass {
     private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
-        // Since the last pass this thread has called nothing but observers, which may have made work. (Signals of other
-        // threads are found at the end of the pass, as if they had come a moment later.)
+        // Since the last pass this thread has called nothing but observers, which may have made work.
+        // (Signals of other threads are found at the end of the pass, as if they had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
         var handled = false
@@ -182,15 +182,16 @@ struct Pass {
         swap(&blocks, &loop.owner.spareBlocks)
     }
 
-    /// Whether deferred work is to be done now, and waits no longer for the callbacks of descriptors that were found ready.
+    /// Whether deferred work is to be done now, and waits no longer for the callbacks of descriptors that
+    /// were found ready.
     private var mustPerformDeferredWork: Bool {
         let owner = loop.owner
         return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
             || limit.isReached(at: loop.now) || loop.mayBeObserved(.allActivities)
     }
 
-    /// The step of the pass in which deferred work is done. Sources that it signals are served here, by (d) and (e), unless this
-    /// pass has served signalled sources before; then the next pass serves them.
+    /// The step of the pass in which deferred work is done. Sources that it signals are served here, by (d)
+    /// and (e), unless this pass has served signalled sources before; then the next pass serves them.
     ///
     /// - Returns: Whether signalled sources were served in this pass.
     @inline(never)
@@ -218,8 +219,8 @@ struct Pass {
             .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
             .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
         var performed = false
-        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run those that this
-        // one leaves.
+        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run
+        // those that this one leaves.
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if returnAfterSourceHandled { break }

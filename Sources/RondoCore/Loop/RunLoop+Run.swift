@@ -79,8 +79,8 @@ extension RunLoop {
             ?? .finished
     }
 
-    /// Whether the innermost activation ends after one source. A source that serves several clients then stops after the first
-    /// that has called the program. False if the loop is not running.
+    /// Whether the innermost activation ends after one source. A source that serves several clients then
+    /// stops after the first that has called the program. False if the loop is not running.
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
     }

@@ -2,7 +2,8 @@ internal import CEv
 
 extension RunLoop {
     func adoptThread() {
-        // `Unmanaged` to pass through C: retained for the thread, and released by `ThreadEnd`, which the thread library calls.
+        // `Unmanaged` to pass through C: retained for the thread, and released by `ThreadEnd`, which the
+        // thread library calls.
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
         let name = Thread.current.name
         let number = rondo_thread_number()

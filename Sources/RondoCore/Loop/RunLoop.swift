@@ -8,9 +8,10 @@ internal import struct Synchronization.Atomic
 /// Each thread has exactly one, made when it is first asked for. A run loop runs in one *mode* at a time,
 /// and serves only what was scheduled in that mode: everything else keeps its event until its own mode runs.
 ///
-/// A run loop needs two file descriptors, and one more for each mode. Where the kernel has none, or no room in epoll sets,
-/// it runs all the same, by `poll(2)`: timers and ready sources are served in time, requests of other threads up to 10 ms
-/// late. The loop logs that, once a minute at most, and returns to epoll by itself when the kernel has room.
+/// A run loop needs two file descriptors, and one more for each mode. Where the kernel has none, or no room
+/// in epoll sets, it runs all the same, by `poll(2)`: timers and ready sources are served in time, requests
+/// of other threads up to 10 ms late. The loop logs that, once a minute at most, and returns to epoll by
+/// itself when the kernel has room.
 ///
 /// `add`, `remove`, `perform`, `stop` and `wakeUp` may be called from any thread; the functions that run the
 /// loop act on the calling thread's own. The counterpart of Apple's `NSRunLoop` and `CFRunLoop`.
@@ -19,8 +20,9 @@ public final class RunLoop: NSObject, Sendable {
 
     // MARK: On the loop's thread only
 
-    /// `nonisolated(unsafe)`: only the loop's thread touches it. The functions that do call `requireOwnThread()` or check
-    /// `isCurrent`, or are called by one that does. A Mutex instead would be locked some ten times in a pass, at 17 ns each.
+    /// `nonisolated(unsafe)`: only the loop's thread touches it. The functions that do call
+    /// `requireOwnThread()` or check `isCurrent`, or are called by one that does. A Mutex instead would be
+    /// locked some ten times in a pass, at 17 ns each.
     nonisolated(unsafe) let owner: LoopOwner
 
     // MARK: Any thread, behind the lock
@@ -28,7 +30,8 @@ public final class RunLoop: NSObject, Sendable {
     let state = Mutex(LoopState())
     let attention: Attention
     let intake: BlockIntake<Mode>
-    /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and takes no lock.
+    /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and
+    /// takes no lock.
     private let observed = Atomic<UInt>(0)
     /// `spinDuration`.
     let spinNanoseconds = Atomic<Int64>(0)
@@ -65,7 +68,8 @@ public final class RunLoop: NSObject, Sendable {
 
     package static func currentLoop() -> RunLoop {
         if let pointer = pthread_getspecific(LoopOwner.key) {
-            // `Unmanaged` to pass through C. The thread-specific value is retained (see `adoptThread`), so the loop is alive.
+            // `Unmanaged` to pass through C. The thread-specific value is retained (see `adoptThread`), so
+            // the loop is alive.
             return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue()
         }
         let loop = Thread.isMainThread ? main : RunLoop(isMain: false)
@@ -139,7 +143,8 @@ public final class RunLoop: NSObject, Sendable {
         attention.askForWakeUp()
     }
 
-    /// Has a change take effect at once that was made on another thread, or while a foreign loop waits for this one.
+    /// Has a change take effect at once that was made on another thread, or while a foreign loop waits for
+    /// this one.
     func wakeIfForeign() {
         if mustBeWoken { wakeUp() }
     }

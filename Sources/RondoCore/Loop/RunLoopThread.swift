@@ -2,9 +2,10 @@ internal import RondoMutex
 
 /// A thread whose run loop runs until it is told to stop.
 ///
-/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop runs also while nothing is scheduled
-/// on it; blocks performed before the stop are run. A started thread lives until it is stopped, even if this object is
-/// released. Where the system has no thread left, `start()` does not wait for one: see there.
+/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop runs also while
+/// nothing is scheduled on it; blocks performed before the stop are run. A started thread lives until it is
+/// stopped, even if this object is released. Where the system has no thread left, `start()` does not wait for
+/// one: see there.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -49,8 +50,8 @@ public final class RunLoopThread: Sendable {
 
     /// Starts the thread, and returns once its loop exists. To be called once.
     ///
-    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says so, and this
-    ///   is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
+    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says
+    ///   so, and this is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
     @discardableResult
     public func start() -> RunLoop {
         do throws(SystemError) {
@@ -70,8 +71,8 @@ public final class RunLoopThread: Sendable {
 
     /// As `start()`, for a program that goes on without the thread, or tries again later.
     ///
-    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing has changed
-    ///   then, and the thread may be started again.
+    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing
+    ///   has changed then, and the thread may be started again.
     @discardableResult
     public func startIfPossible() throws -> RunLoop {
         do throws(SystemError) {
@@ -106,7 +107,8 @@ public final class RunLoopThread: Sendable {
         return loop
     }
 
-    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, the block is dropped.
+    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, the block is
+    /// dropped.
     public func perform(_ block: sending @escaping () -> Void) {
         runLoop.perform(inModes: [mode], block: block)
     }
@@ -182,11 +184,11 @@ private final class PhaseCondition: Sendable {
 }
 
 extension RunLoop {
-    /// The one shared background loop. It drives only connections without a loop: those with a delegate queue and no
-    /// schedule, and asynchronous requests. Its thread is made on first use and never ends.
+    /// The one shared background loop. It drives only connections without a loop: those with a delegate queue
+    /// and no schedule, and asynchronous requests. Its thread is made on first use and never ends.
     ///
-    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again.
-    /// `startedLoader()` throws then.
+    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries
+    /// again. `startedLoader()` throws then.
     package static var loader: RunLoop {
         // Callers that can tell the error ask `startedLoader()`.
         (try? startedLoader()) ?? withoutThread()

@@ -1,14 +1,14 @@
 internal import CEv
 
-/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback, and blocks
-/// are released unrun (rule RL-6).
+/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback,
+/// and blocks are released unrun (rule RL-6).
 struct ThreadEnd {
     private let loop: RunLoop
 
     /// Called by the thread library.
     ///
-    /// - Parameter pointer: The value of `LoopOwner.key`. It is set again, so that `RunLoop.current` is still this loop in a
-    ///   cancel callback.
+    /// - Parameter pointer: The value of `LoopOwner.key`. It is set again, so that `RunLoop.current` is still
+    ///   this loop in a cancel callback.
     static func run(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
         // `Unmanaged` to pass through C: `adoptThread` has retained it, and it is released below.

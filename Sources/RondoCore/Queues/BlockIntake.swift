@@ -4,10 +4,11 @@ internal import struct Synchronization.Atomic
 
 /// The blocks that were performed since the loop's last block point, all for one mode.
 ///
-/// It has a lock of its own, which is held only for a push and for an exchange of buffers, so that a thread that performs
-/// one block after the other and the loop that runs them hardly contend. Nearly always all blocks are for the mode that
-/// runs, which takes them from here. Otherwise they are moved to the queues of their modes: by the loop at a block point,
-/// or by a thread that performs a block for another mode. (The lock of the loop is taken before this one.)
+/// It has a lock of its own, which is held only for a push and for an exchange of buffers, so that a thread
+/// that performs one block after the other and the loop that runs them hardly contend. Nearly always all
+/// blocks are for the mode that runs, which takes them from here. Otherwise they are moved to the queues of
+/// their modes: by the loop at a block point, or by a thread that performs a block for another mode. (The
+/// lock of the loop is taken before this one.)
 ///
 /// It compares the names of modes, and knows nothing else of them.
 final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
@@ -35,7 +36,8 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         /// The block was not taken: the blocks here are for another mode.
         case isForOtherMode
         /// - Parameters:
-        ///   - isFirstToAsk: The block has asked for the loop's attention, and no other since the loop last looked.
+        ///   - isFirstToAsk: The block has asked for the loop's attention, and no other since the loop last
+        ///     looked.
         ///   - mustWake: The caller has to write `WakeUp`.
         case taken(isFirstToAsk: Bool, mustWake: Bool)
     }
@@ -49,7 +51,8 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         self.attention = attention
     }
 
-    /// Whether there are no blocks. A block for which a thread has asked for attention is seen here when the loop looks.
+    /// Whether there are no blocks. A block for which a thread has asked for attention is seen here when the
+    /// loop looks.
     var isEmpty: Bool { !isFilled.load(ordering: .acquiring) }
 
     // MARK: Any thread
@@ -65,8 +68,8 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// Takes `block`. If the blocks that are here are for another mode, hands them to `receive` first, in order. Under the lock
-    /// of the loop.
+    /// Takes `block`. If the blocks that are here are for another mode, hands them to `receive` first, in
+    /// order. Under the lock of the loop.
     func push(
         _ block: inout PerformedBlock?, mode: ModeName, queue: BlockQueueName, waking: Bool,
         emptyingInto receive: (PerformedBlock, BlockQueueName) -> Void

@@ -1,8 +1,8 @@
 /// Blocks that wait for a mode, in the order in which they were performed. They come from `BlockIntake`.
 ///
-/// Each mode has a queue, and so has the common name, so that blocks of other modes cost a pass nothing. A block for several
-/// modes is in the queue of each as one shared box; the mode that runs first takes it, and it leaves the other queues then.
-/// Guarded by the lock of the loop.
+/// Each mode has a queue, and so has the common name, so that blocks of other modes cost a pass nothing. A
+/// block for several modes is in the queue of each as one shared box; the mode that runs first takes it, and
+/// it leaves the other queues then. Guarded by the lock of the loop.
 struct BlockQueue {
     /// A block that is in more than one queue.
     ///

@@ -1,7 +1,7 @@
 /// Clients of a shared queue that wait to be served, in order.
 ///
-/// The array keeps its capacity: nearly every client is appended to an empty queue, and an `ArraySlice`, whose front is
-/// removed, would be copied to a new array for each of them.
+/// The array keeps its capacity: nearly every client is appended to an empty queue, and an `ArraySlice`,
+/// whose front is removed, would be copied to a new array for each of them.
 struct ClientQueue: ~Copyable {
     /// Capacity beyond this is given back when the queue is empty, in clients.
     static let keptCapacity = 1_024
@@ -17,7 +17,8 @@ struct ClientQueue: ~Copyable {
     var capacity: Int { clients.capacity }
 
     mutating func append(_ client: any SharedQueueClient) {
-        // A queue that is never quite empty must not grow for ever, nor keep the memory that a burst has needed.
+        // A queue that is never quite empty must not grow for ever, nor keep the memory that a burst has
+        // needed.
         if first > 32, first > clients.count / 2 {
             if clients.capacity > Self.keptCapacity, count < clients.capacity / 4 {
                 clients = Array(clients[first...])

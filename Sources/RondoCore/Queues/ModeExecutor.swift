@@ -9,9 +9,9 @@ extension RunLoop {
     ///
     /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty,
     /// but an actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a
-    /// job serves no job of the same executor, since an actor does one thing at a time. Other callbacks of that
-    /// run count as isolated to the actor, since the runtime takes the thread for the job's until the job returns.
-    /// Jobs for a loop whose thread has ended never run.
+    /// job serves no job of the same executor, since an actor does one thing at a time. Other callbacks of
+    /// that run count as isolated to the actor, since the runtime takes the thread for the job's until the
+    /// job returns. Jobs for a loop whose thread has ended never run.
     public func executor(in mode: Mode) -> ModeExecutor {
         state.withLock { state in
             if let known = state.executors[mode] { return known }
@@ -53,7 +53,8 @@ extension RunLoop {
             self.mode = mode
         }
 
-        /// To be called when the loop's thread has ended: the loop retains its executors, and they must not retain it.
+        /// To be called when the loop's thread has ended: the loop retains its executors, and they must not
+        /// retain it.
         func letGoOfLoop() {
             let loop = state.withLock { state in
                 defer { state.loop = nil }

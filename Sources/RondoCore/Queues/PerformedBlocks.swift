@@ -1,24 +1,25 @@
 /// A block that was performed and has not run yet.
 ///
-/// `@unchecked Sendable`: the block was passed as `sending`, so the caller has kept no reference to what it captures. It is
-/// run once, on the loop's thread, or released unrun.
+/// `@unchecked Sendable`: the block was passed as `sending`, so the caller has kept no reference to what it
+/// captures. It is run once, on the loop's thread, or released unrun.
 struct PerformedBlock: @unchecked Sendable {
     let run: () -> Void
 }
 
 /// A queue of blocks: appended at the end, taken from the front.
 ///
-/// An array would retain a block once more while it is called, which fetches its memory once more from the processor of the
-/// thread that performed it.
+/// An array would retain a block once more while it is called, which fetches its memory once more from the
+/// processor of the thread that performed it.
 ///
 /// `@unchecked Sendable`: it owns its memory, and cannot be copied.
 struct PerformedBlocks: ~Copyable, @unchecked Sendable {
-    /// Capacity that is kept for the next blocks, so that one at a time allocates nothing. A burst may take more, which is
-    /// given back after it.
+    /// Capacity that is kept for the next blocks, so that one at a time allocates nothing. A burst may take
+    /// more, which is given back after it.
     static let keptCapacity = 1024
     private static let smallestCapacity = 16
 
-    /// Owned: allocated in `makeRoom` and freed in `deinit` or `shrink`; initialised from `first` up to `end`.
+    /// Owned: allocated in `makeRoom` and freed in `deinit` or `shrink`; initialised from `first` up to
+    /// `end`.
     private var base: UnsafeMutablePointer<PerformedBlock>?
     private var capacity = 0
     private var first = 0

@@ -1,22 +1,25 @@
 // Why streams and loads share a source.
 //
-// An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load is short,
-// and to add a source to a loop and to take it out again would take longer than the load. So all streams and loads of one
-// loop and mode share one signalled source, which keeps the mode from being empty, and a queue of those that are to be
-// served. A program cannot tell the difference: clients are served in the order in which they were enqueued, a run that
-// returns after a source returns after the first client that has called the program (rule RL-37), and a nested run serves
-// the clients behind the one that runs it.
+// An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load
+// is short, and to add a source to a loop and to take it out again would take longer than the load. So all
+// streams and loads of one loop and mode share one signalled source, which keeps the mode from being empty,
+// and a queue of those that are to be served. A program cannot tell the difference: clients are served in the
+// order in which they were enqueued, a run that returns after a source returns after the first client that
+// has called the program (rule RL-37), and a nested run serves the clients behind the one that runs it.
 //
-// Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind two locks of
-// its own. A client is called with none of them held. The register's lock goes before those of sources and loops.
+// Threads: shared queues are found and made under the lock of the register; the clients of a queue are behind
+// two locks of its own. A client is called with none of them held. The register's lock goes before those of
+// sources and loops.
 
 internal import RondoMutex
 
 /// An object that is served by shared queues: a stream, a load.
 package protocol SharedQueueClient: AnyObject, Sendable {
-    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in `queue`.
+    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in
+    /// `queue`.
     ///
-    /// - Returns: Whether the program was called, or may have been; false where another queue has served it before.
+    /// - Returns: Whether the program was called, or may have been; false where another queue has served it
+    ///   before.
     func serve(by queue: SharedQueue) -> Bool
 }
 
@@ -111,8 +114,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         reference.queue.withLock { $0 = self }
     }
 
-    /// A reference from the source's callbacks to the queue. Source and queue retain each other until the last member leaves: an
-    /// invalid source releases its callbacks.
+    /// A reference from the source's callbacks to the queue. Source and queue retain each other until the
+    /// last member leaves: an invalid source releases its callbacks.
     private final class Reference: Sendable {
         let queue = Mutex<SharedQueue?>(nil)
     }
@@ -164,7 +167,8 @@ package final class SharedQueue: DeferredWork, Sendable {
             timer?.invalidate()
             return true
         }
-        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps before (rule RL-32).
+        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps
+        // before (rule RL-32).
         if hasLeft { loop.wakeUp() }
     }
 
@@ -187,15 +191,15 @@ package final class SharedQueue: DeferredWork, Sendable {
             withExtendedLifetime(client) {}
         }
 
-        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads are over by
-        /// then, and need not make what only long ones use.
+        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads
+        /// are over by then, and need not make what only long ones use.
         package func notifyAfterShortDelay() { queue.notifyAfterShortDelay(number) }
     }
 
     /// Joins and registers `client`.
     ///
-    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its own; nil: the
-    ///   shared one.
+    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its
+    ///   own; nil: the shared one.
     package static func join(
         _ loop: RunLoop, _ mode: RunLoop.Mode, label: String?, as client: any RegisteredClient
     ) -> Registration {
@@ -242,7 +246,8 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     // MARK: - Clients that wait
 
-    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any thread.
+    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any
+    /// thread.
     package func enqueue(_ client: any SharedQueueClient) {
         let isFirst = waiting.withLock { waiting in
             waiting.clients.append(client)
@@ -253,7 +258,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         if isFirst { loop.wakeUp() }
     }
 
-    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more clients.
+    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more
+    /// clients.
     package func enqueueDeferred(_ client: any SharedQueueClient) {
         guard loop.isCurrent, loop.hasDescriptorsToServe(in: mode), loop.deferWork(self) else {
             return enqueue(client)
@@ -283,8 +289,9 @@ package final class SharedQueue: DeferredWork, Sendable {
     /// How many clients are served in a run that returns after a source, until one calls the program.
     private static let maximumClientsOfLastService = 16
 
-    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where the run returns
-    /// after a source it serves one that calls the program, and clients before it that do not.
+    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where
+    /// the run returns after a source it serves one that calls the program, and clients before it that do
+    /// not.
     private func serve() {
         let isLast = loop.returnsAfterSource
         var rest = waiting.withLock { waiting in
@@ -302,7 +309,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served there.
+    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served
+    /// there.
     private func next() -> (any SharedQueueClient)? {
         waiting.withLock { waiting in
             guard let client = waiting.clients.popFirst() else { return nil }

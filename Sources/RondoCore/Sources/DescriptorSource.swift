@@ -38,8 +38,8 @@ extension RunLoop.Source {
 
     /// - Parameters:
     ///   - keepsFile: The caller invalidates the source before the descriptor is closed, always.
-    ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the descriptor: the
-    ///     source has become invalid then, for the reason in `error`.
+    ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the
+    ///     descriptor: the source has become invalid then, for the reason in `error`.
     package convenience init(
         fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
         cancel: ModeCallback? = nil, perform: @escaping @Sendable (RunLoop.Source, Interest) -> Void

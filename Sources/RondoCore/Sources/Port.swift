@@ -5,8 +5,8 @@ internal import RondoMutex
 /// A thread that serves others adds one to its loop, so that `RunLoop.run()` has something to wait for
 /// (rules TH-7 and TH-8). Apple's `NSPort` carries Mach messages besides; there are none on Linux.
 ///
-/// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every mode
-/// that the port enters and leaves. One that overrides `invalidate()` calls super or posts
+/// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every
+/// mode that the port enters and leaves. One that overrides `invalidate()` calls super or posts
 /// `didBecomeInvalidNotification`.
 open class Port: NSObject, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: its own properties are immutable or behind the lock.

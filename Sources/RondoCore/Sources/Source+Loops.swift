@@ -80,8 +80,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing happens if it is not any
-    ///   more: another thread may have taken it out meanwhile.
+    /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing
+    ///   happens if it is not any more: another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let schedule = state.withLock { state -> ModeCallback?? in
@@ -110,8 +110,8 @@ extension RunLoop.Source {
         if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
     }
 
-    /// - Parameter isCommon: The source leaves because it is not registered under the common name any more. Nothing happens if
-    ///   it is again.
+    /// - Parameter isCommon: The source leaves because it is not registered under the common name any more.
+    ///   Nothing happens if it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         let membership = Membership(loop: loop, mode: mode)
         let cancel = state.withLock { state -> ModeCallback?? in
@@ -132,8 +132,8 @@ extension RunLoop.Source {
         if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
     }
 
-    /// Has `loop` remove the source from `mode` when it next looks, which is soon if the loop is the calling thread's and runs
-    /// in the mode.
+    /// Has `loop` remove the source from `mode` when it next looks, which is soon if the loop is the calling
+    /// thread's and runs in the mode.
     ///
     /// - Returns: False where it does not: the source is to leave at once.
     private func leaveLater(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
@@ -147,7 +147,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// Removes a source that is leaving from its mode. Called by the loop's thread when it looks; the source may have come back.
+    /// Removes a source that is leaving from its mode. Called by the loop's thread when it looks; the source
+    /// may have come back.
     func endLeaving() {
         state.withLock { state in if state.isLeaving { endLeaving(&state) } }
     }

@@ -38,8 +38,8 @@ extension RunLoop {
                 }
             }
 
-            /// As `behaviour` says, without a box for the existential, which each signal would make: source.performed of the
-            /// guard takes 7 % fewer instructions.
+            /// As `behaviour` says, without a box for the existential, which each signal would make:
+            /// source.performed of the guard takes 7 % fewer instructions.
             var takesSignals: Bool {
                 switch self {
                 case .signalled(let kind): kind.takesSignals
@@ -48,20 +48,21 @@ extension RunLoop {
             }
         }
 
-        /// The function that a source calls. A struct, since a bare closure that a lock's closure returns is wrapped in another
-        /// one, which would be an allocation for each call.
+        /// The function that a source calls. A struct, since a bare closure that a lock's closure returns is
+        /// wrapped in another one, which would be an allocation for each call.
         struct Callback: Sendable {
             let call: @Sendable (Source, Interest) -> Void
         }
 
-        /// The state behind the source's lock. Not copyable, so that reading a part of it does not copy the whole.
+        /// The state behind the source's lock. Not copyable, so that reading a part of it does not copy the
+        /// whole.
         struct State: ~Copyable {
             // The small fields are together and leave no gaps, since most connections have a source.
             var isValid = true
             /// The thread of the loop that held the source last has ended.
             var threadHasEnded = false
-            /// The source has left its only mode, and the loop removes it when it next looks, unless it is back by then: see
-            /// `ModeState.leaving`.
+            /// The source has left its only mode, and the loop removes it when it next looks, unless it is
+            /// back by then: see `ModeState.leaving`.
             var isLeaving = false
             /// The number of the signal, in order of all signals; nil while the source is not signalled.
             var signal: UInt64?
@@ -77,7 +78,8 @@ extension RunLoop {
             /// The modes that hold the source, without one that it is leaving.
             var places: Memberships { isLeaving ? Memberships() : memberships }
 
-            /// Whether the removal may wait: there is no cancel callback to be made, and no other mode holds the source.
+            /// Whether the removal may wait: there is no cancel callback to be made, and no other mode holds
+            /// the source.
             func mayLeaveLater(_ membership: Membership) -> Bool {
                 memberships.isOnly(membership)
                     && (details.map { $0.cancel == nil && $0.commonLoops.isEmpty } ?? true)
@@ -92,8 +94,8 @@ extension RunLoop {
             }
         }
 
-        /// The part of the state that few sources have. A class, so that reading a field copies no other. Guarded by the lock of
-        /// the source.
+        /// The part of the state that few sources have. A class, so that reading a field copies no other.
+        /// Guarded by the lock of the source.
         final class Details {
             /// Loops where it is registered under the common name, whatever modes it has been taken out
             /// of since.
@@ -111,8 +113,8 @@ extension RunLoop {
         /// ignore it.
         public var order: Int { kind.behaviour.order }
         let kind: Kind
-        /// The descriptor names one file for as long as the source is valid: its owner invalidates the source before
-        /// closing it. Then a watcher that is as it should be need not be set again.
+        /// The descriptor names one file for as long as the source is valid: its owner invalidates the source
+        /// before closing it. Then a watcher that is as it should be need not be set again.
         let keepsFile: Bool
         let state: Mutex<State>
         private let live = LiveObject(.source)
@@ -148,7 +150,8 @@ extension RunLoop {
             }
         }
 
-        /// An object that the layer above keeps with the source, set once: released when the source is invalidated or freed.
+        /// An object that the layer above keeps with the source, set once: released when the source is
+        /// invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.details?.attachment } }
             set {
@@ -165,18 +168,19 @@ extension RunLoop {
         /// Whether the source waits to be served for a signal.
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 
-        /// Why a descriptor source became invalid by itself: its descriptor was found closed (`EBADF`), or the kernel
-        /// refuses to watch it (`ENOSPC`, where `fs.epoll.max_user_watches` is used up, or `ENOMEM`).
+        /// Why a descriptor source became invalid by itself: its descriptor was found closed (`EBADF`), or
+        /// the kernel refuses to watch it (`ENOSPC`, where `fs.epoll.max_user_watches` is used up, or
+        /// `ENOMEM`).
         ///
-        /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. The cancel callbacks are made
-        /// when it is there.
+        /// As an `NSError` it has the domain `NSPOSIXErrorDomain` and the kernel's own code. The cancel
+        /// callbacks are made when it is there.
         public var error: (any Error)? { state.withLock { $0.details?.error } }
 
         /// The errno of `error`; nil: there is none.
         package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
-        /// What a descriptor source waits for. If it is empty, the source stays in its modes and keeps them from being
-        /// empty, but is not watched. Any thread may set it.
+        /// What a descriptor source waits for. If it is empty, the source stays in its modes and keeps them
+        /// from being empty, but is not watched. Any thread may set it.
         public var interest: Interest {
             get { state.withLock { $0.interest } }
             set {

@@ -10,8 +10,8 @@ extension RunLoop.Source {
         }
     }
 
-    /// The memberships of a source, in the order of addition. Nearly every source is in one mode of one loop: that one is
-    /// stored without an array, which would be half as large as the source itself.
+    /// The memberships of a source, in the order of addition. Nearly every source is in one mode of one loop:
+    /// that one is stored without an array, which would be half as large as the source itself.
     struct Memberships {
         private var first: Membership?
         private var others: [Membership] = []

@@ -1,11 +1,12 @@
 // How the watchers of a mode come to match its members. Loop's thread only.
 extension RunLoop {
-    /// Applies `changes` to the watchers of `mode`. Sources that left are stopped first, so that a number that was closed
-    /// and given out again is free when the others are started.
+    /// Applies `changes` to the watchers of `mode`. Sources that left are stopped first, so that a number
+    /// that was closed and given out again is free when the others are started.
     ///
-    /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So libev does that
-    /// here at once, under the lock that every removal needs: a thread that invalidates a source and then closes its
-    /// descriptor has done so before the check, or does it after the kernel knows the descriptor.
+    /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
+    /// libev does that here at once, under the lock that every removal needs: a thread that invalidates a
+    /// source and then closes its descriptor has done so before the check, or does it after the kernel knows
+    /// the descriptor.
     func apply(_ changes: ModeState.Changes, to modeLoop: ModeLoop, ofMode mode: Int) {
         // The locks of sources come before that of the loop.
         let interests = changes.watch.map(\.interest)

@@ -72,8 +72,8 @@ extension Timer {
         }
     }
 
-    /// - Parameter isCommon: The timer enters because it is registered under the common name. Nothing happens if it is not any
-    ///   more: another thread may have taken it out meanwhile.
+    /// - Parameter isCommon: The timer enters because it is registered under the common name. Nothing happens
+    ///   if it is not any more: another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         enter(loop, .one(mode), isCommon: isCommon)
     }
@@ -115,8 +115,8 @@ extension Timer {
         loop.warnUnlessRun()
     }
 
-    /// - Parameter isCommon: The timer leaves because it is not registered under the common name any more. Nothing happens if
-    ///   it is again.
+    /// - Parameter isCommon: The timer leaves because it is not registered under the common name any more.
+    ///   Nothing happens if it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
             guard state.isHeld(by: loop), !isCommon || !state.isCommon else { return }

@@ -10,11 +10,11 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001
 
-    // In this order the fields leave no gaps; for what that is worth see `LoopOrDetails`. `nonisolated(unsafe)`: the lock in
-    // `marks` guards them, but for the registration. The lock of the loop that holds the timer guards that, and the timer's
-    // lock while no loop does. A caller that does not come from the loop's heap takes the timer's lock first: it says which
-    // loop holds the timer. The registration is here, and not in a table of the loop, so that removing a timer needs no
-    // look-up.
+    // In this order the fields leave no gaps; for what that is worth see `LoopOrDetails`.
+    // `nonisolated(unsafe)`: the lock in `marks` guards them, but for the registration. The lock of the loop
+    // that holds the timer guards that, and the timer's lock while no loop does. A caller that does not come
+    // from the loop's heap takes the timer's lock first: it says which loop holds the timer. The registration
+    // is here, and not in a table of the loop, so that removing a timer needs no look-up.
 
     let marks = Mutex(Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16
@@ -40,7 +40,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     ) {
         let seconds = repeats && !(interval > 0) ? Self.minimumInterval : interval
         let first = LoopClock.now.advanced(bySeconds: seconds)
-        // The date may never be asked for: then the wall clock is not read for it. Unless it could not be told later.
+        // The date may never be asked for: then the wall clock is not read for it. Unless it could not be
+        // told later.
         let isTold = LoopClock.isMachines && abs(seconds) < Self.longestUntold
         self.init(
             first: first, date: isTold ? nil : LoopClock.date(inSeconds: seconds), interval: interval,
@@ -58,8 +59,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
 
     /// `Timer(timeInterval:repeats:block:)` with something for its block to find in `userInfo`.
     ///
-    /// - Parameter userInfo: Kept until the timer is invalidated or goes. Any thread may read it, so it has to be
-    ///   Sendable; a dictionary of different things is written `[...] as [String: any Sendable]`.
+    /// - Parameter userInfo: Kept until the timer is invalidated or goes. Any thread may read it, so it has
+    ///   to be Sendable; a dictionary of different things is written `[...] as [String: any Sendable]`.
     public convenience init(
         timeInterval interval: TimeInterval, userInfo: (any Sendable)?, repeats: Bool,
         block: @escaping @Sendable (Timer) -> Void
@@ -122,7 +123,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         return timer
     }
 
-    /// As `scheduledTimer(withTimeInterval:repeats:block:)`, with something for its block to find in `userInfo`.
+    /// As `scheduledTimer(withTimeInterval:repeats:block:)`, with something for its block to find in
+    /// `userInfo`.
     ///
     /// - Parameter userInfo: Kept until the timer is invalidated or goes.
     @available(*, noasync, message: "A task has no thread of its own; add the timer to the loop you mean.")
@@ -146,8 +148,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// another thread it takes effect at once. In the timer's own block it replaces the next date only if it
     /// is later than the one that has just fired (rules TM-19 to TM-21).
     ///
-    /// The date of a timer that was made with an interval is computed by the wall clock when it is first asked for, and stays
-    /// then: if the clock was set before, it is the date by the new time.
+    /// The date of a timer that was made with an interval is computed by the wall clock when it is first
+    /// asked for, and stays then: if the clock was set before, it is the date by the new time.
     public var fireDate: Date {
         get {
             state.withLock { state -> Date in
@@ -163,7 +165,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
             let loop = state.withLock { state -> RunLoop? in
                 guard state.isValid else { return nil }
                 if state.isCalled {
-                    // A timer that fires is changed under this lock only; the block may have taken it out of its loop.
+                    // A timer that fires is changed under this lock only; the block may have taken it out of
+                    // its loop.
                     let deadline = registration.deadline
                     guard instant > deadline else { return nil }
                     state.updateDetails { ($0.moved, $0.lastBeat) = (instant, deadline) }
@@ -213,7 +216,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// An object that the layer above keeps with the timer, set once: released when the timer is invalidated or freed.
+    /// An object that the layer above keeps with the timer, set once: released when the timer is invalidated
+    /// or freed.
     package var attachment: (any AnyObject & Sendable)? {
         get { state.withLock { state in state.withDetails { $0.attachment } ?? nil } }
         set {
@@ -223,8 +227,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
         }
     }
 
-    /// The value that the timer was made with for its block to find; nil where there is none, and once the timer is invalid,
-    /// which releases it. Any thread.
+    /// The value that the timer was made with for its block to find; nil where there is none, and once the
+    /// timer is invalid, which releases it. Any thread.
     public var userInfo: (any Sendable)? {
         let kept = state.withLock { state in state.withDetails { $0.userInfo } ?? nil }
         return kept?.value

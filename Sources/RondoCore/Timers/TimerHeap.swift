@@ -22,21 +22,24 @@ extension TimerDate {
 
 /// The dates of the timers of one mode, nearest first.
 ///
-/// A timer in several modes has a date in each, which is the same; equal dates fire in the order in which the timers
-/// were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop, which also holds the timers.
+/// A timer in several modes has a date in each, which is the same; equal dates fire in the order in which the
+/// timers were added (rules TM-12 and TM-23). All of it is guarded by the lock of the loop, which also holds
+/// the timers.
 ///
 /// A million timers do not fit into the processor's caches, so frequent operations touch few of them:
 ///
-/// - A date is removed, or read, by its *index*, which the timer keeps. To write an index with every node that moves would
-///   cost more than moving it, and a program whose timers are each in one mode and all fire never asks for one. So
-///   indices are written for all timers when the first date is removed, which touches every timer once, and kept from then
-///   on, until the heap is made anew.
-/// - A removed date leaves a *gap*, a node without a timer. A gap at the top goes when the nearest date is asked for; all go
-///   when half of the heap and some more are gaps.
-/// - Due timers leave the heap in one go and are sorted in place; equal dates are ordered only then. (A buffer to sort in
-///   would be a large piece of memory, and to get one costs glibc a walk over all small ones freed before.)
+/// - A date is removed, or read, by its *index*, which the timer keeps. To write an index with every node
+///   that moves would cost more than moving it, and a program whose timers are each in one mode and all fire
+///   never asks for one. So indices are written for all timers when the first date is removed, which touches
+///   every timer once, and kept from then on, until the heap is made anew.
+/// - A removed date leaves a *gap*, a node without a timer. A gap at the top goes when the nearest date is
+///   asked for; all go when half of the heap and some more are gaps.
+/// - Due timers leave the heap in one go and are sorted in place; equal dates are ordered only then. (A
+///   buffer to sort in would be a large piece of memory, and to get one costs glibc a walk over all small
+///   ones freed before.)
 ///
-/// A class, since it owns memory that cannot be copied. It knows its timers as `Member` only, and nothing of their loop.
+/// A class, since it owns memory that cannot be copied. It knows its timers as `Member` only, and nothing of
+/// their loop.
 final class TimerHeap<Member: TimerHeapMember> {
     private typealias Node = TimerNode<Member>
 
@@ -44,8 +47,9 @@ final class TimerHeap<Member: TimerHeapMember> {
     private static var lookAhead: Int { 6 }
 
     private let mode: Int
-    // `@exclusivity(unchecked)`, `nodes` and `due`: under the loop's lock, and neither is handed out while it changes. With the checks
-    // the guard's timer.scheduled takes 1,469 instructions instead of 1,166, and timer.fired 1,231 instead of 1,032.
+    // `@exclusivity(unchecked)`, `nodes` and `due`: under the loop's lock, and neither is handed out while it
+    // changes. With the checks the guard's timer.scheduled takes 1,469 instructions instead of 1,166, and
+    // timer.fired 1,231 instead of 1,032.
     /// Four children a node.
     @exclusivity(unchecked) private var nodes = TimerNodes<Member>()
     /// The timers that were found due and have not fired yet, from `nextDue` on.
@@ -121,8 +125,8 @@ final class TimerHeap<Member: TimerHeapMember> {
 
     // MARK: - Due timers
 
-    /// Collects the timers that are due at `now`; `takeFirstDue` returns them one by one. They include those that an outer
-    /// batch has not fired yet, where a timer's block runs the loop.
+    /// Collects the timers that are due at `now`; `takeFirstDue` returns them one by one. They include those
+    /// that an outer batch has not fired yet, where a timer's block runs the loop.
     func collectDue(at now: LoopInstant) {
         due.compact(from: nextDue)
         nextDue = 0
@@ -162,7 +166,8 @@ final class TimerHeap<Member: TimerHeapMember> {
         func comesBefore(_ one: Node, _ other: Node) -> Bool { one.deadline < other.deadline }
     }
 
-    /// Sorts by date, equal dates in order of addition. The timers keep that order, and it is fetched once from each.
+    /// Sorts by date, equal dates in order of addition. The timers keep that order, and it is fetched once
+    /// from each.
     private static func sort(_ nodes: UnsafeMutableBufferPointer<Node>) {
         let sort = InPlaceSort(order: DateOrder())
         sort.sort(nodes)
@@ -209,8 +214,9 @@ final class TimerHeap<Member: TimerHeapMember> {
         else {
             return
         }
-        // A timer takes two lines of the cache, and what its block captures was most often allocated just before it. (W1, a
-        // million timers: together with sorting in place one took 1,427 ns of CPU instead of 1,749.)
+        // A timer takes two lines of the cache, and what its block captures was most often allocated just
+        // before it. (W1, a million timers: together with sorting in place one took 1,427 ns of CPU instead
+        // of 1,749.)
         rondo_prefetch(timer.toOpaque() - 48)
         rondo_prefetch(timer.toOpaque())
         rondo_prefetch(timer.toOpaque() + 48)

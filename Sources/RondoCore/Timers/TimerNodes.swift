@@ -2,9 +2,9 @@ internal import CEv
 
 /// A date in a heap, and its timer; nil where the date was removed.
 ///
-/// `Unmanaged`, so that moving a node counts no reference and a node is trivial memory that `realloc` may move: a million
-/// one-shot timers (W1) took 228 MiB in an array and a table, and take 157 MiB so. It is safe since a timer that has a date
-/// is a member of its mode, and the loop retains its members.
+/// `Unmanaged`, so that moving a node counts no reference and a node is trivial memory that `realloc` may
+/// move: a million one-shot timers (W1) took 228 MiB in an array and a table, and take 157 MiB so. It is safe
+/// since a timer that has a date is a member of its mode, and the loop retains its members.
 struct TimerNode<Member: AnyObject> {
     var deadline: LoopInstant
     var timer: Unmanaged<Member>?
@@ -12,9 +12,9 @@ struct TimerNode<Member: AnyObject> {
 
 /// An array of nodes that is never in memory twice while it grows.
 ///
-/// An array of the standard library is copied to a larger buffer as it grows, and both buffers are full then: with a million
-/// timers that is half of what they need otherwise. This one grows by `realloc`, which moves large pieces by their page
-/// tables, and returns memory that it no longer needs.
+/// An array of the standard library is copied to a larger buffer as it grows, and both buffers are full then:
+/// with a million timers that is half of what they need otherwise. This one grows by `realloc`, which moves
+/// large pieces by their page tables, and returns memory that it no longer needs.
 struct TimerNodes<Member: AnyObject>: ~Copyable {
     typealias Node = TimerNode<Member>
 
@@ -75,8 +75,8 @@ struct TimerNodes<Member: AnyObject>: ~Copyable {
         if capacity > kept { setCapacity(kept) }
     }
 
-    /// Moves the nodes from `first` on to the end of `other`, in their order, and piece by piece, so that hardly any of them
-    /// is in memory twice.
+    /// Moves the nodes from `first` on to the end of `other`, in their order, and piece by piece, so that
+    /// hardly any of them is in memory twice.
     mutating func move(from first: Int, toEndOf other: inout TimerNodes<Member>) {
         let moved = count - first
         if other.count + moved > other.capacity { other.setCapacity(other.count + moved) }

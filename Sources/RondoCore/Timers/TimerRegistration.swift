@@ -1,10 +1,11 @@
-/// A timer's registration with its loop: the modes that hold the timer, its number in the order of addition, and its date, or
-/// the position of the date in the heap of a mode.
+/// A timer's registration with its loop: the modes that hold the timer, its number in the order of addition,
+/// and its date, or the position of the date in the heap of a mode.
 ///
-/// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten bytes (see
-/// `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the timer waits in a mode, its
-/// date is in the heap of that mode only. The lock of the loop that holds the timer guards it. While the timer waits
-/// nowhere it is changed only with the timer's own lock held too, so that this lock is enough to read its deadline.
+/// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten
+/// bytes (see `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the
+/// timer waits in a mode, its date is in the heap of that mode only. The lock of the loop that holds the
+/// timer guards it. While the timer waits nowhere it is changed only with the timer's own lock held too, so
+/// that this lock is enough to read its deadline.
 struct TimerRegistration {
     struct Position {
         let mode: Int
@@ -27,8 +28,8 @@ struct TimerRegistration {
 
     /// `isFiring`, `isSeveral` and the mode, if it is one.
     private(set) var bits: UInt16
-    /// If the timer waits in one mode: its order and, above it, its index in the heap. If it is in several: a reference to
-    /// `Several`. Otherwise its deadline.
+    /// If the timer waits in one mode: its order and, above it, its index in the heap. If it is in several: a
+    /// reference to `Several`. Otherwise its deadline.
     private(set) var word: UInt64
 
     private static let firingBit: UInt16 = 1 << 15
@@ -52,8 +53,8 @@ struct TimerRegistration {
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// `Unmanaged`, since it is a case of `word`. Retained by this struct until the timer waits in one mode again, or is in
-    /// none. Every timer leaves its modes before it is freed: its loop retains it as long.
+    /// `Unmanaged`, since it is a case of `word`. Retained by this struct until the timer waits in one mode
+    /// again, or is in none. Every timer leaves its modes before it is freed: its loop retains it as long.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
@@ -113,8 +114,8 @@ struct TimerRegistration {
         several?.takeUnretainedValue().positions.contains { $0.mode == mode } ?? false
     }
 
-    /// Timers with equal dates fire in this order (rule TM-23). Nil if the timer fires and is in one mode or none: then
-    /// `LoopState.firingTimers` keeps its order.
+    /// Timers with equal dates fire in this order (rule TM-23). Nil if the timer fires and is in one mode or
+    /// none: then `LoopState.firingTimers` keeps its order.
     var order: UInt32? {
         get {
             if isSeveral { return orderOfSeveral }

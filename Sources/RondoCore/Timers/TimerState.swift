@@ -1,9 +1,10 @@
 internal import RondoMutex
 
-// What the lock of a timer guards. `Timer` declares the storage, so that it has no gaps, and only `State` changes it.
+// What the lock of a timer guards. `Timer` declares the storage, so that it has no gaps, and only `State`
+// changes it.
 extension Timer {
-    /// The block of a timer. A struct, since a bare closure that a lock's closure returns is wrapped in another one, which
-    /// would be an allocation for each call.
+    /// The block of a timer. A struct, since a bare closure that a lock's closure returns is wrapped in
+    /// another one, which would be an allocation for each call.
     struct Block: Sendable {
         let call: @Sendable (Timer) -> Void
     }
@@ -26,16 +27,17 @@ extension Timer {
 
     /// The loop that holds a timer, or the timer's details, which know the loop then: one word.
     ///
-    /// `Unmanaged`, and the loop unretained: a retained loop would be counted by each of its timers. What makes it safe: a
-    /// loop that ends removes its timers first, under the lock of each, and sets this to nil there. So under the timer's
-    /// lock the loop is alive as long as the timer is in it. The thread that removes the timer may be leaving the loop's
-    /// own lock when that loop is freed: a Mutex touches nothing of itself after the step that lets others in.
+    /// `Unmanaged`, and the loop unretained: a retained loop would be counted by each of its timers. What
+    /// makes it safe: a loop that ends removes its timers first, under the lock of each, and sets this to nil
+    /// there. So under the timer's lock the loop is alive as long as the timer is in it. The thread that
+    /// removes the timer may be leaving the loop's own lock when that loop is freed: a Mutex touches nothing
+    /// of itself after the step that lets others in.
     ///
-    /// One word instead of two, the registration in two fields and a lock without gaps make a timer 56 bytes instead of 72:
-    /// a million one-shot timers (W1) take 147.9 MiB instead of 162.8.
+    /// One word instead of two, the registration in two fields and a lock without gaps make a timer 56 bytes
+    /// instead of 72: a million one-shot timers (W1) take 147.9 MiB instead of 162.8.
     struct LoopOrDetails {
-        /// The address of the loop, or that of the details with 1 added. (An enum would mark the upper bits of the pointer, and
-        /// a leak checker would not recognise it as one.)
+        /// The address of the loop, or that of the details with 1 added. (An enum would mark the upper bits
+        /// of the pointer, and a leak checker would not recognise it as one.)
         private let word: UInt
 
         static let neither = LoopOrDetails(word: 0)
@@ -61,8 +63,8 @@ extension Timer {
 
     /// The state that the lock of a timer guards, while that is held.
     struct State: ~Copyable {
-        /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With a reference here and in `Guard` the
-        /// guard's timer.scheduled takes 1,245 instructions instead of 1,166.
+        /// `Unmanaged`: the caller of `Guard.withLock` retains the timer meanwhile. With a reference here and
+        /// in `Guard` the guard's timer.scheduled takes 1,245 instructions instead of 1,166.
         let timer: Unmanaged<Timer>
         var marks: Marks
 
@@ -88,7 +90,8 @@ extension Timer {
 
         var isValid: Bool { marks[.isValid] }
 
-        /// The timer is registered in its loop under the common name, whatever modes it has been taken out of since.
+        /// The timer is registered in its loop under the common name, whatever modes it has been taken out of
+        /// since.
         var isCommon: Bool {
             get { marks[.isCommon] }
             set { marks[.isCommon] = newValue }
@@ -118,7 +121,8 @@ extension Timer {
             nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
         }
 
-        /// As `loop`, without a reference count: the guard's timer.cancelled takes 785 instructions, and 831 with it.
+        /// As `loop`, without a reference count: the guard's timer.cancelled takes 785 instructions, and 831
+        /// with it.
         func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
 
         func isHeld(by loop: RunLoop) -> Bool {
@@ -163,7 +167,8 @@ extension Timer {
             return (timer._withUnsafeGuaranteedRef { $0.block.take() }, attachment, userInfo)
         }
 
-        /// The date of an instant, by the anchor. A timer that was made with an interval gets its anchor here, at its deadline.
+        /// The date of an instant, by the anchor. A timer that was made with an interval gets its anchor
+        /// here, at its deadline.
         func date(of instant: LoopInstant, deadline: LoopInstant) -> Date {
             let anchor = updateDetails { details in
                 let anchor =
@@ -200,7 +205,8 @@ extension Timer {
         let date: Date
     }
 
-    /// The part of a timer that is made only for those that repeat, or have a date, label, tolerance or user info.
+    /// The part of a timer that is made only for those that repeat, or have a date, label, tolerance or user
+    /// info.
     ///
     /// `@unchecked Sendable`: touched under the lock of its timer only.
     final class Details: @unchecked Sendable {
@@ -209,8 +215,8 @@ extension Timer {
         /// `timeInterval`, which never changes.
         var interval: TimeInterval = 0
         var anchor: Anchor?
-        /// When the timer last fired, if that is not its deadline: a beat of the grid, or the instant at which it
-        /// was fired by hand.
+        /// When the timer last fired, if that is not its deadline: a beat of the grid, or the instant at
+        /// which it was fired by hand.
         var lastBeat: LoopInstant?
         var tolerance: TimeInterval = 0
         /// The date set by the block itself while the timer fires.

@@ -103,7 +103,8 @@ extension Substring {
     }
 }
 
-/// Looks up which methods classes declare themselves. The symbols that it has read are kept for the next class.
+/// Looks up which methods classes declare themselves. The symbols that it has read are kept for the next
+/// class.
 struct DeclaredMethods {
     private var images = ProgramImages()
     /// The symbols of files, by the address of the first byte.
@@ -113,8 +114,8 @@ struct DeclaredMethods {
     ///
     /// - Returns: Nil if the program's symbols do not say.
     mutating func of(_ type: AnyClass) -> Set<MethodSignature>? {
-        // Safe: every Swift class on Linux has its descriptor at this offset (docs/ABI/TypeMetadata.rst, "Class
-        // Metadata", without the fields for Objective-C), and lives as long as the process.
+        // Safe: every Swift class on Linux has its descriptor at this offset (docs/ABI/TypeMetadata.rst,
+        // "Class Metadata", without the fields for Objective-C), and lives as long as the process.
         let descriptor = unsafeBitCast(type, to: UnsafeRawPointer.self)
             .load(fromByteOffset: Self.descriptorOffset, as: UnsafeRawPointer?.self)
         guard let descriptor, let symbols = symbols(around: descriptor),
@@ -132,8 +133,8 @@ struct DeclaredMethods {
         in symbols: ProgramSymbols, descriptor: String, ending: String
     ) -> Set<MethodSignature> {
         guard let context = demangled(descriptor)?.dropDescription else { return [] }
-        // Methods (F), and their places in the table of those that a subclass can override (Tq): a release build
-        // has the second where nothing calls the first.
+        // Methods (F), and their places in the table of those that a subclass can override (Tq): a release
+        // build has the second where nothing calls the first.
         let names = symbols.names(beginningWith: String(descriptor.dropLast(ending.count)))
             .filter { $0.hasSuffix("F") || $0.hasSuffix("FTq") }
         return Set(
@@ -178,8 +179,8 @@ extension String {
     }
 }
 
-/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The result is the
-/// caller's to free.
+/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The result is
+/// the caller's to free.
 @_silgen_name("swift_demangle")
 private func swiftDemangle(
     _ mangledName: UnsafePointer<CChar>?, _ length: UInt, _ output: UnsafeMutablePointer<CChar>?,

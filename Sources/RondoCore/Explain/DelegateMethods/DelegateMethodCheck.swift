@@ -4,8 +4,8 @@ internal import struct Synchronization.Atomic
 
 /// Warns of the methods of a delegate that look like its protocol's and are never called, once a class.
 ///
-/// The check runs on a thread of its own, since it reads the program's file: tens of milliseconds, once for each class that
-/// is used as a delegate and is a subclass of a conforming class, or conforms to nothing.
+/// The check runs on a thread of its own, since it reads the program's file: tens of milliseconds, once for
+/// each class that is used as a delegate and is a subclass of a conforming class, or conforms to nothing.
 package struct DelegateMethodCheck: Sendable {
     private let protocols: [DelegateProtocol]
     private let warn: @Sendable (String) -> Void
@@ -16,13 +16,14 @@ package struct DelegateMethodCheck: Sendable {
         self.warn = warn ?? { Log.core.warning("\($0)") }
     }
 
-    /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any thread.
+    /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any
+    /// thread.
     package func look(at type: AnyClass) {
         Self.work.add(Job(type: type, check: self))
     }
 
-    /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most do. May be
-    /// called for a class any number of times.
+    /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most
+    /// do. May be called for a class any number of times.
     ///
     /// - Parameter conforms: Whether the class conforms to the first protocol, by itself or by one above it.
     package func lookOnce(at type: AnyClass, conforms: Bool) {

@@ -1,13 +1,13 @@
 // The methods of classes, from the symbol table of the running program.
 //
-// Swift has no list of a class's methods at run time: a method that nothing can call by a protocol or a superclass
-// leaves no trace in the metadata. The table of symbols that the linker writes into an executable or a shared library
-// has one entry for each method that the compiler kept, by its mangled name, which begins with that of its class. So
-// the class's descriptor, whose address the metadata holds, is looked up in the table, and then all names that begin
-// as the descriptor's does.
+// Swift has no list of a class's methods at run time: a method that nothing can call by a protocol or a
+// superclass leaves no trace in the metadata. The table of symbols that the linker writes into an executable
+// or a shared library has one entry for each method that the compiler kept, by its mangled name, which begins
+// with that of its class. So the class's descriptor, whose address the metadata holds, is looked up in the
+// table, and then all names that begin as the descriptor's does.
 //
-// Nothing is found in a program that was stripped. A release build keeps no trace of a method that is never called
-// where the class is final, private or local: the compiler removes it, with its name.
+// Nothing is found in a program that was stripped. A release build keeps no trace of a method that is never
+// called where the class is final, private or local: the compiler removes it, with its name.
 
 /// The symbols of one executable or shared library, read from its file.
 struct ProgramSymbols {

@@ -16,10 +16,10 @@ package struct DelegateProtocol: Sendable {
 
 /// Methods that a class means for a delegate's, and that are never called.
 ///
-/// Swift settles which methods answer to a protocol where the conformance is declared: those of the conforming class
-/// and of the classes above it, which a class below may override, but not add to. And a class that conforms to nothing
-/// has no method that could be called, whatever their names. On Apple's systems both work, since every object is asked
-/// by the method's name.
+/// Swift settles which methods answer to a protocol where the conformance is declared: those of the
+/// conforming class and of the classes above it, which a class below may override, but not add to. And a
+/// class that conforms to nothing has no method that could be called, whatever their names. On Apple's
+/// systems both work, since every object is asked by the method's name.
 struct UncalledMethods {
     struct Finding: Hashable {
         let method: MethodSignature
@@ -32,7 +32,8 @@ struct UncalledMethods {
 
     /// - Parameters:
     ///   - line: A class, the class above it, and so on.
-    ///   - declared: The methods that a class has itself; nil if that is not known, and then nothing is found.
+    ///   - declared: The methods that a class has itself; nil if that is not known, and then nothing is
+    ///     found.
     static func find(
         line: [AnyClass], protocols: [DelegateProtocol],
         declared: (AnyClass) -> Set<MethodSignature>?
