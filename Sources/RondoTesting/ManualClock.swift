@@ -1,21 +1,22 @@
 public import RondoCore
 internal import RondoMutex
 
-/// A clock for one run loop that stands still until it is told otherwise, so that timers and time limits are
-/// tested without sleeping and always come out the same.
+/// A clock for one run loop that advances only when it is told to, so that timers and time limits are tested
+/// without sleeping, with the same result each time.
 ///
 /// ```swift
 /// let clock = ManualClock()
 /// clock.attach(to: .current)
-/// RunLoop.current.add(Timer(timeInterval: 3600, repeats: false) { _ in print("an hour") }, forMode:
-/// .default) RunLoop.current.run(until: clock.date.addingTimeInterval(7200))     // returns at once, having
-/// printed
+/// let timer = Timer(timeInterval: 3600, repeats: false) { _ in print("an hour") }
+/// RunLoop.current.add(timer, forMode: .default)
+/// // Prints, and returns at once.
+/// RunLoop.current.run(until: clock.date.addingTimeInterval(7200))
 /// ```
 ///
 /// A loop that would sleep moves the clock to its next deadline instead (a timer's, or the end of the run),
 /// unless `advancesAutomatically` is false: then it sleeps until `advance(by:)` is called, from another
-/// thread. What is ready by itself (descriptors, signals, blocks) is served first, without time passing. A
-/// loop that knows of no deadline sleeps, as it would without the clock.
+/// thread. Ready descriptors, signals and blocks are served first, without time passing. A loop without a
+/// deadline sleeps, as it would without the clock.
 ///
 /// Dates handed to such a loop are meant by this clock: make them from `date`, not from `Date()`. Timers made
 /// with an interval count from it if they are made on the loop's thread.
@@ -23,7 +24,7 @@ public final class ManualClock: Sendable {
     private struct State {
         var elapsed: Int64 = 0
         var isAttached = false
-        /// The loop keeps the clock, and not the other way round as well.
+        /// Weak: the loop retains the clock.
         weak var loop: RunLoop?
     }
 

@@ -87,7 +87,8 @@ import Testing
         #expect(entries == ["1", "2", "4", "5", "6", "3", "7", "9", "8"])
     }
 
-    /// Blocks for one mode after the other, from several threads at once, go different ways to the loop.
+    /// Several threads perform blocks for changing modes, which reach the loop by the intake and by the
+    /// queues of modes.
     @Test func `RL-62 each thread's blocks keep their order, whatever their modes`() throws {
         let log = EventLog()
         let thread = LoopThread { loop in

@@ -8,7 +8,7 @@ import Testing
         func serve(by queue: SharedQueue) -> Bool { true }
     }
 
-    @Test func `clients come in their order, but for those who do not want to any more`() {
+    @Test func `clients are served in order, without those that were withdrawn`() {
         let clients = (0..<6).map { _ in Client() }
         var queue = ClientQueue()
         for client in clients { queue.append(client) }
@@ -22,7 +22,7 @@ import Testing
         #expect(order == [1, 2, 4, 5, 0])
         let isEmpty = queue.isEmpty
         #expect(isEmpty && queue.count == 0)
-        // Who is the only one.
+        // The client that is alone in the queue.
         queue.append(clients[1])
         queue.remove(clients[1])
         #expect(queue.popFirst() == nil)
@@ -38,7 +38,7 @@ import Testing
         }
         #expect(queue.count == 10)
         #expect(queue.capacity < 256)
-        // Nor after a burst.
+        // The capacity is given back after a burst too.
         for _ in 0..<100_000 { queue.append(client) }
         while queue.count > 10 { _ = queue.popFirst() }
         for _ in 0..<100 {
@@ -49,7 +49,7 @@ import Testing
         #expect(queue.capacity <= ClientQueue.keptCapacity)
     }
 
-    @Test func `what a burst took is given back, and whoever has had a turn is let go`() {
+    @Test func `memory of a burst is given back, and clients are released when they are served`() {
         var queue = ClientQueue()
         weak var released: Client?
         do {

@@ -34,7 +34,7 @@ import Testing
         #expect(modes == [RunLoop.Mode.tracking.rawValue, RunLoop.Mode.default.rawValue])
     }
 
-    @Test func `RL-20 what is added under the common name is in every common mode`() throws {
+    @Test func `RL-20 a member added under the common name is in every common mode`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -62,7 +62,7 @@ import Testing
             ])
     }
 
-    @Test func `RL-21 a mode that joins the common ones gets what they hold`() throws {
+    @Test func `RL-21 a mode that becomes common gets the common members`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -180,7 +180,7 @@ import Testing
     }
 }
 
-/// One of each kind of member.
+/// A source, a timer and an observer.
 private struct Members {
     let source = RunLoop.Source {}
     let observer = RunLoop.Observer(activities: .entry) { _, _ in }
@@ -198,7 +198,7 @@ private struct Members {
         loop.remove(timer, forMode: mode)
     }
 
-    /// The different answers that the three give.
+    /// The distinct answers of the three.
     func areIn(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Set<Bool> {
         [
             loop.contains(source, forMode: mode), loop.contains(observer, forMode: mode),

@@ -4,8 +4,8 @@ import Testing
 
 @testable import RondoCore
 
-/// Work that waits for the callbacks of other descriptors, and how long at most. (The clock stands still, or a slow machine
-/// would have it done earlier.)
+/// Work that is deferred until the callbacks of other descriptors have run, and the limits of that. (The
+/// clock stands still, or a slow machine would have it done earlier.)
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct DeferredWorkTests {
     private final class Work: DeferredWork {
         let name: String
@@ -25,7 +25,8 @@ import Testing
         }
     }
 
-    /// Runs a mode in which `count` descriptors are ready; the callback of each defers work, or does it at once.
+    /// Runs a mode in which `count` descriptors are ready; the callback of each defers work, or does it at
+    /// once.
     private func entries(
         count: Int, mode: RunLoop.Mode = .work,
         then action: @escaping @Sendable (Int, RunLoop, ManualClock, EventLog) -> Void = { _, _, _, _ in },
@@ -56,18 +57,20 @@ import Testing
     private func works(_ count: Int) -> [String] { Array(repeating: "work", count: count) }
     private let most = DeferredWorkList.defaultMaximumCount
 
-    @Test func `RL-52 it is done when all that is ready has been served, before the run returns`() throws {
+    @Test func `RL-52 deferred work is done when all ready descriptors were served, before the run returns`()
+        throws
+    {
         #expect(try entries(count: 5) == calls(5) + works(5) + ["returned"])
     }
 
-    @Test func `there are never more than 16 pieces of it`() throws {
+    @Test func `at most 16 pieces of work are deferred`() throws {
         #expect(most == 16)
         #expect(
             try entries(count: 2 * most + 2) == calls(most) + works(most) + calls(most) + works(most)
                 + calls(2) + works(2) + ["returned"])
     }
 
-    @Test func `what one callback defers is bounded as well`() throws {
+    @Test func `the work that one callback defers is bounded as well`() throws {
         let entries = try entries(count: 2) { [most] calls, loop, _, log in
             guard calls == 1 else { return }
             for _ in 0..<most where !loop.deferWork(Work(log)) { log.note("now") }
@@ -75,14 +78,14 @@ import Testing
         #expect(entries == ["call", "now"] + works(most) + ["call", "work", "returned"])
     }
 
-    @Test func `it waits for a millisecond and one callback at most`() throws {
+    @Test func `deferred work waits for a millisecond and one callback at most`() throws {
         let entries = try entries(count: 4) { calls, _, clock, _ in
             if calls == 2 { clock.advance(by: 0.001) }
         }
         #expect(entries == calls(2) + works(2) + calls(2) + works(2) + ["returned"])
     }
 
-    @Test func `it is done before a nested run begins`() throws {
+    @Test func `deferred work is done before a nested run begins`() throws {
         let entries = try entries(count: 4) { calls, loop, _, log in
             guard calls == 2 else { return }
             loop.addDueTimer("inner", to: log, mode: .inner)
@@ -102,8 +105,8 @@ import Testing
         #expect(entries == ["call", "now", "handledSource", "call", "now", "handledSource", "returned"])
     }
 
-    /// It is a repetition of runs that return after a source, with nothing of the program's in between.
-    @Test func `RL-36 it is deferred in run(until:)`() throws {
+    /// `run(until:)` repeats runs that return after a source, without other calls between them.
+    @Test func `RL-36 work is deferred in run(until:)`() throws {
         let entries = try entries(count: 3, mode: .default) { _, _, _, _ in
         } run: { loop, _ in
             loop.run(until: .distantFuture)
@@ -111,7 +114,7 @@ import Testing
         #expect(entries == calls(3) + works(3) + ["returned"])
     }
 
-    @Test func `RL-31 it is done in the pass that reaches the limit`() throws {
+    @Test func `RL-31 deferred work is done in the pass that reaches the limit`() throws {
         let entries = try entries(count: 2) { _, _, _, _ in
         } run: { loop, log in
             for _ in 1...2 { log.note("\(loop.poll(.work))") }
@@ -120,7 +123,7 @@ import Testing
     }
 
     @Test
-    func `RL-52 where an observer is registered nothing is deferred, and what was is done in the next pass`()
+    func `RL-52 with an observer nothing is deferred, and earlier deferred work is done in the next pass`()
         throws
     {
         let entries = try entries(count: 4) { calls, loop, _, _ in
@@ -130,7 +133,7 @@ import Testing
         #expect(entries == calls(2) + works(2) + ["call", "now", "call", "now", "returned"])
     }
 
-    @Test func `RL-52 it is done before the loop sleeps`() throws {
+    @Test func `RL-52 deferred work is done before the loop sleeps`() throws {
         let entries = try entries(count: 3) { _, _, _, _ in
         } run: { loop, log in
             let source = RunLoop.Source {}
@@ -147,7 +150,8 @@ import Testing
         #expect(entries == calls(3) + works(3) + ["asleep", "returned"])
     }
 
-    @Test func `RL-52 what it signals is served at once, and blocks after that, before the work behind it`()
+    @Test
+    func `RL-52 a source that deferred work signals is served before the next work, and blocks after it`()
         throws
     {
         let entries = try entries(count: 2) { calls, loop, _, log in
@@ -180,7 +184,7 @@ import Testing
         #expect(entries == calls(2) + ["source", "work", "work", "signal", "returned"])
     }
 
-    @Test func `another thread defers nothing, nor does a loop that is not run`() throws {
+    @Test func `no work is deferred by another thread or for a loop that does not run`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             #expect(!loop.deferWork(Work(log)))
@@ -196,7 +200,7 @@ import Testing
         #expect(log.entries == [])
     }
 
-    @Test func `it can be switched off`() throws {
+    @Test func `deferring can be switched off`() throws {
         let entries = try entries(count: 3) { _, _, _, _ in
         } run: { loop, _ in
             loop.owner.deferred.maximumCount = 0
@@ -216,7 +220,7 @@ import Testing
         func performDeferredWork() -> Bool { false }
     }
 
-    @Test func `what is deferred while work is released is done`() throws {
+    @Test func `work that is deferred while other work is released is done`() throws {
         let entries = try entries(count: 3) { calls, loop, _, log in
             guard calls == 1 else { return }
             loop.add(RunLoop.Source {}, forMode: .work)
@@ -229,15 +233,15 @@ import Testing
             }
             #expect(loop.deferWork(work))
         }
-        // The nested run begins with what is left.
+        // The nested run begins with the work that is left.
         #expect(
             entries == calls(3) + ["work", "released", "work", "work", "later", "inner", "returned"])
     }
 
-    @Test func `it is done when the thread ends`() throws {
+    @Test func `deferred work is done when the thread ends`() throws {
         let log = EventLog()
         try onLoopThread { loop in
-            // As where the thread ends inside a callback, which none of Swift's threads can.
+            // As if the thread ended inside a callback, which a Swift thread cannot.
             loop.owner.deferred.append(Work(log), at: LoopClock.now)
         }
         #expect(log.entries == ["work"])

@@ -19,7 +19,9 @@ import Testing
         #expect(entries == ["false 0", "descriptor"])
     }
 
-    @Test func `SRC-15 readiness is a level, found by a source that was only just added`() throws {
+    @Test func `SRC-15 readiness is a level: a source finds a descriptor that was ready before it was added`()
+        throws
+    {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -122,7 +124,7 @@ import Testing
         #expect(log.entries.count <= 2)
     }
 
-    @Test func `SRC-26 a descriptor source is not re-entered by a nested run, others are served there`()
+    @Test func `SRC-26 a nested run does not re-enter a descriptor source, and serves others`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -132,11 +134,11 @@ import Testing
             let sources = [
                 RunLoop.Source(fileDescriptor: first.readEnd, interest: .read) { source, _ in
                     log.note("begins")
-                    // Its bytes are still there.
+                    // The bytes of its pipe are still there.
                     log.note("\(loop.run(in: .work, for: 0.001, returnAfterSourceHandled: true))")
                     second.write()
                     log.note("\(loop.run(in: .work, for: 60, returnAfterSourceHandled: true))")
-                    // Nor in another mode.
+                    // It is not served in another mode either.
                     loop.add(source, forMode: .other)
                     log.note("\(loop.run(in: .other, for: 0.001, returnAfterSourceHandled: true))")
                     loop.remove(source, forMode: .other)
@@ -146,7 +148,7 @@ import Testing
             first.write()
             for source in sources { loop.add(source, forMode: .work) }
             loop.poll(.work)
-            // It is found again once its callback has ended.
+            // The source is found ready again when its callback has ended.
             log.note("again")
             loop.poll(.work)
             return log.entries
@@ -155,8 +157,8 @@ import Testing
         #expect(entries == once + ["again"] + once)
     }
 
-    /// Connections have such sources, which leave their mode and come back between two requests.
-    @Test func `SRC-15 a source that keeps its file is found when it comes back, and not while it is away`()
+    /// Connections have such sources: they leave their mode after a request, and come back for the next one.
+    @Test func `SRC-15 a source that keeps its file is served when it comes back, and not while it is away`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -189,7 +191,8 @@ import Testing
         #expect(entries == ["1", "ready", "2", "ready", "3", "ready", "wanted", "ready"])
     }
 
-    @Test func `SRC-26 a source that keeps its file is not found by a nested run that it was added for`()
+    @Test
+    func `SRC-26 a source that keeps its file is not served by a nested run in a mode that it was added to`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -242,7 +245,7 @@ import Testing
         #expect(entries == ["cancel", "finished false", "true"])
     }
 
-    @Test func `SRC-27 a source whose callback closes its descriptor and runs the loop traps nothing`() throws
+    @Test func `SRC-27 a source whose callback closes its descriptor and runs the loop does not trap`() throws
     {
         let entries = try onLoopThread { loop in
             let log = EventLog()
@@ -262,7 +265,7 @@ import Testing
         #expect(entries == ["perform", "false"])
     }
 
-    @Test func `SRC-27 a descriptor number given out again belongs to the new source alone`() throws {
+    @Test func `SRC-27 a descriptor number that is reused belongs to the new source alone`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let old = BytePipe()
@@ -290,7 +293,7 @@ import Testing
         #expect(entries == ["new"])
     }
 
-    @Test func `SRC-27 a source removed before its number was given out again watches what it was added for`()
+    @Test func `SRC-27 a source that was removed before its number was reused watches its own file`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -312,7 +315,7 @@ import Testing
         #expect(entries == ["ready"])
     }
 
-    @Test func `SRC-27 a closed descriptor that several sources watch traps nothing`() throws {
+    @Test func `SRC-27 a closed descriptor that several sources watch does not trap`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -336,12 +339,12 @@ import Testing
         let pipe = BytePipe()
         let thread = LoopThread { loop in
             loop.add(Port(), forMode: .work)
-            // Always looking, so that it meets the other thread in every place.
+            // The loop looks all the time, so that it meets the other thread at every step.
             while isOver.wait(timeout: .now()) == .timedOut { loop.poll(.work) }
         }
         let loop = try thread.loop
         for round in 1...300 {
-            // Many at once, so that the loop takes its time.
+            // Many at once, so that the loop needs some time.
             let descriptors = (1...64).map { _ in dup(pipe.readEnd) }
             let sources = descriptors.map { descriptor in
                 RunLoop.Source(fileDescriptor: descriptor, interest: .read) { _, _ in log.note("ready") }
@@ -358,7 +361,7 @@ import Testing
         #expect(log.entries == [])
     }
 
-    @Test func `RL-57 sources that come while others wait to be served make none of them served twice`()
+    @Test func `RL-57 sources added while others wait to be served cause no source to be served twice`()
         throws
     {
         let entries = try onLoopThread { loop in

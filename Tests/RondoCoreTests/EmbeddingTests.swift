@@ -3,7 +3,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// A loop in the hands of a foreign one, which is `poll(2)` here.
+/// A loop that a foreign loop drives, which is `poll(2)` here.
 @Suite(.leavesNothing) struct EmbeddingTests {
     @Test func `driven from poll, timers fire on their dates and nothing spins`() throws {
         let log = EventLog()
@@ -22,7 +22,7 @@ import Testing
             return embedding.isIdle ? turns : -3
         }
         #expect(log.entries == ["tick", "tick", "tick"])
-        // One turn a firing, and one for what was in the mode at first.
+        // One turn for each firing, and one for the members that were in the mode at first.
         #expect((3...5).contains(turns), "\(turns)")
     }
 
@@ -93,7 +93,7 @@ import Testing
             steps.append(embedding.isIdle)
             writer.interest = .write
             embedding.drive { log.entries.last == "write" }
-            // Without the reader, what arrives means nothing.
+            // Without the reader the bytes that arrive are not served.
             loop.remove(reader, forMode: .work)
             embedding.settle()
             _ = send(other, &byte, 1, 0)
@@ -150,7 +150,7 @@ import Testing
         #expect(isIdle)
     }
 
-    @Test func `what comes during a turn is not forgotten after it`() throws {
+    @Test func `events that arrive during a turn are served after it`() throws {
         let log = EventLog()
         let ended = try onEmbeddedLoop { loop, embedding in
             let late = BytePipe()
@@ -190,7 +190,7 @@ import Testing
         #expect(log.entries == [])
     }
 
-    @Test func `a turn says how it ended, and serves nothing of other modes`() throws {
+    @Test func `a turn returns how it ended, and serves nothing of other modes`() throws {
         let log = EventLog()
         let results = try onEmbeddedLoop { loop, embedding in
             var results = [embedding.turn()]
@@ -207,9 +207,9 @@ import Testing
         let log = EventLog()
         let ended = try onEmbeddedLoop { loop, embedding in
             embedding.settle()
-            // (It does not ask for a turn itself.)
+            // (This alone asks for no turn.)
             loop.performWithoutWaking(inModes: [.other]) {
-                // Awake in the other mode, the loop takes this as a wake-up of its own.
+                // The loop is awake in the other mode, and takes this wake-up.
                 _ = try? onLoopThread { _ in loop.perform(inModes: [.work]) { log.note("block") } }
             }
             loop.poll(.other)
@@ -217,7 +217,7 @@ import Testing
 
             loop.add(Timer(timeInterval: 0.02, repeats: false) { _ in log.note("timer") }, forMode: .work)
             embedding.turn()
-            // Sets the clock for a date of its own, and wakes up from it.
+            // Sets the timerfd for another date, and wakes up from it.
             loop.add(Port(), forMode: .other)
             loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
             loop.run(mode: .other, before: Date(timeIntervalSinceNow: 0.001))
@@ -227,7 +227,7 @@ import Testing
         #expect(log.entries == ["block", "timer"])
     }
 
-    @Test func `what was signalled before the embedding is served in its first turn`() throws {
+    @Test func `a source signalled before the embedding is served in its first turn`() throws {
         let log = EventLog()
         let turns = try onLoopThread { loop -> Int in
             loop.addSignalled("before", to: log, mode: .work)
@@ -238,7 +238,7 @@ import Testing
         #expect(turns == 1)
     }
 
-    @Test func `SRC-27 a source that is found without a descriptor at the end of a turn has another one`()
+    @Test func `SRC-27 a source that is refused at the end of a turn causes another turn`()
         throws
     {
         let log = EventLog()
@@ -251,7 +251,8 @@ import Testing
             loop.add(first, forMode: .work)
             loop.add(second, forMode: .work)
             let pipe = BytePipe()
-            // After the pass has looked: what follows of it is found at the end of the turn.
+            // This callback comes after the look of the pass, so that the end of the turn finds the closed
+            // descriptor.
             let closing = pipe.source("closes", to: log) {
                 close(ends.0)
                 loop.remove(first, forMode: .work)
@@ -270,7 +271,7 @@ import Testing
         #expect(turns > 0)
     }
 
-    @Test func `an embedding that has ended wakes nobody, and another one may begin`() throws {
+    @Test func `an embedding that has ended wakes no foreign loop, and another one may begin`() throws {
         let log = EventLog()
         let steps = try onLoopThread { loop -> [Bool] in
             guard let first = try? loop.embed(mode: .work) else { return [] }
@@ -279,7 +280,7 @@ import Testing
             loop.perform(inModes: [.work]) { log.note("block") }
             var steps = [first.isIdle, log.entries == []]
             guard var second = Optional(try? loop.embed(mode: .other)) else { return [] }
-            // The end of the first means nothing to the second.
+            // The end of the first embedding does not affect the second.
             first.invalidate()
             loop.perform(inModes: [.other]) { log.note("other") }
             second?.drive { log.entries == ["other"] }
@@ -315,7 +316,7 @@ import Testing
 
     @Test func `an embedding that is invalidated on another thread traps, and names both`() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            /// `@unchecked`: the misuse that is tried here.
+            /// `@unchecked Sendable`: the test tries this misuse.
             struct Smuggled: @unchecked Sendable { let embedding: RunLoop.Embedding? }
             let thread = RunLoopThread(name: "alpha")
             let loop = thread.start()
@@ -397,7 +398,7 @@ private func onEmbeddedLoop<Value: Sendable>(
 extension RunLoop.Embedding {
     /// Waits and turns, as a foreign loop does, until `isOver`.
     ///
-    /// - Returns: How often it turned; -1 if nothing came, or only turns without end.
+    /// - Returns: How many turns it made; -1 if nothing came, or turns without end.
     @discardableResult
     fileprivate func drive(until isOver: () -> Bool) -> Int {
         var turns = 0

@@ -37,7 +37,7 @@ import Testing
         try waitFor("the other mode") { loop.currentMode == .other ? () : nil }
         try loop.waitUntilAsleep()
         async let second: Void = resident.note("second")
-        // Whether it has come to the queue by now or not: it does not run here.
+        // Whether the job was enqueued by now or not, it does not run here.
         loop.perform(inModes: [.other]) { log.note("other") }
         try waitFor("the other block") { log.entries.count == 2 ? () : nil }
         loop.stop()
@@ -128,7 +128,7 @@ import Testing
             }
             for _ in 1...4 { loop.poll(.work) }
         }
-        // The neighbour is another executor's.
+        // The other actor has another executor.
         #expect(
             log.entries == [
                 "nested begins", "1 work true", "nested ends", "1 work true", "2 work true",
@@ -170,7 +170,7 @@ import Testing
         #expect(try thread.value() == .stopped)
     }
 
-    @Test func `executors are the same objects at each call, one a mode`() throws {
+    @Test func `executors are the same objects at each call, one for each mode`() throws {
         try onLoopThread { loop in
             #expect(loop.executor(in: .work) === loop.executor(in: .work))
             #expect(loop.executor(in: .work) !== loop.executor(in: .other))
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    /// Alone in a process of its own, since what waits for the loop waits for ever.
+    /// In a process of its own, since a task that waits for the loop waits for ever.
     @Test func `an actor that keeps its loop, and not the executor, outlives the loop's thread`() async {
         await #expect(processExitsWith: .success) {
             let thread = RunLoopThread(name: "short", mode: .work)
@@ -189,7 +189,7 @@ import Testing
             thread.stop()
             thread.join()
             for _ in 1...100 { Task { await tenant.visit() } }
-            // As many turns of the tasks' own threads.
+            // Lets other tasks run as often.
             for _ in 1...100 { await Task { await Task.yield() }.value }
         }
     }

@@ -4,7 +4,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct ExplainTests {
-    /// Whatever can be asked why it does not call back.
+    /// The members that have `whyNotDelivering`.
     private enum Kind: String, CaseIterable, CustomTestStringConvertible {
         case timer, signalled, descriptor, observer
 
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `before it is scheduled, and after it was invalidated`(_ kind: Kind) throws {
+    private func `a member that is not scheduled, and one that was invalidated`(_ kind: Kind) throws {
         let item = kind.make()
         #expect(item.whyNotDelivering.reason == .notScheduled)
         #expect(item.whyNotDelivering.description == "in no mode of any run loop: schedule it")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `the thread of its loop has ended`(_ kind: Kind) throws {
+    private func `a member whose loop's thread has ended`(_ kind: Kind) throws {
         let item = kind.make()
         let loop = try onLoopThread { loop in
             item.add(to: loop, .work)
@@ -59,7 +59,7 @@ import Testing
         }
         #expect(item.whyNotDelivering.reason == .threadEnded)
         #expect(item.whyNotDelivering.description.hasPrefix("the thread of its loop has ended"))
-        // Added to such a loop only.
+        // Each member is added to a loop whose thread has ended.
         let late = kind.make()
         late.add(to: loop, .work)
         #expect(late.whyNotDelivering.reason == .threadEnded)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `another mode, a callback, and nothing to deliver, with the names of thread and mode`(
+    private func `a loop in another mode, in a callback, and waiting, with the names of thread and mode`(
         _ kind: Kind
     )
         throws
@@ -107,7 +107,7 @@ import Testing
                 == "scheduled in work; its loop (thread explained) runs in it, and is busy with a callback just now"
         )
 
-        // Of two places, the one that is nearer to a delivery.
+        // Of two modes, the one that is nearer to a delivery.
         try loop.waitUntilAsleep()
         let waiting = try waitFor("a loop without anything to do") {
             let found = item.whyNotDelivering
@@ -121,7 +121,7 @@ import Testing
         item.invalidate()
     }
 
-    @Test func `SRC-2 signalled, but nobody has woken the loop`() throws {
+    @Test func `SRC-2 a signalled source whose loop was not woken says so`() throws {
         let thread = RunLoopThread(name: "explained", mode: .work)
         let loop = thread.start()
         defer {
@@ -132,7 +132,7 @@ import Testing
         let source = RunLoop.Source { served.open() }
         loop.add(source, forMode: .work)
         try loop.waitUntilAsleep()
-        // The addition has woken it once: it goes to sleep for good when that is done.
+        // The addition wakes the loop once: it sleeps for good after that.
         let obstacle = try waitFor("a loop that sleeps beside a signal") {
             source.signal()
             let found = source.whyNotDelivering
@@ -235,9 +235,9 @@ import Testing
         thread.join()
     }
 
-    // MARK: - The warning; each in a process of its own, which has one log handler
+    // MARK: - The warning; each test in a process of its own, since a process has one log handler
 
-    @Test func `a loop that nobody runs is warned about once, by its thread and what waits`() async {
+    @Test func `a loop that is not run is warned about once, with its thread and its members`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }
             RunLoop.unservedWarningDelay = 0.01
@@ -256,7 +256,7 @@ import Testing
             precondition(first.contains("has not been run for 0.01 s"), first)
             precondition(
                 first.contains("work: 2 sources (download); other: 1 timer; the common modes: blocks"), first)
-            // Once a loop; the warning of a later one shows that it is not still to come.
+            // Once for each loop; the warning about a later loop shows that no second one is to come.
             try thread.loop.add(RunLoop.Source {}, forMode: .default)
             let other = LoopThread { loop in
                 loop.perform {}
@@ -271,7 +271,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that runs, or where nothing waits any more, is not warned about`() async {
+    @Test func `a loop that runs or is empty is not warned about`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }
             RunLoop.unservedWarningDelay = 1
@@ -288,7 +288,7 @@ import Testing
                 let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
                 loop.add(timer, forMode: .work)
                 timer.invalidate()
-                // Nobody waits for a run with this.
+                // There is no member that waits for this run.
                 loop.add(RunLoop.Observer(activities: .entry) { _, _ in }, forMode: .work)
                 try? end.wait()
             }
@@ -301,7 +301,7 @@ import Testing
             try waitFor("the late loop's warning") { Catcher.log.entries.isEmpty ? nil : () }
             precondition(Catcher.log.entries.count == 1, "\(Catcher.log.entries)")
             precondition(Catcher.log.entries[0].contains("inner: 1 source"), "\(Catcher.log.entries)")
-            // What waits in vain later is warned about after all.
+            // A member that is added later is warned about.
             try emptied.loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .other)
             try waitFor("the emptied loop's warning") { Catcher.log.entries.count == 2 ? () : nil }
             precondition(Catcher.log.entries[1].contains("other: 1 timer"), "\(Catcher.log.entries)")
@@ -330,7 +330,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that was left with something in it is warned about after its last run`() async {
+    @Test func `a loop that still holds a member is warned about after its last run`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }
             RunLoop.unservedWarningDelay = 0.05
@@ -372,7 +372,7 @@ import Testing
         }
     }
 
-    @Test func `without a delay nobody is warned`() async {
+    @Test func `without a delay there is no warning`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { Catcher(label: $0) }
             RunLoop.unservedWarningDelay = nil

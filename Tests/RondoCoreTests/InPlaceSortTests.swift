@@ -8,14 +8,14 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 2, 3, 24, 25, 100, 5000])
-    func `every arrangement is sorted`(count: Int) {
+    func `every order of the elements is sorted`(count: Int) {
         var generator = SplitMix(state: 11)
         let arrangements: [[Int]] = [
             Array(0..<count), (0..<count).reversed(), Array(repeating: 7, count: count),
             (0..<count).map { min($0, count - $0) }, (0..<count).map { $0 % 3 },
             (0..<count).map { _ in Int(generator.next() % 1_000_000) },
             (0..<count).map { _ in Int(generator.next() % 10) },
-            // All but the last in order, as where something was added.
+            // All but the last are in order, as after an insertion.
             Array(0..<count).dropLast() + [count / 2].suffix(count),
         ]
         for var elements in arrangements {
@@ -25,8 +25,8 @@ import Testing
         }
     }
 
-    /// Decides on the values as it is asked, and always so that the pivot is a bad one (McIlroy, A Killer Adversary
-    /// for Quicksort, 1999).
+    /// Decides on the values as it is asked, and always so that the pivot is a bad one (McIlroy, A Killer
+    /// Adversary for Quicksort, 1999).
     private final class Adversary {
         var values: [Int?]
         var decided = 0
@@ -56,7 +56,7 @@ import Testing
         func comesBefore(_ one: Int, _ other: Int) -> Bool { adversary.comesBefore(one, other) }
     }
 
-    @Test func `no order makes it slow`() {
+    @Test func `no order of the elements makes sorting slow`() {
         let count = 20_000
         let adversary = Adversary(count: count)
         var elements = Array(0..<count)

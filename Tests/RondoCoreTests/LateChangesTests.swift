@@ -3,7 +3,7 @@ import Testing
 
 @testable import RondoCore
 
-/// What has changed since something was found ready counts when it is called.
+/// Changes between the look that found an event ready and the call of its source.
 @Suite(.leavesNothing) struct LateChangesTests {
     @Test func `RL-8 a descriptor source that an observer removes after the wait is not called`() throws {
         let log = EventLog()

@@ -4,10 +4,11 @@ import Testing
 
 @testable import RondoCore
 
-/// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the kernel: until
-/// then nobody can tell that they are still there.
+/// Sources that keep their file, as connections have, leave the mode that runs when it next looks at the
+/// kernel: until then a program cannot see that they are still there.
 @Suite(.leavesNothing) struct LeavingSourceTests {
-    /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as it does.
+    /// A source in `.work` that is ready from the start: there is a byte in its pipe, which lives as long as
+    /// it does.
     private static func addReadySource(
         to loop: RunLoop, of pipe: BytePipe = BytePipe(),
         _ perform: @escaping @Sendable (RunLoop.Source) -> Void
@@ -21,7 +22,8 @@ import Testing
         return source
     }
 
-    /// Runs `loop` in `.work` for so many passes, none of which sleeps: what is not served in its pass never is.
+    /// Runs `loop` in `.work` for so many passes, none of which sleeps: an event that is not served in its
+    /// pass is not served.
     ///
     /// - Parameter began: Called as each pass begins, with its number from 1.
     private static func run(
@@ -37,7 +39,7 @@ import Testing
             if pass == count { loop.stop() }
             loop.wakeUp()
         }
-        // The mode is not empty, whoever leaves it.
+        // The mode is not empty when the source leaves it.
         let port = Port()
         loop.add(port, forMode: .work)
         loop.add(observer, forMode: .work)
@@ -57,7 +59,7 @@ import Testing
         #expect(results == ["finished", "false", "true", "finished"])
     }
 
-    @Test func `RL-8 a source that has left is not listened to, though its descriptor stays ready`() throws {
+    @Test func `RL-8 a source that has left is not watched, though its descriptor stays ready`() throws {
         let passes = Mutex(0)
         let result = try onLoopThread { loop in
             let source = Self.addReadySource(to: loop) { loop.remove($0, forMode: .work) }
@@ -72,7 +74,8 @@ import Testing
             return result
         }
         #expect(result == .timedOut)
-        // One that serves it, one that sleeps, and one for the limit; a loop that hears of it makes thousands.
+        // A pass that serves it, one that sleeps, and one for the limit; a loop that still watched it would
+        // make thousands.
         #expect(passes.withLock { $0 } <= 3)
     }
 
@@ -87,14 +90,14 @@ import Testing
                 }
             }
             for source in kept { sources.append(source) }
-            // The look of a last pass would have them taken out: so it is not the next one.
+            // The look of a last pass would remove the source: so the next pass is not the last one.
             Self.run(loop, forPasses: 5)
             withExtendedLifetime(kept) {}
         }
         #expect(log.entries == ["called"])
     }
 
-    @Test func `RL-24 a source that leaves in its callback and comes back is served again, as it wants`()
+    @Test func `RL-24 a source that leaves in its callback and comes back is served for its new interest`()
         throws
     {
         let log = EventLog()
@@ -102,7 +105,8 @@ import Testing
             let source = Self.addReadySource(to: loop) { source in
                 log.note("\(source.interest.rawValue)")
                 loop.remove(source, forMode: .work)
-                // A pipe's end for reading is never ready to be written: a callback would be a stale watcher's.
+                // The reading end of a pipe is never ready to be written: a callback would come from a stale
+                // watcher.
                 if log.count(of: "1") == 2 { source.interest = .write }
                 loop.add(source, forMode: .work)
             }
@@ -143,7 +147,8 @@ import Testing
         #expect(log.entries == ["first", "second", "false", "false"])
     }
 
-    @Test func `SRC-11 the number of a source that is invalidated while it leaves may be another's`() throws {
+    @Test func `SRC-11 the descriptor of a source that is invalidated while it leaves may be reused`() throws
+    {
         let log = EventLog()
         try onLoopThread { loop in
             let pipe = BytePipe()
@@ -161,11 +166,11 @@ import Testing
         #expect(log.entries == ["first", "second", "finished"])
     }
 
-    @Test func `RL-6 a source that was leaving when the thread ended does not keep the loop`() throws {
+    @Test func `RL-6 a source that was leaving when the thread ended does not retain the loop`() throws {
         weak var weakLoop: RunLoop?
         let source = try {
             let (loop, source) = try onLoopThread { loop in
-                // Its callback keeps no loop.
+                // Its callback retains no loop.
                 let source = Self.addReadySource(to: loop) { RunLoop.current.remove($0, forMode: .work) }
                 loop.poll(.work)
                 return (loop, source)
@@ -178,7 +183,9 @@ import Testing
         source.invalidate()
     }
 
-    @Test func `RL-15 what is added and removed from several modes is where it was added last`() throws {
+    @Test func `RL-15 a source added to and removed from several modes is in the mode it was added to last`()
+        throws
+    {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let source = Self.addReadySource(to: loop) { source in

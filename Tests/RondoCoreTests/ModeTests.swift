@@ -11,7 +11,7 @@ import Testing
         #expect(try onLoopThread { $0 !== first })
     }
 
-    @Test func `RL-3 a loop that nobody runs serves nothing`() throws {
+    @Test func `RL-3 a loop that is not run serves nothing`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             loop.addDueTimer("timer", to: log)
@@ -59,7 +59,7 @@ import Testing
         #expect(log.entries == ["source"])
     }
 
-    @Test func `RL-8 only what belongs to the running mode is served`() throws {
+    @Test func `RL-8 only members of the running mode are served`() throws {
         let (during, after) = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -76,14 +76,14 @@ import Testing
             return (during, log.entries)
         }
         #expect(during == [])
-        // Each of them would have been served.
+        // Each of them is ready.
         #expect(
             after.sorted() == [
                 "beforeSources", "beforeTimers", "block", "descriptor", "entry", "exit", "source", "timer",
             ])
     }
 
-    @Test func `RL-9 what becomes ready in another mode is delivered later, not lost`() throws {
+    @Test func `RL-9 events of another mode are delivered later, not lost`() throws {
         let (before, after) = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -183,7 +183,7 @@ import Testing
         #expect(log.entries == ["block"])
     }
 
-    @Test func `RL-15 adding twice and removing what is not there do nothing`() throws {
+    @Test func `RL-15 adding a member twice and removing one that is not there do nothing`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let source = RunLoop.Source(
@@ -209,7 +209,7 @@ import Testing
         #expect(entries == ["schedule", "entry", "perform", "timer", "cancel", "finished"])
     }
 
-    @Test func `RL-16 the loop keeps what it holds, and lets go of what has left`() throws {
+    @Test func `RL-16 the loop retains its members, and releases those that have left`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             weak var source: RunLoop.Source?
@@ -255,6 +255,6 @@ import Testing
     }
 }
 
-/// A scope that keeps nothing alive behind it.
+/// A scope after which nothing made in it is retained.
 @inline(never)
 private func autoreleasing(_ body: () -> Void) { body() }

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [RunLoop.Activity.entry, .beforeTimers, .beforeSources])
-    func `RL-52 SRC-20 what an observer signals before it goes is served in the same pass`(
+    func `RL-52 SRC-20 a source that a one-shot observer signals is served in the same pass`(
         activity: RunLoop.Activity
     ) throws {
         let entries = try onLoopThread { loop in
@@ -141,7 +141,7 @@ import Testing
         #expect(result == .finished)
     }
 
-    @Test func `SRC-25 a common observer is called in whichever common mode runs`() throws {
+    @Test func `SRC-25 a common observer is called in every common mode`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             log.observe(.entry, of: loop, in: .common)

@@ -25,7 +25,7 @@ import Testing
             ])
     }
 
-    @Test func `RL-52 a pass that may sleep sends beforeWaiting and afterWaiting before what it serves`()
+    @Test func `RL-52 a pass that may sleep sends beforeWaiting and afterWaiting before it serves an event`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -53,7 +53,7 @@ import Testing
                 spin(until: LoopClock.now.advanced(bySeconds: 0.0003))
                 if log.entries.count >= 30 { loop.stop() }
             }
-            // While one of the two is called, the other comes due: there is always one.
+            // While one of the two timers is called, the other becomes due: one is always due.
             for _ in 1...2 {
                 loop.add(
                     Timer(fire: .distantPast, interval: 0.0001, repeats: true) { _ in note("timer") },
@@ -176,7 +176,8 @@ import Testing
         #expect(counts == [10, 10, 10, 10])
     }
 
-    @Test func `RL-57 what a nested run in another mode has served is not served again for nothing`() throws {
+    @Test func `RL-57 a descriptor that a nested run in another mode has emptied is not served again`() throws
+    {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipes = (1...2).map { _ in BytePipe() }

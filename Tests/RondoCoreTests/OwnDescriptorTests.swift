@@ -2,10 +2,10 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-/// Numbers that were closed while their source was scheduled, and that a run loop has got for itself since. In processes
-/// of their own, where nothing else takes a number.
+/// Descriptors that were closed while their source was scheduled, and whose number a run loop has got for
+/// itself since. In processes of their own, where nothing else takes a number.
 @Suite struct OwnDescriptorTests {
-    @Test func `SRC-27 a closed number that goes to the epoll set of a new mode traps nothing`() async {
+    @Test func `SRC-27 a closed number that becomes the epoll set of a new mode does not trap`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in
                 loop.add(Port(), forMode: .default)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test
-    func `SRC-27 a number closed after its source was watched, and taken by another mode, traps nothing`()
+    func `SRC-27 a number closed after it was watched, and taken by another mode, does not trap`()
         async
     {
         await #expect(processExitsWith: .success) {
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `SRC-27 a closed number that goes to what ends a loop's sleep is not read from`() async {
+    @Test func `SRC-27 a closed number that becomes a loop's eventfd is not read from`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in
                 // The eventfd and the timerfd of the loop, and its first epoll set, are the next three.
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `SRC-27 a closed number that goes to an embedded mode's descriptor is not watched`() async {
+    @Test func `SRC-27 a closed number that becomes an embedded mode's descriptor is not watched`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in
                 loop.add(Port(), forMode: .work)
@@ -101,9 +101,9 @@ import Testing
         }
     }
 
-    /// libev makes its epoll set anew where a number has changed its file behind its back, and hands over all that it
-    /// knows: what was closed must not be among that.
-    @Test func `SRC-27 a closed descriptor traps nothing when libev makes its epoll set anew`() async {
+    /// libev makes a new epoll set when a number stands for another file than it thought, and adds all its
+    /// descriptors to it: a closed one must not be among them.
+    @Test func `SRC-27 a closed descriptor does not trap when libev makes a new epoll set`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in
                 let (first, second, third) = (BytePipe(), BytePipe(), BytePipe())

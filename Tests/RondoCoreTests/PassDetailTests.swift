@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoCore
 
-/// Steps of a pass that show only where one looks closely.
+/// Details of the steps of a pass.
 @Suite(.leavesNothing) struct PassDetailTests {
     @Test func `RL-57 the passes that serve a batch do not ask the kernel again`() throws {
         let log = EventLog()
@@ -47,7 +47,7 @@ import Testing
         #expect(log.entries == ["first", "beforeWaiting", "afterWaiting", "second"])
     }
 
-    @Test func `RL-51 a loop that a descriptor has woken does not wait any more`() throws {
+    @Test func `RL-51 a loop that a descriptor has woken is not waiting`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let pipe = BytePipe()
@@ -65,7 +65,7 @@ import Testing
         #expect(log.entries == ["descriptor", "false", "false"])
     }
 
-    @Test func `RL-31 the one pass of a poll serves one of several ready descriptors`() throws {
+    @Test func `RL-31 a run of a single pass serves one of several ready descriptors`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let pipes = [BytePipe(), BytePipe()]
@@ -78,7 +78,7 @@ import Testing
         #expect(log.entries == ["descriptor"])
     }
 
-    @Test func `RL-56 beside a signalled source a pass takes one ready kind, not every one`() throws {
+    @Test func `RL-56 a pass that serves a signalled source serves one ready kind, not every one`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let pipe = BytePipe()

@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `RL-66 what was invalidated before its turn is not called`() throws {
+    @Test func `RL-66 a member that is invalidated before it is called is not called`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let source = loop.addSignalled("second source", to: log, order: 2, mode: .work)
@@ -94,7 +94,7 @@ import Testing
         #expect(entries == ["descriptor"])
     }
 
-    @Test func `RL-67 what is added during a batch is not part of it`() throws {
+    @Test func `RL-67 a member that is added during a batch is not part of it`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             loop.add(Port(), forMode: .work)
@@ -120,7 +120,9 @@ import Testing
             ])
     }
 
-    @Test func `RL-68 a source or observer merely removed is still called in its batch`() throws {
+    @Test func `RL-68 a source or observer that is removed, not invalidated, is still called in its batch`()
+        throws
+    {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             loop.add(Port(), forMode: .work)

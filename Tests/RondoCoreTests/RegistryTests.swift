@@ -2,10 +2,11 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
-/// What was added under the common name is known as such until it is invalidated, whatever modes it has left.
+/// A member that was added under the common name stays registered until it is invalidated, whatever modes it
+/// has left.
 @Suite(.leavesNothing) struct RegistryTests {
     @Test
-    func `RL-25 out of every mode a common item still joins later ones, and is released when invalidated`()
+    func `RL-25 a common item removed from every mode joins later ones, and is released when invalidated`()
         throws
     {
         let released = try onLoopThread { loop -> [Bool] in
@@ -31,7 +32,7 @@ import Testing
         let log = EventLog()
         let (items, dead) = try onLoopThread { loop -> (Items, RunLoop) in
             let items = Items(in: loop, .common, log)
-            // Nowhere a member any more: only the registry knows of it.
+            // It is in no mode any more, but still registered.
             for mode in [RunLoop.Mode.default, .tracking] { items.remove(from: loop, mode) }
             return (items, loop)
         }
@@ -48,7 +49,7 @@ import Testing
         #expect(released == [true, true, true])
     }
 
-    @Test func `TM-13 a timer out of all modes but the common registry stays with its loop`() throws {
+    @Test func `TM-13 a timer that is only in the common registry stays with its loop`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let timer = loop.addDueTimer("timer", to: log, mode: .common)
@@ -68,7 +69,7 @@ import Testing
         #expect(log.entries == ["true", "true"])
     }
 
-    @Test func `RL-24 out of the common registry a later common mode gets nothing`() throws {
+    @Test func `RL-24 an item removed under the common name does not join a later common mode`() throws {
         let found = try onLoopThread { loop -> [Bool] in
             let items = Items(in: loop, .common)
             items.remove(from: loop, .common)
@@ -160,7 +161,7 @@ private final class Items: @unchecked Sendable {
         }
     }
 
-    @Test func `RL-15 RL-16 a port is told of each mode once, and let go when it is invalid`() throws {
+    @Test func `RL-15 RL-16 a port is called once for each mode, and released when it is invalid`() throws {
         let gone = EventLog()
         let log = try onLoopThread { loop -> [String] in
             let log: EventLog

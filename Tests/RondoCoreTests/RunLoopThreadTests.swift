@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a block that comes behind the stop does not keep the thread`() throws {
+    @Test func `a block performed after the stop does not keep the thread running`() throws {
         let log = EventLog()
         let thread = RunLoopThread(mode: .work)
         let loop = thread.start()
@@ -49,7 +49,7 @@ import Testing
         #expect(log.entries.first == "before")
     }
 
-    @Test func `a stop ends the thread though a nested run takes it`() throws {
+    @Test func `a stop that a nested run serves ends the thread`() throws {
         let log = EventLog()
         let thread = RunLoopThread(mode: .work)
         let loop = thread.start()
@@ -75,7 +75,7 @@ import Testing
         let loop = thread.start()
         thread.stop()
         thread.join()
-        // The loop is taken apart a little later.
+        // The loop is emptied a little later.
         try waitFor("the end of the loop") {
             loop.obstacle(inMode: .default).reason == .threadEnded ? () : nil
         }
@@ -141,7 +141,7 @@ import Testing
         try ended.value()
     }
 
-    @Test func `join comes after the cancel callbacks of what was left on the loop`() throws {
+    @Test func `join returns after the cancel callbacks of the members that were left on the loop`() throws {
         for _ in 1...20 {
             let log = EventLog()
             let thread = RunLoopThread(name: "leaving", mode: .work)
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// Alone in a process of its own: other tests open descriptors and threads of their own.
+    /// In a process of its own: other tests open descriptors and threads.
     @Test func `threads that have ended leave neither descriptors nor threads behind`() async {
         await #expect(processExitsWith: .success) {
             makeDispatchTimers()
@@ -171,7 +171,7 @@ import Testing
                 guard log.entries.count == 5 else { throw NeverCame(description: "\(log.entries)") }
             }
             try round()
-            // The last thread is on its way out.
+            // The last thread is ending.
             try waitFor("one thread") { try? counts()[1] < 5 ? () : nil }
             let before = try counts()
             for _ in 1...10 { try round() }

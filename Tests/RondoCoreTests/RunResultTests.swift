@@ -128,7 +128,7 @@ import Testing
         #expect(try thread.value() == .finished)
     }
 
-    @Test func `RL-33 a run that could not begin leaves no clock behind for the next one`() throws {
+    @Test func `RL-33 a run that could not begin leaves no time reading to the next one`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let due = LoopClock.now.advanced(bySeconds: 0.002)
@@ -193,7 +193,7 @@ import Testing
         #expect(try thread.value() == [.stopped, .finished])
     }
 
-    @Test func `RL-35 run() goes on over stops until the default mode is empty`() throws {
+    @Test func `RL-35 run() goes on after stops until the default mode is empty`() throws {
         let log = EventLog()
         let port = Port()
         let thread = LoopThread { loop in
@@ -214,7 +214,7 @@ import Testing
         #expect(log.entries == ["entry", "entry", "entry", "entry", "end"])
     }
 
-    @Test func `RL-36 run(until) goes on over sources until the date, or an empty mode`() throws {
+    @Test func `RL-36 run(until) goes on after sources until the date, or an empty mode`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let limit = Date(timeIntervalSinceNow: 0.02)
@@ -268,7 +268,7 @@ import Testing
         #expect(entries.contains("source"))
     }
 
-    @Test func `RL-39 a limit in the past makes one pass that serves what is ready`() throws {
+    @Test func `RL-39 a limit in the past makes one pass that serves ready events`() throws {
         let (entries, ran) = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -297,7 +297,7 @@ import Testing
         #expect(entries == ["first"])
     }
 
-    @Test func `RL-41 limitDate serves what is ready and tells the next date`() throws {
+    @Test func `RL-41 limitDate serves ready events and returns the next date`() throws {
         let (entries, dates, date) = try onLoopThread { loop in
             let log = EventLog()
             var dates = [loop.limitDate(forMode: .work)]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoCore
 
-/// Clients of a shared queue: which are served and told, when, and until when.
+/// The clients of a shared queue: when they are served and notified.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SharedQueueTests {
     private final class Client: RegisteredClient {
         let name: String
@@ -18,7 +18,7 @@ import Testing
         }
 
         func serve(by queue: SharedQueue) -> Bool {
-            log.note("turn of \(name)")
+            log.note("served \(name)")
             return true
         }
 
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `a short delay is told once, to clients that have asked`() throws {
+    @Test func `the end of a short delay is notified once, to clients that have asked`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let clients = ["a", "b", "c"].map { Client($0, log, onDelay: { loop.stop() }) }
@@ -38,7 +38,7 @@ import Testing
             registrations[0].notifyAfterShortDelay()
             _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
             registrations[1].notifyAfterShortDelay()
-            // Whoever has left is told no more.
+            // A client that has left is not notified any more.
             registrations[2].notifyAfterShortDelay()
             registrations[2].leave()
             _ = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
@@ -49,7 +49,7 @@ import Testing
         #expect(log.entries == ["delay of a", "delay of b"])
     }
 
-    @Test func `a turn that is withdrawn does not come, and those of others do`() throws {
+    @Test func `a withdrawn client is not served, and others are`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let clients = ["a", "b", "c"].map { Client($0, log) }
@@ -62,10 +62,10 @@ import Testing
             #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: true) == .timedOut)
             for registration in registrations { registration.leave() }
         }
-        #expect(log.entries == ["turn of a", "turn of c"])
+        #expect(log.entries == ["served a", "served c"])
     }
 
-    /// Runs the loop in its turn.
+    /// Runs the loop when it is served.
     private final class Nesting: SharedQueueClient {
         let loop: RunLoop
         let log: EventLog
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `RL-42 those who wait behind a turn are served by a run in it`() throws {
+    @Test func `RL-42 clients that wait behind one that runs the loop are served by that run`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let nesting = Nesting(loop, log)
@@ -91,13 +91,13 @@ import Testing
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
             registration.leave()
         }
-        #expect(log.entries == ["begins", "turn of other", "ends"])
+        #expect(log.entries == ["begins", "served other", "ends"])
     }
 
-    // MARK: - Turns that may wait
+    // MARK: - Clients enqueued deferred
 
-    /// Has a number, and stops the loop where that is the last.
-    private final class Beginner: SharedQueueClient {
+    /// A client with a number, which stops the loop if that is the last.
+    private final class NumberedClient: SharedQueueClient {
         let number: Int
         let log: EventLog
         let loop: RunLoop
@@ -111,17 +111,17 @@ import Testing
         }
 
         func serve(by queue: SharedQueue) -> Bool {
-            log.note("turn \(number)")
+            log.note("served \(number)")
             if isLast { loop.stop() }
             return false
         }
     }
 
-    /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each asks for a turn
-    /// that may wait, and calls `action`. It is stopped when the last has begun.
+    /// Runs a loop, whose clock stands still, in which `count` descriptors are ready; the callback of each
+    /// enqueues a client deferred, and calls `action`. It is stopped when the last client was served.
     private func entries(
         count: Int,
-        then action: @escaping @Sendable (SharedQueue, Beginner) -> Void = { _, _ in },
+        then action: @escaping @Sendable (SharedQueue, NumberedClient) -> Void = { _, _ in },
         run: @escaping @Sendable (RunLoop, EventLog, ManualClock) -> Void = { loop, _, _ in
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
         }
@@ -138,10 +138,10 @@ import Testing
                 let source = RunLoop.Source(fileDescriptor: descriptor, interest: .read) { source, _ in
                     source.invalidate()
                     let number = log.count(of: "call") + 1
-                    let beginner = Beginner(number, of: count, log, loop)
+                    let client = NumberedClient(number, of: count, log, loop)
                     log.note("call")
-                    queue.enqueueDeferred(beginner)
-                    action(queue, beginner)
+                    queue.enqueueDeferred(client)
+                    action(queue, client)
                 }
                 loop.add(source, forMode: .default)
             }
@@ -151,34 +151,36 @@ import Testing
         return log.entries
     }
 
-    private func turns(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "turn \($0)" } }
+    private func served(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "served \($0)" } }
     private func calls(_ count: Int) -> [String] { Array(repeating: "call", count: count) }
 
-    @Test func `turns that may wait come together, when all that is ready has been served`() throws {
-        #expect(try entries(count: 3) == calls(3) + turns(1...3))
+    @Test func `clients enqueued deferred are served together, when all ready descriptors were served`()
+        throws
+    {
+        #expect(try entries(count: 3) == calls(3) + served(1...3))
     }
 
-    @Test func `one alone has its turn in the next pass`() throws {
-        #expect(try entries(count: 1) == ["call", "turn 1"])
+    @Test func `a single client is served in the next pass`() throws {
+        #expect(try entries(count: 1) == ["call", "served 1"])
     }
 
-    @Test func `no more turns wait than are deferred at most`() throws {
+    @Test func `no more clients wait than pieces of work may be deferred`() throws {
         let most = DeferredWorkList.defaultMaximumCount
         #expect(
-            try entries(count: most + 2) == calls(most) + turns(1...most) + calls(2)
-                + turns(most + 1...most + 2))
+            try entries(count: most + 2) == calls(most) + served(1...most) + calls(2)
+                + served(most + 1...most + 2))
     }
 
-    @Test func `a deferred turn is withdrawn with the others`() throws {
-        let entries = try entries(count: 3) { queue, beginner in
-            if beginner.number == 2 { queue.withdraw(beginner) }
+    @Test func `a client enqueued deferred can be withdrawn`() throws {
+        let entries = try entries(count: 3) { queue, client in
+            if client.number == 2 { queue.withdraw(client) }
         }
-        #expect(entries == ["call", "call", "call", "turn 1", "turn 3"])
+        #expect(entries == ["call", "call", "call", "served 1", "served 3"])
     }
 
-    @Test func `a deferred turn comes in the next run, if the loop is stopped`() throws {
-        let entries = try entries(count: 3) { queue, beginner in
-            if beginner.number == 2 { queue.loop.stop() }
+    @Test func `a client enqueued deferred is served in the next run, if the loop is stopped`() throws {
+        let entries = try entries(count: 3) { queue, client in
+            if client.number == 2 { queue.loop.stop() }
         } run: { loop, log, _ in
             for _ in 1...2 {
                 #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
@@ -186,25 +188,27 @@ import Testing
             }
         }
         #expect(
-            entries == ["call", "call", "returned"] + turns(1...2) + ["call", "turn 3", "returned"])
+            entries == ["call", "call", "returned"] + served(1...2) + ["call", "served 3", "returned"])
     }
 
-    @Test func `a nested run that returns after a source has the turns that wait further out`() throws {
-        let entries = try entries(count: 3) { queue, beginner in
-            guard beginner.number == 2 else { return }
+    @Test func `a nested run that returns after a source serves clients that the outer run has deferred`()
+        throws
+    {
+        let entries = try entries(count: 3) { queue, client in
+            guard client.number == 2 else { return }
             let result = queue.loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
-            beginner.log.note("\(result)")
+            client.log.note("\(result)")
         }
-        // In the same run what is ready as well (rule RL-56).
+        // The same run serves a ready descriptor too (rule RL-56).
         #expect(
-            entries == ["call", "call", "turn 1", "turn 2", "call", "handledSource", "turn 3"])
+            entries == ["call", "call", "served 1", "served 2", "call", "handledSource", "served 3"])
     }
 
-    /// Runs that return after a source, until all have begun.
+    /// Runs that return after a source, until all clients were served.
     private func entriesOfSingleRuns(count: Int, pause: TimeInterval) throws -> [String] {
         try entries(count: count) { _, _ in
         } run: { loop, log, clock in
-            while log.count(of: "turn \(count)") == 0 {
+            while log.count(of: "served \(count)") == 0 {
                 let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: true)
                 #expect(result == .handledSource)
                 log.note("returned")
@@ -213,52 +217,55 @@ import Testing
         }
     }
 
-    /// What each of them serves: the turn that the last one has asked for, and what is ready (rule RL-56).
+    /// What each of them serves: the client that the last one has enqueued, and a ready descriptor (rule
+    /// RL-56).
     private func separate(_ numbers: ClosedRange<Int>) -> [String] {
-        numbers.flatMap { ["turn \($0)", "call", "returned"] }
+        numbers.flatMap { ["served \($0)", "call", "returned"] }
     }
 
-    @Test func `where the run returns after a source no turn waits for the next run`() throws {
+    @Test func `in a run that returns after a source no client waits for the next run`() throws {
         for pause in [0, 0.001] {
             let entries = try entriesOfSingleRuns(count: 40, pause: pause)
-            #expect(entries == ["call", "returned"] + separate(1...39) + ["turn 40", "returned"])
+            #expect(entries == ["call", "returned"] + separate(1...39) + ["served 40", "returned"])
         }
     }
 
-    @Test func `RL-31 a run that makes one pass leaves no turn for later`() throws {
+    @Test func `RL-31 a run of a single pass leaves no deferred client for later`() throws {
         for returnsAfterSource in [false, true] {
             let entries = try entries(count: 20) { _, _ in
             } run: { loop, log, _ in
-                while log.count(of: "turn 20") == 0 {
+                while log.count(of: "served 20") == 0 {
                     _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: returnsAfterSource)
                 }
             }
-            let expected = ["call"] + (1...19).flatMap { ["turn \($0)", "call"] } + ["turn 20"]
+            let expected = ["call"] + (1...19).flatMap { ["served \($0)", "call"] } + ["served 20"]
             #expect(entries == expected)
         }
     }
 
-    @Test func `where an observer is registered no turn waits, whenever it comes`() throws {
-        let entries = try entries(count: 4) { queue, beginner in
-            guard beginner.number == 2 else { return }
+    @Test func `with an observer no client is deferred, whenever the observer is added`() throws {
+        let entries = try entries(count: 4) { queue, client in
+            guard client.number == 2 else { return }
             queue.loop.add(RunLoop.Observer(activities: .exit) { _, _ in }, forMode: .tracking)
         }
-        #expect(entries.prefix(5) == ["call", "call", "turn 1", "turn 2", "call"])
+        #expect(entries.prefix(5) == ["call", "call", "served 1", "served 2", "call"])
     }
 
-    @Test func `SRC-6 a deferred turn comes after a source that is signalled meanwhile`() throws {
-        let entries = try entries(count: 3) { queue, beginner in
-            guard beginner.number == 2 else { return }
-            let source = RunLoop.Source(order: 1) { beginner.log.note("source") }
+    @Test func `SRC-6 a client enqueued deferred is served after a source that is signalled meanwhile`()
+        throws
+    {
+        let entries = try entries(count: 3) { queue, client in
+            guard client.number == 2 else { return }
+            let source = RunLoop.Source(order: 1) { client.log.note("source") }
             queue.loop.add(source, forMode: .default)
             source.signal()
         }
-        #expect(entries == ["call", "call", "source", "call"] + turns(1...3))
+        #expect(entries == ["call", "call", "source", "call"] + served(1...3))
     }
 
-    @Test func `the loop sleeps when all turns that waited were withdrawn`() throws {
-        let entries = try entries(count: 3) { queue, beginner in
-            queue.withdraw(beginner)
+    @Test func `the loop sleeps when all deferred clients were withdrawn`() throws {
+        let entries = try entries(count: 3) { queue, client in
+            queue.withdraw(client)
         } run: { loop, log, _ in
             let elsewhere = LoopThread { _ in
                 #expect(throws: Never.self) { try loop.waitUntilAsleep() }
@@ -270,7 +277,7 @@ import Testing
         #expect(entries == calls(3))
     }
 
-    @Test func `UC-16 who leaves a mode last wakes its loop`() throws {
+    @Test func `UC-16 the last member that leaves a mode wakes its loop`() throws {
         let result = try onLoopThread { loop in
             let queue = SharedQueue.join(loop, .default)
             loop.performWithoutWaking(inModes: [.default]) { queue.leave() }
@@ -279,33 +286,33 @@ import Testing
         #expect(result == .finished)
     }
 
-    @Test func `what another thread asks for wakes the loop`() throws {
+    @Test func `a client that another thread enqueues wakes the loop`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             let queue = SharedQueue.join(loop, .default)
             let elsewhere = LoopThread { _ in
                 #expect(throws: Never.self) { try loop.waitUntilAsleep() }
-                queue.enqueueDeferred(Beginner(1, log, loop))
+                queue.enqueueDeferred(NumberedClient(1, log, loop))
             }
             #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
             #expect(throws: Never.self) { try elsewhere.value() }
             queue.leave()
         }
-        #expect(log.entries == ["turn 1"])
+        #expect(log.entries == ["served 1"])
     }
 
-    /// Lets whoever has asked for its turn go on.
-    private final class Asker: SharedQueueClient {
-        let turn = DispatchSemaphore(value: 0)
+    /// A client that a thread waits for.
+    private final class WaitingClient: SharedQueueClient {
+        let served = DispatchSemaphore(value: 0)
 
         func serve(by queue: SharedQueue) -> Bool {
-            turn.signal()
+            served.signal()
             return true
         }
     }
 
     @Test(arguments: [false, true])
-    func `what several threads ask for at once is never lost`(returnAfterSourceHandled: Bool) throws {
+    func `no client that several threads enqueue at once is lost`(returnAfterSourceHandled: Bool) throws {
         let (begun, over) = (Latch(), Latch())
         let serving = LoopThread { loop in
             let source = RunLoop.Source {}
@@ -322,16 +329,16 @@ import Testing
         let queue = SharedQueue.join(loop, .default)
         let asking = (0..<3).map { _ in
             LoopThread { _ in
-                let asker = Asker()
+                let client = WaitingClient()
                 for number in 0..<500 {
-                    queue.enqueue(asker)
-                    guard asker.turn.wait(timeout: .now() + 30) == .success else { return number }
+                    queue.enqueue(client)
+                    guard client.served.wait(timeout: .now() + 30) == .success else { return number }
                 }
                 return 500
             }
         }
-        let turns = try asking.map { try $0.value() }
-        #expect(turns == [500, 500, 500])
+        let counts = try asking.map { try $0.value() }
+        #expect(counts == [500, 500, 500])
         over.open()
         loop.performWithoutWaking(inModes: [.default]) { loop.stop() }
         queue.leave()
@@ -339,7 +346,9 @@ import Testing
         try serving.value()
     }
 
-    @Test func `a registered client hears that the thread has ended, whatever its queue is called`() throws {
+    @Test func `a registered client is notified that the thread has ended, with a queue of its own too`()
+        throws
+    {
         let log = EventLog()
         let registrations = try onLoopThread { loop in
             [nil, "named"].map { label in

@@ -219,7 +219,7 @@ import Testing
             ])
     }
 
-    @Test func `SRC-12 a source signalled again in its own perform is served by a nested run there`() throws {
+    @Test func `SRC-12 a source signalled again in its own perform is served by a run nested in it`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let list = SourceList()
@@ -241,7 +241,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `SRC-1 a nested run serves what was signalled together with the source that runs it`(
+    func `SRC-1 a nested run serves sources that were signalled together with the one that runs it`(
         returnAfterSourceHandled: Bool
     ) throws {
         let entries = try onLoopThread { loop in

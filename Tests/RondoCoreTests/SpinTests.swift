@@ -5,7 +5,7 @@ import Testing
 
 /// A loop that spins does what one that sleeps does, in the same order.
 @Suite(.leavesNothing) struct SpinTests {
-    @Test func `a spin has a limit, and none is the rule`() throws {
+    @Test func `a spin has a limit, and the default is no spin`() throws {
         let durations = try onLoopThread { loop in
             [.zero, 20e-6, -1, .nan, .infinity, 1].map { (duration: TimeInterval) -> TimeInterval in
                 if duration != 0 { loop.spinDuration = duration }
@@ -25,7 +25,7 @@ import Testing
         let loop = try thread.loop
         let done = DispatchSemaphore(value: 0)
         for round in 1...4000 {
-            // From none at all over those that end just now to those that always find the next round.
+            // From no spin at all to spins that always last until the next round.
             loop.spinDuration = [0, 2e-6, 10e-6, RunLoop.maximumSpinDuration][round % 4]
             loop.perform(inModes: [.work]) { done.signal() }
             guard done.wait(timeout: .now() + 30) == .success else {
@@ -114,7 +114,7 @@ import Testing
         #expect(results == Array(repeating: .timedOut, count: 20))
     }
 
-    @Test func `time that a test holds does not pass in a spin`() throws {
+    @Test func `a clock that a test controls does not advance in a spin`() throws {
         let entries = try onLoopThread { loop -> [String] in
             let log = EventLog()
             let clock = ManualClock()

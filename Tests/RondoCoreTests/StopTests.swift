@@ -139,7 +139,7 @@ import Testing
     func `RL-48 a stop by an entry observer ends the activation before its first pass`(repeats: Bool) throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
-            // One that does not repeat leaves nobody who observes.
+            // After an observer that does not repeat there is no observer left.
             if repeats { log.observe(of: loop, in: .work) }
             loop.addSignalled("source", to: log, mode: .work)
             loop.add(

@@ -21,7 +21,7 @@ import struct Synchronization.Atomic
                         in: [.default, .work, .tracking][turn % 3], for: turn % 5 == 0 ? 0 : 0.002,
                         returnAfterSourceHandled: turn % 2 == 0)
                 }
-                // What was performed to the end is owed.
+                // All blocks that were performed are to be run.
                 for mode in [RunLoop.Mode.default, .tracking, .work] { loop.poll(mode) }
                 return turn
             }
@@ -64,7 +64,7 @@ import struct Synchronization.Atomic
                 let (sent, seen) = (SignalCount(), SignalCount())
                 let source = RunLoop.Source(order: number) {
                     seen.value.store(sent.value.load(ordering: .acquiring), ordering: .releasing)
-                    // A nested run serves the others: what they are signalled for must not be lost by that.
+                    // A nested run serves the others, and must not lose their signals.
                     if RunLoop.current.currentMode != .inner { RunLoop.current.poll(.inner) }
                 }
                 for loop in loops {
@@ -91,8 +91,8 @@ import struct Synchronization.Atomic
         }
     }
 
-    /// One thread adds under the common name while another removes: whoever is last wins, in all modes.
-    @Test func `RL-24 added and removed under the common name at once, all modes agree in the end`() throws {
+    /// One thread adds under the common name while another removes: the last call wins, in all modes.
+    @Test func `RL-24 after additions and removals under the common name at once all modes agree`() throws {
         let thread = RunLoopThread(name: "common", mode: .work)
         let loop = thread.start()
         let members = (1...3000).map { _ in
@@ -102,7 +102,7 @@ import struct Synchronization.Atomic
             )
         }
         let meeting = SignalCount()
-        /// Both come here before either goes on.
+        /// Both threads arrive here before either goes on.
         @Sendable func meet(_ round: Int) {
             meeting.value.wrappingAdd(1, ordering: .acquiringAndReleasing)
             while meeting.value.load(ordering: .acquiring) < 2 * (round + 1) {}
@@ -174,7 +174,7 @@ private final class SharedMembers: Sendable {
     }
 
     private static func source(_ loops: [RunLoop]) -> RunLoop.Source {
-        // A callback nests now and then.
+        // A callback runs the loop now and then.
         RunLoop.Source {
             let loop = RunLoop.current
             loop.perform(inModes: [.inner]) {}
@@ -207,7 +207,7 @@ private final class SharedMembers: Sendable {
             source.interest = source.interest == [] ? .read : []
         case 11: pick(&random, \.timers).fireDate = Date(timeIntervalSinceNow: 0.0001)
         case 12:
-            // One leaves for ever, and another takes its place.
+            // A member is invalidated, and another one replaces it.
             let new = Self.timer()
             let place = Int(random.next() % 6)
             members.withLock { members in

@@ -4,8 +4,7 @@ import RondoTestSupport
 import Testing
 
 extension RunLoop {
-    /// One pass that does not sleep; serves everything that is ready of every kind but descriptors, one of
-    /// those.
+    /// Runs one pass that does not sleep: it serves all ready events, but only one descriptor.
     @discardableResult
     func poll(_ mode: Mode = .default) -> RunResult {
         run(in: mode, for: 0, returnAfterSourceHandled: false)
@@ -98,13 +97,13 @@ final class BytePipe: Sendable {
         _ = Foundation.write(writeEnd, &byte, 1)
     }
 
-    /// Takes everything out.
+    /// Reads all bytes.
     func drain() {
         var bytes = [UInt8](repeating: 0, count: 64)
         while Foundation.read(readEnd, &bytes, bytes.count) > 0 {}
     }
 
-    /// A source that reads what has come and notes `name`.
+    /// A source that reads the bytes that have come and notes `name`.
     func source(
         _ name: String, to log: EventLog, then action: @escaping @Sendable () -> Void = {}
     ) -> RunLoop.Source {
@@ -116,7 +115,7 @@ final class BytePipe: Sendable {
     }
 }
 
-/// Sources that know of one another, without keeping one another.
+/// Sources that know one another without retaining one another.
 final class SourceList: Sendable {
     private struct Place {
         weak var source: RunLoop.Source?

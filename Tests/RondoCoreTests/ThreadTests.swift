@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct ThreadTests {
-    @Test func `RL-6 the end of a thread takes its loop apart`() throws {
+    @Test func `RL-6 the end of a thread removes everything from its loop`() throws {
         let log = EventLog()
         weak var weakLoop: RunLoop?
         let source = try {
@@ -53,7 +53,7 @@ import Testing
         #expect(entries == ["cancel", "perform"])
     }
 
-    /// Alone in a process of its own: other tests open descriptors of their own.
+    /// In a process of its own: other tests open descriptors.
     @Test func `RL-6 loops of threads that ended leave no descriptor behind`() async {
         await #expect(processExitsWith: .success) {
             makeDispatchTimers()
@@ -69,7 +69,7 @@ import Testing
                 }
                 guard log.entries.count == 3 else { throw NeverCame(description: "the loops have not run") }
             }
-            // What the process opens once and keeps.
+            // The process opens some descriptors once and keeps them.
             try round()
             let before = try openDescriptorCount()
             for _ in 1...10 { try round() }
@@ -93,7 +93,7 @@ import Testing
         #expect(try worker.value() == .stopped)
     }
 
-    @Test func `TH-7 run() keeps a worker as long as a port is there, whatever stops it`() throws {
+    @Test func `TH-7 run() goes on as long as there is a port, also after stops`() throws {
         let log = EventLog()
         let port = Port()
         let worker = LoopThread { loop in
@@ -145,7 +145,7 @@ import Testing
     }
 }
 
-/// Notes its own release.
+/// Notes when it is released.
 private final class ReleaseToken: Sendable {
     let log: EventLog
 

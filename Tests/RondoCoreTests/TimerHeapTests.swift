@@ -6,7 +6,7 @@ import Testing
 @Suite(.leavesNothing) struct TimerHeapTests {
     private func timer() -> Timer { Timer(timeInterval: 1, repeats: false) { _ in } }
 
-    /// Takes out what is due, as a pass does.
+    /// Takes the due timers, as a pass does.
     private func takeDue(from heap: TimerHeap<Timer>, at now: Int64) -> [ObjectIdentifier] {
         heap.collectDue(at: LoopInstant(nanoseconds: now))
         var taken: [ObjectIdentifier] = []
@@ -16,8 +16,8 @@ import Testing
         return taken
     }
 
-    /// A few, which are taken from the top one by one; so many that the whole heap is gone through; and so many that
-    /// what is due leaves in pieces.
+    /// A few timers, which are taken from the top one by one; so many that the whole heap is searched; and so
+    /// many that the due ones are moved in pieces.
     @Test(arguments: [20, 300, 70_000])
     func `TM-23 due timers come by date, equal dates in order of addition`(count: Int) {
         let heap = TimerHeap<Timer>(mode: 3)
@@ -28,7 +28,7 @@ import Testing
             let timer = timer()
             let date = Int64(generator.next() % 20)
             added += 1
-            timer.slots.add(3, order: added)
+            timer.registration.add(3, order: added)
             heap.insert(timer, LoopInstant(nanoseconds: date))
             expected.append((date, timer))
         }
@@ -48,7 +48,9 @@ import Testing
             }
             if expected.isEmpty { break }
         }
-        expected.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
+        expected.sort {
+            ($0.date, $0.timer.registration.order ?? 0) < ($1.date, $1.timer.registration.order ?? 0)
+        }
         #expect(heap.dates.count == expected.count)
         #expect(heap.nearest?.nanoseconds == expected.first?.date)
         #expect((heap.nearestTimer == nil) == expected.isEmpty)
@@ -61,13 +63,13 @@ import Testing
         #expect(heap.nearest == nil && heap.dates.isEmpty)
     }
 
-    @Test func `TM-15 a date is taken back wherever it stands, in the heap or among those that are due`() {
+    @Test func `TM-15 a date is removed from the heap or from those that are due`() {
         let heap = TimerHeap<Timer>(mode: 0)
         var generator = SplitMix(state: 11)
         var timers: [(date: Int64, timer: Timer)] = []
         for order in 0..<500 {
             let entry = (date: Int64(generator.next() % 1000), timer: timer())
-            entry.timer.slots.add(0, order: UInt32(order))
+            entry.timer.registration.add(0, order: UInt32(order))
             heap.insert(entry.timer, LoopInstant(nanoseconds: entry.date))
             timers.append(entry)
         }
@@ -83,7 +85,9 @@ import Testing
         takeBack { $0 % 3 == 0 }
         heap.collectDue(at: LoopInstant(nanoseconds: 510))
         takeBack { $0 % 5 == 0 }
-        timers.sort { ($0.date, $0.timer.slots.order ?? 0) < ($1.date, $1.timer.slots.order ?? 0) }
+        timers.sort {
+            ($0.date, $0.timer.registration.order ?? 0) < ($1.date, $1.timer.registration.order ?? 0)
+        }
         #expect(heap.dates.count == timers.count)
         #expect(
             takeDue(from: heap, at: 510)
@@ -93,7 +97,7 @@ import Testing
         )
     }
 
-    @Test func `TM-23 the order of addition holds where its numbers begin anew`() throws {
+    @Test func `TM-23 the order of addition is kept when its numbers begin anew`() throws {
         let (calls, order) = try onLoopThread { loop in
             let log = EventLog()
             loop.state.withLock { $0.lastTimerOrder = .max - 2 }
@@ -113,48 +117,62 @@ import Testing
         #expect(order == 5)
     }
 
-    @Test func `TM-12 a timer knows its place in each of its modes, and its order in all`() {
+    @Test func `TM-12 a timer knows its index in each of its modes, and its order in all`() {
         let timer = timer()
-        for mode in [7, 0, 5] { timer.slots.add(mode, order: 42) }
-        for (index, mode) in [7, 0, 5].enumerated() { timer.slots.setIndex(Int32(index) - 1, in: mode) }
-        #expect(timer.slots.modes == [7, 0, 5] && timer.slots.order == 42 && timer.slots.isWaiting)
-        #expect([7, 0, 5].map { timer.slots.index(in: $0) } == [-1, 0, 1])
-        timer.slots.remove(7, deadline: LoopInstant(nanoseconds: 1))
-        timer.slots.remove(9, deadline: nil)
-        #expect(timer.slots.modes == [0, 5] && !timer.slots.contains(7))
-        timer.slots.remove(0, deadline: LoopInstant(nanoseconds: 1))
-        #expect(timer.slots.first == 5 && timer.slots.order == 42 && timer.slots.index(in: 5) == 1)
-        #expect(timer.slots.contains(5) && !timer.slots.contains(0))
-        timer.slots.remove(5, deadline: LoopInstant(nanoseconds: 1))
-        #expect(timer.slots.isEmpty && timer.slots.first == nil && timer.slots.deadline.nanoseconds == 1)
+        for mode in [7, 0, 5] { timer.registration.add(mode, order: 42) }
+        for (index, mode) in [7, 0, 5].enumerated() {
+            timer.registration.setIndex(Int32(index) - 1, in: mode)
+        }
+        #expect(
+            timer.registration.modes == [7, 0, 5] && timer.registration.order == 42
+                && timer.registration.isWaiting)
+        #expect([7, 0, 5].map { timer.registration.index(in: $0) } == [-1, 0, 1])
+        timer.registration.remove(7, deadline: LoopInstant(nanoseconds: 1))
+        timer.registration.remove(9, deadline: nil)
+        #expect(timer.registration.modes == [0, 5] && !timer.registration.contains(7))
+        timer.registration.remove(0, deadline: LoopInstant(nanoseconds: 1))
+        #expect(
+            timer.registration.first == 5 && timer.registration.order == 42
+                && timer.registration.index(in: 5) == 1)
+        #expect(timer.registration.contains(5) && !timer.registration.contains(0))
+        timer.registration.remove(5, deadline: LoopInstant(nanoseconds: 1))
+        #expect(
+            timer.registration.isEmpty && timer.registration.first == nil
+                && timer.registration.deadline.nanoseconds == 1)
     }
 
-    /// The last number is one for which there is no room in a timer.
+    /// The last mode has a number that does not fit into a timer's own registration.
     @Test(arguments: [[3], [3, 5], [16_383], [16_384, 2], [1 << 20]])
-    func `TM-25 a timer that fires keeps its date in itself, in whatever modes it is`(_ modes: [Int]) {
+    func `TM-25 a timer that fires keeps its own date, whatever its modes`(_ modes: [Int]) {
         let date = LoopInstant(nanoseconds: .min + 7)
         let timer = timer()
-        for mode in modes { timer.slots.add(mode, order: 42) }
-        #expect(timer.slots.modes == modes && timer.slots.order == 42 && timer.slots.isWaiting)
-        timer.slots.beginFiring(deadline: date)
-        #expect(timer.slots.modes == modes && timer.slots.isFiring && !timer.slots.isWaiting)
-        #expect(timer.slots.deadline == date)
-        // Its block may take it out of all modes, and put it into others.
-        for mode in modes { timer.slots.remove(mode, deadline: nil) }
-        #expect(timer.slots.isEmpty && timer.slots.isFiring && timer.slots.deadline == date)
-        for mode in modes.reversed() { timer.slots.add(mode, order: 43) }
-        timer.slots.add(9, order: 43)
-        #expect(timer.slots.modes == modes.reversed() + [9] && timer.slots.deadline == date)
-        timer.slots.remove(9, deadline: nil)
-        #expect(timer.slots.deadline == date)
-        timer.slots.endFiring(deadline: LoopInstant(nanoseconds: 8), order: 43)
-        #expect(timer.slots.order == 43 && timer.slots.isWaiting && timer.slots.modes == modes.reversed())
-        for mode in modes { timer.slots.remove(mode, deadline: LoopInstant(nanoseconds: 8)) }
-        #expect(timer.slots.isEmpty && timer.slots.deadline.nanoseconds == 8)
+        for mode in modes { timer.registration.add(mode, order: 42) }
+        #expect(
+            timer.registration.modes == modes && timer.registration.order == 42
+                && timer.registration.isWaiting)
+        timer.registration.beginFiring(deadline: date)
+        #expect(
+            timer.registration.modes == modes && timer.registration.isFiring && !timer.registration.isWaiting)
+        #expect(timer.registration.deadline == date)
+        // The block of the timer may remove it from all modes, and add it to others.
+        for mode in modes { timer.registration.remove(mode, deadline: nil) }
+        #expect(
+            timer.registration.isEmpty && timer.registration.isFiring && timer.registration.deadline == date)
+        for mode in modes.reversed() { timer.registration.add(mode, order: 43) }
+        timer.registration.add(9, order: 43)
+        #expect(timer.registration.modes == modes.reversed() + [9] && timer.registration.deadline == date)
+        timer.registration.remove(9, deadline: nil)
+        #expect(timer.registration.deadline == date)
+        timer.registration.endFiring(deadline: LoopInstant(nanoseconds: 8), order: 43)
+        #expect(
+            timer.registration.order == 43 && timer.registration.isWaiting
+                && timer.registration.modes == modes.reversed())
+        for mode in modes { timer.registration.remove(mode, deadline: LoopInstant(nanoseconds: 8)) }
+        #expect(timer.registration.isEmpty && timer.registration.deadline.nanoseconds == 8)
     }
 
-    /// Of one that waits it stands in the heap alone.
-    @Test func `TM-19 the date of a timer is told and set, wherever it is`() throws {
+    /// The date of a timer that waits is in the heap only.
+    @Test func `TM-19 the date of a timer is read and set in no mode, in one and in several`() throws {
         let dates = try onLoopThread { loop in
             let start = Date(timeIntervalSinceReferenceDate: 1e9)
             let others = (0..<50).map { number in
@@ -184,7 +202,7 @@ import Testing
         #expect(dates == [0, 0, 25, 25, 26, 26, 26, 26])
     }
 
-    /// What another thread does in between is done here by this one.
+    /// This thread does what another thread would do in between.
     @Test func `TM-21 a date that is set between the pass that found the timer due and the call counts`()
         throws
     {
@@ -210,11 +228,12 @@ import Testing
         #expect(isValid && date && next)
     }
 
-    @Test func `TM-23 what is due and has not fired yet comes with what is found due in a nested run`() {
+    @Test func `TM-23 due timers that have not fired yet are ordered with those that a nested run finds due`()
+    {
         let heap = TimerHeap<Timer>(mode: 0)
         let timers = (0..<4).map { _ in timer() }
         for (order, timer) in timers.enumerated() {
-            timer.slots.add(0, order: UInt32(order))
+            timer.registration.add(0, order: UInt32(order))
         }
         func date(_ index: Int, _ nanoseconds: Int64) {
             heap.insert(timers[index], LoopInstant(nanoseconds: nanoseconds))

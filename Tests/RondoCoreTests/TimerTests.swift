@@ -3,7 +3,7 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct TimerTests {
-    @Test func `TM-22 a repeating timer from the distant past has a date that can be told`() throws {
+    @Test func `TM-22 a repeating timer from the distant past has a fire date`() throws {
         let dates = try onLoopThread { loop -> [Date?] in
             let made = Timer(fire: .distantPast, interval: 1000, repeats: true) { _ in }
             let moved = Timer(fire: .distantFuture, interval: 1000, repeats: true) { _ in }
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `TM-22 a timer that was fired by hand and is over tells when that was`() {
+    @Test func `TM-22 an invalid timer that was fired by hand says when that was`() {
         let timer = Timer(timeInterval: 1000, repeats: false) { _ in }
         let before = Date()
         timer.fire()
@@ -324,7 +324,7 @@ import Testing
         #expect(entries == ["finished true true", "timer"])
     }
 
-    @Test func `TM-15 invalidate ends a timer and lets go of it`() throws {
+    @Test func `TM-15 invalidate ends a timer and releases it`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             weak var weakTimer: Timer?
@@ -351,7 +351,7 @@ import Testing
         #expect(entries == ["false false", "finished", "finished", "finished", "true true"])
     }
 
-    /// Something that says when it goes.
+    /// An object that notes when it is released.
     private final class Kept: Sendable {
         let name: String
         private let log: EventLog
@@ -361,7 +361,7 @@ import Testing
         deinit { log.note("\(name) goes") }
     }
 
-    @Test func `TM-15 what a timer was made with is there in its block, until it is invalidated`() throws {
+    @Test func `TM-15 the user info of a timer is there in its block, until it is invalidated`() throws {
         let log = EventLog()
         let note: @Sendable (Timer) -> Void = { log.note(($0.userInfo as? Kept)?.name ?? "nothing") }
         try onLoopThread { loop in
@@ -395,7 +395,7 @@ import Testing
             ])
     }
 
-    @Test func `TM-15 what a timer was made with goes with a timer that is never invalidated`() {
+    @Test func `TM-15 the user info of a timer that is never invalidated is released with it`() {
         let log = EventLog()
         var timer: Timer? = Timer(timeInterval: 5, userInfo: Kept("it", log), repeats: false) { _ in }
         #expect((timer?.userInfo as? Kept)?.name == "it")
@@ -540,7 +540,7 @@ import Testing
         timer.fireDate = Date()
         #expect(try thread.value() == .finished)
         #expect(log.entries == ["timer"])
-        // libev's own minute would end the wait as well.
+        // libev's own limit of a minute would end the wait too.
         #expect(LoopClock.now.seconds(since: set) < testPatience)
         let last = timer.fireDate
         timer.fireDate = .distantFuture
@@ -580,8 +580,8 @@ import Testing
         #expect(entries == ["a", "b1", "b2", "b3", "b4", "c"])
     }
 
-    /// In the place of the timer that goes stands one whose order is older.
-    @Test func `TM-1 a timer that comes in the place of a due one does not fire in its stead`() throws {
+    /// The timer that replaces the invalidated one in memory has an older order.
+    @Test func `TM-1 a timer added while due ones fire does not fire early`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let late = Timer(fire: Date(timeIntervalSinceNow: 3600), interval: 0, repeats: false) { _ in
@@ -606,7 +606,7 @@ import Testing
         #expect(entries == ["a", "b", "a ends"])
     }
 
-    @Test func `TM-24 what is due fires in one pass, what becomes due meanwhile in a later one`() throws {
+    @Test func `TM-24 due timers fire in one pass, those that become due meanwhile in a later one`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             log.observe(.beforeTimers, of: loop, in: .work)

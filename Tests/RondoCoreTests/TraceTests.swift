@@ -3,9 +3,10 @@ import RondoMutex
 import RondoTestSupport
 import Testing
 
-/// The instrument is the process's, so one test at a time, and only what the test's own loop did.
+/// There is one instrument for the process: the tests run one at a time, and look at events of their own loop
+/// only.
 @Suite(.serialized, .leavesNothing) struct TraceTests {
-    @Test func `an instrument is told of entry, call-outs with label and depth, and exit`() throws {
+    @Test func `an instrument receives entry, call-outs with label and depth, and exit`() throws {
         let events = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()
@@ -34,7 +35,8 @@ import Testing
             ])
     }
 
-    @Test func `an instrument is told how each run ended, and of none that could not start`() throws {
+    @Test func `an instrument receives how each run ended, and nothing of a run that could not start`() throws
+    {
         let events = try onLoopThread { loop in
             Recorder.record(loop) {
                 loop.poll(.work)
@@ -53,7 +55,7 @@ import Testing
         func performDeferredWork() -> Bool { false }
     }
 
-    @Test func `an instrument is told of deferred work when it is done`() throws {
+    @Test func `an instrument receives deferred work when it is done`() throws {
         let events = try onLoopThread { loop in
             loop.addSignalled("source", to: EventLog(), mode: .work) {
                 for _ in 1...3 { #expect(loop.deferWork(Work())) }
@@ -65,11 +67,11 @@ import Testing
             events == ["work 1 entry", "work 1 signalled", "work 1 deferred work 3", "work 1 exit stopped"])
     }
 
-    @Test func `a wait is told with its length, and call-outs with theirs`() throws {
+    @Test func `events of waits and call-outs have their length`() throws {
         let (events, begin, end) = try onLoopThread { loop -> ([RunLoopEvent], Int64, Int64) in
             let begin = LoopClock.now
             let events = Recorder.record(loop) {
-                // Made in here: it may take a while to have the instrument.
+                // Made here, since it may take a while until the instrument is set.
                 let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
                     spin(until: LoopClock.now.advanced(bySeconds: 0.01))
                 }
@@ -84,12 +86,12 @@ import Testing
         guard events.count == 4, case .wait(let slept) = events[1].detail,
             case .callOut(.timer, _, let took) = events[2].detail
         else { return }
-        // No longer than the test, and no shorter than the callback and a good part of the wait.
+        // At most the time of the test, and at least that of the callback and most of the wait.
         #expect(slept > 0 && slept < end - begin, "\(slept)")
         #expect(took >= 10_000_000 && took < end - begin, "\(took)")
     }
 
-    @Test func `requests are told, on the thread that makes them, and passes as they end`() throws {
+    @Test func `requests are reported on the thread that makes them, and passes as they end`() throws {
         let events = try onLoopThread { loop -> [RunLoopEvent] in
             let source = RunLoop.Source {}
             source.label = "s"
@@ -99,7 +101,7 @@ import Testing
                 loop.add(source, forMode: .work)
                 loop.add(timer, forMode: .work)
                 source.signal()
-                // A second signal before the source is served asks nothing new.
+                // A second signal before the source is served is no new request.
                 source.signal()
                 loop.stop()
                 loop.poll(.work)
@@ -129,7 +131,7 @@ import Testing
             loop.add(Port(), forMode: .work)
             return Recorder.recordAll(loop) {
                 Thread.detachNewThread {
-                    // Whoever waits in vain here sees the run end by its own limit.
+                    // If nothing comes the run ends by its own limit.
                     try? loop.waitUntilAsleep()
                     loop.stop()
                 }
@@ -146,7 +148,7 @@ import Testing
         #expect(wait.began + slept <= pass.began + passed)
     }
 
-    @Test func `what is ready in a mode that does not run is held back, and only that`() throws {
+    @Test func `ready events of modes that do not run are held back, and only those`() throws {
         let held = try onLoopThread { loop -> [[String]] in
             let log = EventLog()
             let pipe = BytePipe()
@@ -168,7 +170,7 @@ import Testing
             }
             loop.poll(.other)
             found.append(seen.entries)
-            // Of what stands in the running mode too, nothing is held back.
+            // Members that are in the running mode too are not held back.
             loop.add(descriptor, forMode: .inner)
             loop.performWithoutWaking(inModes: [.inner]) {
                 seen.note(loop.heldBackInWords.joined(separator: ","))
@@ -181,7 +183,7 @@ import Testing
         #expect(held == [all, [all.joined(separator: ",")], ["block ,signalled s,timer t"]])
     }
 
-    @Test func `what is not called is not told (SRC-23, RL-66)`() throws {
+    @Test func `call-outs that are not made are not reported (SRC-23, RL-66)`() throws {
         let events = try onLoopThread { loop in
             let first = RunLoop.Observer(activities: .entry, order: 1) { _, _ in
                 loop.perform(inModes: [.work]) {}
@@ -199,7 +201,7 @@ import Testing
             ])
     }
 
-    @Test func `nobody is told once the instrument is taken away`() throws {
+    @Test func `a removed instrument receives nothing`() throws {
         let events = try onLoopThread { loop -> [RunLoopEvent] in
             InstrumentTurn.take {
                 let recorder = Recorder(loop)
@@ -217,7 +219,7 @@ import Testing
     }
 }
 
-/// Keeps what one loop does.
+/// Records the events of one loop.
 private final class Recorder: RunLoop.Instrument {
     private let loop: RunLoop
     private let kept = Mutex<[RunLoopEvent]>([])

@@ -74,7 +74,7 @@ import Testing
         #expect(log.entries.filter { $0.hasSuffix("true") } == [])
     }
 
-    /// A wake-up that a nested activation took may have been meant for what waits further out.
+    /// A wake-up that a nested activation took may have been meant for the outer one.
     @Test func `RL-60 a block for the outer mode is not forgotten by a nested run that served something`()
         throws
     {
@@ -89,7 +89,7 @@ import Testing
         try loop.waitUntilAsleep()
         let done = DispatchSemaphore(value: 0)
         for _ in 1...500 {
-            // In the next pass, before its sleep, and with no wake-up of its own.
+            // It runs in the next pass, before the sleep, without another wake-up.
             loop.perform(inModes: [.work]) {
                 loop.performWithoutWaking(inModes: [.work]) { loop.run(mode: .inner, before: .distantFuture) }
             }

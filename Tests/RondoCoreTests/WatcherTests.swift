@@ -3,9 +3,9 @@ import Testing
 
 @testable import RondoCore
 
-/// Where a mode's watchers stand.
+/// The memory of a mode's watchers.
 @Suite(.leavesNothing) struct WatcherTests {
-    /// Takes `count` places and numbers them.
+    /// Allocates `count` watchers and numbers them.
     private static func take(_ count: Int, of table: inout WatcherTable) -> [WatcherPointer] {
         (0..<count).map { number in
             let place = table.take()
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `a place does not move as others are taken, and is nobody else's`() {
+    @Test func `a watcher does not move when others are allocated, and its memory is its own`() {
         var table = WatcherTable()
         let places = Self.take(1_000, of: &table)
         #expect(places.map(\.pointee.io.fd) == (0..<1_000).map { Int32($0) })
@@ -26,12 +26,12 @@ import Testing
     @Test func `a watcher takes one line of the cache`() {
         var table = WatcherTable()
         #expect(MemoryLayout<Watcher>.stride == 64)
-        // libev calls back with the address of the one, which is taken for that of the other.
+        // libev calls back with the address of the `ev_io`, which is taken for that of the watcher.
         #expect(MemoryLayout<Watcher>.offset(of: \.io) == 0)
         #expect(Self.take(100, of: &table).allSatisfy { UInt(bitPattern: $0) % 64 == 0 })
     }
 
-    @Test func `who stands where another one stood is as new, and can be told from it`() {
+    @Test func `a watcher that is reused is as new, and has another generation`() {
         var table = WatcherTable()
         let place = table.take()
         place.pointee.io.fd = 7
@@ -43,7 +43,8 @@ import Testing
         #expect(place.pointee.io.fd == 0 && !place.pointee.isListed)
     }
 
-    @Test func `what many have taken is given back when they are gone, and those that stay do not move`() {
+    @Test
+    func `the memory of many watchers is given back when they are gone, and those that stay do not move`() {
         var table = WatcherTable()
         let staying = Self.take(3, of: &table)
         for place in Self.take(1_000, of: &table) { table.giveBack(place) }
@@ -67,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `RL-57 of sources that come after many have gone each is served, and only they`(wereReady: Bool)
+    func `RL-57 sources added after many were removed are served, and only those`(wereReady: Bool)
         throws
     {
         let log = EventLog()
@@ -82,7 +83,7 @@ import Testing
                 for _ in pipes { loop.poll(.work) }
                 if wereReady {
                     for pipe in pipes { pipe.write() }
-                    // Finds them all, and serves one.
+                    // This pass finds them all, and serves one.
                     loop.poll(.work)
                 }
                 for source in sources { source.invalidate() }
@@ -94,7 +95,7 @@ import Testing
             log.entries == Array(repeating: "first", count: count) + Array(repeating: "second", count: count))
     }
 
-    @Test func `RL-45 TM-1 after many have gone, wake-ups and timers end the sleep as before`() throws {
+    @Test func `RL-45 TM-1 after many sources were removed wake-ups and timers still end the sleep`() throws {
         let log = EventLog()
         try onLoopThread { loop in
             loop.add(Port(), forMode: .work)
@@ -102,7 +103,7 @@ import Testing
             loop.poll(.work)
             for source in many { source.invalidate() }
             loop.poll(.work)
-            // Where those stood.
+            // They reuse the watchers of those.
             let few = Self.add("few", of: (0..<10).map { _ in BytePipe() }, to: loop, log)
             loop.poll(.work)
             let timer = Timer(timeInterval: 0.01, repeats: false) { _ in
@@ -125,9 +126,9 @@ import Testing
         #expect(log.entries == ["timer", "block"])
     }
 
-    /// All in one look: the first to go finds that the descriptor of the second is closed, which is noted for that one. Then
-    /// the second goes, and the third takes its place.
-    @Test func `SRC-27 a closed descriptor is not held against who stands where its source stood`() throws {
+    /// All in one look: removing the first source finds that the descriptor of the second is closed, which is
+    /// noted for that one. Then the second is removed, and the third reuses its watcher.
+    @Test func `SRC-27 a closed descriptor is not reported to a source that reuses its watcher`() throws {
         let valid = try onLoopThread { loop -> [Bool] in
             let (closed, open) = (BytePipe(), BytePipe())
             let descriptor = dup(closed.readEnd)

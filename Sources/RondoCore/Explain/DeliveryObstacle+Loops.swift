@@ -1,5 +1,5 @@
 extension RunLoop {
-    /// What stands between something in `mode` and its callback, as far as this loop is concerned.
+    /// What keeps a member of `mode` from its callback, as far as this loop is concerned.
     package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
         let (isAlive, hasRun, running, since, isInCallback, modes) = state.withLock { state in
             (
@@ -42,7 +42,7 @@ extension RunLoop {
             description: "\(place); \(thread) waits in \(running.shortName): nothing to deliver yet")
     }
 
-    /// Of several places the one that comes nearest to a delivery.
+    /// The obstacle of a member of several modes: that of the mode nearest to a delivery.
     package static func obstacle(places: [(loop: RunLoop, mode: Mode)]) -> DeliveryObstacle {
         let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
         return found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found

@@ -3,7 +3,7 @@ extension RunLoop.Source {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, places, threadHasEnded) = state.withLock { state in
             // The common name stands for the modes that it has brought.
-            let common = (state.rare?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
+            let common = (state.details?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
             let others = state.places.all.filter { !state.isCommon(in: $0.loop) }
             return (
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
@@ -38,7 +38,7 @@ extension Timer {
             let places = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
                 if state.isCommon { return [(loop: loop, mode: .common)] }
                 return loop.state.withLock { loopState in
-                    slots.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
+                    registration.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
                 }
             }
             return (state.isValid, places ?? [], state.threadHasEnded)

@@ -1,6 +1,6 @@
 /// Why something that is scheduled on run loops does not call back just now.
 public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
-    /// What stands in the way. Later versions may know more reasons: a `switch` needs a `default`.
+    /// The reason. Later versions may know more reasons: a `switch` needs a `default`.
     public struct Reason: Sendable, Hashable, CustomStringConvertible {
         private let name: String
         /// The mode that the loop runs in, if that is the reason.

@@ -1,10 +1,10 @@
 internal import CEv
 
-// What is ready and yet not served, because the loop runs in another mode or not at all: the spans in which a
-// program waits for a callback that cannot come. A recorder looks now and then; the pass knows nothing of it.
+// Events that are ready and not served, because the loop runs in another mode or not at all: a program waits
+// for a callback that cannot come. A recorder asks for them now and then; the pass knows nothing of it.
 
 extension RunLoop {
-    /// Something ready that its loop cannot serve just now.
+    /// An event that is ready and that its loop cannot serve just now.
     package struct HeldBack: Sendable {
         package let subject: ObjectIdentifier
         /// The call-out that would be made.
@@ -16,12 +16,13 @@ extension RunLoop {
         package let since: Int64?
     }
 
-    /// Descriptors that one look asks the kernel about; sources beyond that are taken for idle.
+    /// How many descriptors one call asks the kernel about; sources beyond that count as idle.
     package static let maximumDescriptorsLookedAt = 256
 
-    /// What this loop would serve if it ran in other modes than it does. Any thread.
+    /// The events that this loop would serve if it ran in other modes. Any thread.
     ///
-    /// What is in the running mode is never among it, though its callback may have to wait for another one.
+    /// Events of the running mode are never among them, though their callbacks may have to wait for another
+    /// one.
     package func heldBack() -> [HeldBack] {
         let now = LoopClock.now
         let waiting = state.withLock { state in
@@ -31,7 +32,7 @@ extension RunLoop {
         var found = waiting.blocks.map {
             HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
         }
-        // The locks of members come before that of the loop, so it was let go.
+        // The locks of members come before that of the loop, which is free again.
         found += waiting.timers.map { date, mode in
             HeldBack(
                 subject: ObjectIdentifier(date.timer), kind: .timer, label: date.timer.label, mode: mode,
@@ -61,8 +62,8 @@ extension RunLoop {
         guard !asked.isEmpty else { return [] }
         var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
         let isMember = state.withLock { state -> [Bool] in
-            // Whoever closes a descriptor removes its source first, which needs this lock: so none that is
-            // asked about can be another file by now.
+            // Before a descriptor is closed its source is removed, which needs this lock: so no descriptor of
+            // a member can stand for another file by now.
             let isMember = asked.map { entry in
                 state.existingIndex(of: entry.mode).map { state.modes[$0].holds(entry.source) }
                     ?? false

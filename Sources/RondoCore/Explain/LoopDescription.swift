@@ -1,55 +1,32 @@
-/// What a run loop says of itself in `debugDescription`: its modes, and what is in them.
+/// The text of `RunLoop.debugDescription`: a loop, its modes, and a line for each member.
 struct LoopDescription {
-    let loop: RunLoop
+    /// A mode, with what it holds.
+    struct Mode {
+        let name: String
+        let isCommon: Bool
+        /// A line for each source, timer and observer.
+        let members: [String]
+        let hasBlocks: Bool
+    }
+
+    let threadName: String?
+    /// The names of the modes that run, the outermost first.
+    let runningModes: [String]
+    let isWaiting: Bool
+    let modes: [Mode]
 
     var text: String {
-        let now = LoopClock.now
-        // Labels and dates have locks of their own: what is in the modes is copied first.
-        let (running, isWaiting, modes) = loop.state.withLock { [loop] state in
-            state.collectBlocks(from: loop.intake)
-            return (
-                state.activations.map { state.modes[$0.mode].name.shortName }, loop.attention.isWaiting,
-                state.modes.enumerated().map { index, mode in
-                    (
-                        name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
-                        timers: state.timerDates(inMode: index), observers: mode.observers,
-                        hasBlocks: !mode.blocks.isEmpty
-                    )
-                }
-            )
-        }
-        var lines = ["RunLoop of thread \(loop.threadName ?? "(without a name)")"]
-        if running.isEmpty {
+        var lines = ["RunLoop of thread \(threadName ?? "(without a name)")"]
+        if runningModes.isEmpty {
             lines[0] += ", not running"
         } else {
-            lines[0] += ", running in \(running.joined(separator: " > "))\(isWaiting ? ", waiting" : "")"
+            lines[0] += ", running in \(runningModes.joined(separator: " > "))\(isWaiting ? ", waiting" : "")"
         }
         for mode in modes {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
-            for source in mode.sources { lines.append("    \(source.kind.behaviour.summary(of: source))") }
-            for date in mode.timers {
-                let timer = date.timer
-                let due = String(format: "%.3f s", date.deadline.seconds(since: now))
-                let repeats = timer.timeInterval > 0 ? ", every \(timer.timeInterval.formatted()) s" : ""
-                lines.append("    timer\(timer.label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)")
-            }
-            for observer in mode.observers {
-                let label = observer.label.map { " “\($0)”" } ?? ""
-                lines.append(
-                    "    observer\(label), order \(observer.order), activities \(observer.activities.names)")
-            }
+            lines += mode.members.map { "    \($0)" }
             if mode.hasBlocks { lines.append("    blocks") }
         }
         return lines.joined(separator: "\n")
-    }
-}
-
-extension RunLoop.Activity {
-    fileprivate var names: String {
-        let names: [(RunLoop.Activity, String)] = [
-            (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
-            (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
-        ]
-        return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
     }
 }

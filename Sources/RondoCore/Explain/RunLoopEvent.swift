@@ -2,7 +2,7 @@
 ///
 /// Which of its values are not nil depends on its kind; the kinds say so.
 public struct RunLoopEvent: Sendable {
-    /// What kind of event it is. Later versions may tell of more kinds: a `switch` needs a `default`.
+    /// The kind of an event. Later versions may report more kinds: a `switch` needs a `default`.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         public let description: String
 
@@ -17,10 +17,11 @@ public struct RunLoopEvent: Sendable {
         /// A pass has ended: `activities`, and `nanoseconds` with its wait.
         public static let pass = Kind("pass")
 
-        /// Work was done that loads, streams and connections had deferred until now: `count` pieces, `nanoseconds`.
+        /// Work was done that loads, streams and connections had deferred until now: `count` pieces,
+        /// `nanoseconds`.
         public static let deferredWork = Kind("deferredWork")
 
-        // Something was called: `nanoseconds`, and `label` where it has one.
+        // Call-outs: `nanoseconds`, and `label` where the object has one.
 
         /// An observer: `activities`.
         public static let observer = Kind("observer")
@@ -30,17 +31,17 @@ public struct RunLoopEvent: Sendable {
         public static let descriptorSource = Kind("descriptorSource")
         public static let timer = Kind("timer")
         public static let mainQueue = Kind("mainQueue")
-        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's, where a
-        /// delegate queue makes the call.
+        /// A delegate's method: `method`. The only one that may be called on another thread than the loop's,
+        /// where a delegate queue makes the call.
         public static let delegate = Kind("delegate")
 
-        // Something was asked of the loop, on any thread: `label` is that of the object concerned.
+        // Requests, made on any thread: `label` is that of the object concerned.
 
         public static let stop = Kind("stop")
         public static let wakeUp = Kind("wakeUp")
         /// A block was queued.
         public static let perform = Kind("perform")
-        /// A source was signalled. (The loop did not have to hear of it.)
+        /// A source was signalled. (The loop need not have been woken.)
         public static let signal = Kind("signal")
         /// A source, timer or observer was added to a mode.
         public static let add = Kind("add")
@@ -71,10 +72,10 @@ extension RunLoopEvent: CustomStringConvertible {
         }
     }
 
-    /// Whether something was called.
+    /// Whether the event is a call-out.
     public var isCallOut: Bool { if case .callOut = detail { true } else { false } }
 
-    /// Whether something was asked of the loop.
+    /// Whether the event is a request.
     public var isRequest: Bool { if case .request = detail { true } else { false } }
 
     /// How long it took.
@@ -109,7 +110,7 @@ extension RunLoopEvent: CustomStringConvertible {
     /// How many pieces of deferred work were done.
     public var count: Int? { if case .deferredWork(let count, _) = detail { count } else { nil } }
 
-    /// What the descriptor was ready for.
+    /// The readiness of the descriptor.
     public var interest: RunLoop.Source.Interest? {
         if case .callOut(.descriptorSource(let interest), _, _) = detail { interest } else { nil }
     }
@@ -143,7 +144,7 @@ extension RunLoopEvent {
         case request(Request, label: String?)
     }
 
-    /// What a loop calls.
+    /// The kinds of call-out, with their values.
     package enum CallOut: Sendable, Equatable {
         case observer(RunLoop.Activity)
         case block
@@ -166,7 +167,7 @@ extension RunLoopEvent {
         }
     }
 
-    /// What is asked of a loop.
+    /// The kinds of request.
     package enum Request: Sendable, Equatable {
         case stop
         case wakeUp

@@ -3,16 +3,18 @@ internal import RondoMutex
 internal import struct Synchronization.Atomic
 
 extension RunLoop {
-    /// Is told what every run loop of the process does: for recorders, profilers and tests.
+    /// Receives an event for everything that the run loops of the process do: for recorders, profilers and
+    /// tests.
     ///
     /// Called on the loop's thread, in the middle of a pass, with no lock held; of requests, on the thread
-    /// that makes them. It must not run a loop nor ask anything of one, and what it takes in time the loop
-    /// loses.
+    /// that makes them. It must not run a loop nor ask anything of one, and the loop stands still while it is
+    /// called.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }
 
-    /// Who is told what run loops do; nil, as at first, nobody. Any thread may set it.
+    /// The instrument that receives the events of all run loops; nil, as at first: events are not made. Any
+    /// thread may set it.
     public static var instrument: (any Instrument)? {
         get { Trace.instrument.withLock { $0 } }
         set {
@@ -22,13 +24,12 @@ extension RunLoop {
     }
 }
 
-/// The hooks: one branch where nobody listens.
+/// The calls that make events for the instrument: one branch each while there is none.
 enum Trace {
     static let isListening = Atomic<Bool>(false)
     fileprivate static let instrument = Mutex<(any RunLoop.Instrument)?>(nil)
 
-    /// Makes a call-out, and tells of it.
-    @inline(__always)
+    /// Makes a call-out, and an event of it.
     static func callOut<Result>(
         _ loop: RunLoop, _ mode: Int, _ kind: @autoclosure () -> RunLoopEvent.CallOut,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil, _ body: () -> Result
@@ -45,8 +46,7 @@ enum Trace {
         return result
     }
 
-    /// Tells of a request, with no lock held. Any thread.
-    @inline(__always)
+    /// Makes an event of a request. Any thread, with no lock held.
     static func request(
         _ loop: RunLoop, _ request: RunLoopEvent.Request, mode: RunLoop.Mode? = nil,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil
@@ -67,7 +67,7 @@ enum Trace {
                 detail: detail, began: began.nanoseconds, mode: name, depth: depth, subject: subject))
     }
 
-    /// As above, of something that need not be in a pass: in `mode`, or where that is nil in whichever runs.
+    /// As above, of an event that need not be in a pass: in `mode`, or where that is nil in the running mode.
     static func tell(
         _ loop: RunLoop, _ mode: RunLoop.Mode?, _ detail: RunLoopEvent.Detail,
         began: LoopInstant = LoopClock.now,
@@ -84,11 +84,11 @@ enum Trace {
 }
 
 extension RunLoop {
-    /// Whether anybody is told what run loops do.
+    /// Whether there is an instrument.
     package static var isTraced: Bool { Trace.isListening.load(ordering: .relaxed) }
 
-    /// Makes a call to the delegate of `object`, which `loop` serves, and tells the instrument of it. On
-    /// whichever thread the delegate is called.
+    /// Makes a call to the delegate of `object`, which `loop` serves, and an event of it. On the thread on
+    /// which the delegate is called.
     package static func tracingDelegateCall<Result>(
         _ name: @autoclosure () -> String, of object: AnyObject, label: @autoclosure () -> String?,
         on loop: @autoclosure () -> RunLoop?, _ body: () -> Result

@@ -1,106 +1,32 @@
 internal import Logging
 internal import RondoMutex
 
-/// The loops that are looked at after a while, until then or until their thread ends, and the thread that does so: it is
-/// there as long as there is one to look at.
-///
-/// A thread of its own and not Dispatch's, which ends the program where descriptors have run out for its timers, and a
-/// full machine is where a loop that nobody runs has to be told of.
-///
-/// A list and no weak references: an object that has ever been referred to weakly counts its references in a
-/// slower way for the rest of its life, and a loop is retained in everything that it does.
-enum UnservedWarning {
-    private struct Look {
-        let loop: RunLoop
-        let runs: UInt64
-        let delay: TimeInterval
-        let due: LoopInstant
-    }
-
-    private struct State {
-        var looks: [Look] = []
-        var hasThread = false
-    }
-
-    fileprivate static let delay = Mutex<TimeInterval?>(5)
-    private static let state = Mutex(State())
-    /// Signalled where the thread is to look at `state` again.
-    private static let change = DispatchSemaphore(value: 0)
-
-    /// - Returns: False where there is no thread for it.
-    fileprivate static func watch(_ loop: RunLoop, sinceRun runs: UInt64, delay: TimeInterval) -> Bool {
-        let look = Look(
-            loop: loop, runs: runs, delay: delay, due: LoopClock.machineNow.advanced(bySeconds: delay))
-        let isFirst = state.withLock { state in
-            state.looks.append(look)
-            defer { state.hasThread = true }
-            return !state.hasThread
-        }
-        guard isFirst else {
-            change.signal()
-            return true
-        }
-        do throws(SystemError) {
-            try SystemThread.start(name: "rondo.unserved") { lookAtAll() }
-            return true
-        } catch {
-            // Others may have counted on the thread since.
-            let abandoned = state.withLock { state in
-                defer { state = State() }
-                return state.looks
-            }
-            for look in abandoned where look.loop !== loop { look.loop.attention.endWatching() }
-            return false
-        }
-    }
-
-    private static func lookAtAll() {
-        while true {
-            let now = LoopClock.machineNow
-            let (due, seconds) = state.withLock { state -> ([Look], Double?) in
-                let due = state.looks.filter { $0.due <= now }
-                state.looks.removeAll { $0.due <= now }
-                let next = state.looks.map(\.due).min()
-                if due.isEmpty, next == nil { state.hasThread = false }
-                return (due, next.map { $0.seconds(since: now) })
-            }
-            for look in due { look.loop.warnIfUnserved(sinceRun: look.runs, delay: look.delay) }
-            if !due.isEmpty { continue }
-            guard let seconds else { return }
-            _ = change.wait(timeout: .now() + seconds)
-        }
-    }
-
-    /// The thread of `loop` has ended.
-    static func forget(_ loop: RunLoop) {
-        let forgotten = state.withLock { state in
-            let forgotten = state.looks.filter { $0.loop === loop }
-            state.looks.removeAll { $0.loop === loop }
-            return forgotten
-        }
-        guard !forgotten.isEmpty else { return }
-        change.signal()
-    }
-}
+// The warning about a loop that holds something and has not been run for a while: see `UnservedWatch`.
 
 extension RunLoop {
     /// Seconds after which something scheduled on a loop that has not been run since is warned about in the
     /// log, once a loop; nil: never. Set it before anything is scheduled.
     public static var unservedWarningDelay: TimeInterval? {
-        get { UnservedWarning.delay.withLock { $0 } }
-        set { UnservedWarning.delay.withLock { $0 = newValue } }
+        get { unservedDelay.withLock { $0 } }
+        set { unservedDelay.withLock { $0 = newValue } }
     }
 
-    /// Something was added: if the loop does not run, a thread looks again after a while.
+    private static let unservedDelay = Mutex<TimeInterval?>(5)
+
+    /// To be called when something was added: if the loop does not run, it is looked at again after a while.
     func warnUnlessRun() {
         guard attention.isUnserved else { return }
         let runs = state.withLock { attention.beginWatching() ? $0.runs : nil }
         guard let runs, let delay = Self.unservedWarningDelay else { return }
-        // Without a thread for it the warning is left out; what is added next asks for one again.
-        if !UnservedWarning.watch(self, sinceRun: runs, delay: delay) { attention.endWatching() }
+        // Without a thread for it the warning is left out; the next addition asks for one again.
+        if !UnservedWatch.watch(self, sinceRun: runs, delay: delay) { watchWasAbandoned() }
     }
+}
 
-    fileprivate func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
+extension RunLoop: WatchedLoop {
+    func watchWasAbandoned() { attention.endWatching() }
+
+    func warnIfUnserved(sinceRun runs: UInt64, delay: TimeInterval) {
         let (waiting, hasRun) = state.withLock { state -> ([ModeState.Waiting], Bool) in
             var waiting: [ModeState.Waiting] = []
             if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
@@ -110,12 +36,12 @@ extension RunLoop {
                     waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
                 }
             }
-            // It runs, or nothing is left: the next thing that waits in vain is worth a look of its own.
+            // The loop runs or is empty: what is added from now on is watched anew.
             if waiting.isEmpty { attention.endWatching() }
             return (waiting, state.runs != runs)
         }
         guard !waiting.isEmpty else {
-            // It may have been run for the last time.
+            // The run that was made since may have been the last one.
             if hasRun { warnUnlessRun() }
             return
         }
@@ -129,7 +55,7 @@ extension RunLoop {
 }
 
 extension ModeState {
-    /// What waits in a mode that is not run.
+    /// The members of a mode that is not run.
     struct Waiting {
         let name: RunLoop.Mode
         var sources: [RunLoop.Source] = []
@@ -150,7 +76,6 @@ extension ModeState {
             return "\(number) \(word)\(number == 1 ? "" : "s")\(names)"
         }
     }
-
 }
 
 extension LoopState {

@@ -1,8 +1,8 @@
 internal import CEv
 
-/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 hands out none
-/// of its own. Several sources may watch one descriptor, which stands in the set once, with what all of them
-/// want.
+/// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 does not hand
+/// out its own. Several sources may watch one descriptor, which is in the set once, for the events of all of
+/// them.
 ///
 /// Loop's thread only.
 final class DescriptorMirror {
@@ -53,7 +53,7 @@ final class DescriptorMirror {
                 return nil
             }
             alwaysReady.remove(other)
-            // Leaving the set, it may be closed already, and has left by that.
+            // A descriptor that is removed may be closed already, which has removed it.
             return isWanted ? error : nil
         }
     }

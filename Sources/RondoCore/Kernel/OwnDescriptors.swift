@@ -3,23 +3,41 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The numbers of the descriptors that run loops have for themselves: epoll sets, eventfds, timerfds.
+/// The numbers of the descriptors that belong to run loops themselves: epoll sets, eventfds, timerfds.
 ///
-/// A source that watches one of these numbers was scheduled for a descriptor that has been closed since. To hand the
-/// number to libev would abort the process in places (an epoll set in itself, or sets that watch each other), and in
-/// others a program would read from an eventfd that is the loop's (rule SRC-27).
+/// A source that watches one of these numbers was scheduled for a descriptor that has been closed since. To
+/// hand the number to libev would abort the process in places (an epoll set in itself, or sets that watch
+/// each other), and in others a program would read from an eventfd that is the loop's (rule SRC-27).
 enum OwnDescriptors {
     private static let numbers = Mutex<Set<Int32>>([])
 
-    /// - Parameter make: Makes a descriptor; nil: it could not. Between that and its being known no other thread can ask.
+    /// Adds a descriptor. `contains` waits meanwhile, so it never misses one that exists.
+    ///
+    /// - Parameter make: Makes the descriptor; nil: it could not.
     static func add(_ make: () -> Int32?) {
         numbers.withLock { numbers in
             if let number = make(), number >= 0 { numbers.insert(number) }
         }
     }
 
-    /// Before it is closed.
+    /// To be called before the descriptor is closed.
     static func remove(_ number: Int32) { numbers.withLock { _ = $0.remove(number) } }
 
     static func contains(_ number: Int32) -> Bool { numbers.withLock { $0.contains(number) } }
+
+    /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which
+    /// libev, as Debian builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs
+    /// to a run loop itself: the program's descriptor was closed before.
+    ///
+    /// - Parameter set: The epoll set; negative if there is none.
+    static func refusal(of descriptor: Int32, addedTo set: Int32) -> Int32? {
+        let kind = rondo_descriptor_kind(descriptor)
+        if kind == 0 { return nil }
+        if kind < 0 { return errno }
+        if contains(descriptor) { return EBADF }
+        // An epoll set may be nested too deeply.
+        guard set >= 0 else { return nil }
+        let code = rondo_epoll_refusal(set, descriptor)
+        return [EBADF, EINVAL, ELOOP].contains(code) ? code : nil
+    }
 }

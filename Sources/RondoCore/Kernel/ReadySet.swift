@@ -1,19 +1,29 @@
-/// What libev reported for one mode and the pass has not served yet, in call-out order.
+internal import CEv
+
+/// The descriptors that libev found ready in one mode and that no pass has served yet, in the order in which
+/// they are served.
 ///
-/// One look at the kernel may find many descriptors ready; the passes that follow serve them one each
-/// without asking again (rule RL-57). The set belongs to the mode, not to an activation: dropping it when
-/// an activation ends would starve the sources at its tail.
+/// One look at the kernel may find many descriptors ready; the passes that follow serve one each without
+/// asking the kernel again (rule RL-57). The set belongs to the mode, not to an activation: if it were
+/// dropped when an activation ends, the sources at its end would starve.
 struct ReadySet {
-    struct Entry {
+    private struct Entry {
         let watcher: WatcherPointer
-        /// Of the watcher as it was: where another one stands by now the entry is out of date.
+        /// The generation of the watcher when it was found ready. If the watcher has another one by now, it
+        /// serves another source, and the entry is out of date.
         let generation: UInt32
         let events: Int32
-        /// The look of the kernel that found it; see `ModeLoop.era`.
+        /// When the kernel was asked; see `ModeLoop.era`.
         let era: UInt32
+
+        /// Nil: the source is no longer watched.
+        var source: Unmanaged<AnyObject>? {
+            watcher.pointee.generation == generation ? watcher.pointee.source : nil
+        }
     }
 
-    /// Served from the end of `waiting` to the front; what stands behind it has been.
+    /// The first `waiting` of these are to be served, from the last of them to the first; the others have
+    /// been served.
     private var entries: [Entry] = []
     private var waiting = 0
     private var reported: [Entry] = []
@@ -23,11 +33,13 @@ struct ReadySet {
     var hasReport: Bool { !reported.isEmpty }
 
     /// Called from libev's callback: notes and does nothing else.
-    mutating func report(_ entry: Entry) {
-        reported.append(entry)
+    mutating func report(_ watcher: WatcherPointer, events: Int32, era: UInt32) {
+        reported.append(
+            Entry(watcher: watcher, generation: watcher.pointee.generation, events: events, era: era))
     }
 
-    /// After `ev_run`: libev calls back in reverse order, so what it reported last is served first, after what waits.
+    /// Adds what was reported behind what waits. To be called after `ev_run`, which calls back in reverse
+    /// order: what it reported last is served first.
     mutating func collect() {
         guard !reported.isEmpty else { return }
         if isEmpty {
@@ -40,12 +52,44 @@ struct ReadySet {
         reported.removeAll(keepingCapacity: true)
     }
 
-    /// The next to be served.
-    var first: Entry? { isEmpty ? nil : entries[waiting - 1] }
+    /// The next source that is ready, with what it is ready for; nil when the set is exhausted.
+    ///
+    /// An entry of another era is checked with the kernel first, since a nested or ended run may have served
+    /// it.
+    mutating func popNext(in era: UInt32) -> (source: Unmanaged<AnyObject>, events: Int32)? {
+        while waiting > 0 {
+            waiting -= 1
+            let entry = entries[waiting]
+            guard let source = entry.source else { continue }
+            let watcher = entry.watcher
+            watcher.pointee.isListed = false
+            var events = entry.events
+            if events & rondo_ev_error == 0 {
+                events &= watcher.pointee.events
+                if events != 0 && entry.era != era {
+                    events = Self.readiness(of: watcher.pointee.io.fd, events: events)
+                }
+            }
+            guard events != 0 else { continue }
+            prefetchNext()
+            return (source, events)
+        }
+        return nil
+    }
 
-    mutating func popFirst() -> Entry? {
-        guard let first else { return nil }
-        waiting -= 1
-        return first
+    /// Fetches the next source into the cache while this one is served: among many they are far apart. A
+    /// source takes three lines of the cache, and what its callback captures was most often allocated just
+    /// before it. A prefetch of an address that is not mapped does nothing. (W3, 9,900 descriptors of which
+    /// 100 are active: together with the saving of a lock an event took 5.34 µs of CPU instead of 6.01.)
+    private func prefetchNext() {
+        guard waiting > 0, let source = entries[waiting - 1].source else { return }
+        for offset in [-64, 0, 64, 112] { rondo_prefetch(source.toOpaque() + offset) }
+    }
+
+    private static func readiness(of descriptor: Int32, events: Int32) -> Int32 {
+        var request = pollfd(descriptor, events: events)
+        // If the kernel cannot tell, the descriptor counts as ready: the source finds out for itself.
+        guard let count = try? systemCall("poll", { poll(&request, 1, 0) }) else { return events }
+        return count == 0 ? 0 : request.foundEvents & events
     }
 }

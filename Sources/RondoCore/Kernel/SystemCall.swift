@@ -1,6 +1,6 @@
 internal import CEv
 
-/// What a system call answered when it failed: the number, its name and its sentence.
+/// The failure of a system call: its error number, and the name of the call.
 package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
     /// The value of `errno`.
     package let code: Int32
@@ -26,7 +26,6 @@ extension SystemError: CustomNSError, LocalizedError {
 
 /// Runs a system call that answers -1 and sets `errno` on failure; a call interrupted by a signal is
 /// made again, here and nowhere else.
-@inline(__always)
 package func systemCall<Result: FixedWidthInteger>(
     _ name: StaticString, _ body: () -> Result
 ) throws(SystemError) -> Result {
@@ -38,7 +37,7 @@ package func systemCall<Result: FixedWidthInteger>(
     }
 }
 
-/// How many bytes `object` may be read of: those that were allocated for it, header and all.
+/// How many bytes of `object` may be read: those that were allocated for it, with its header.
 package func allocationSize(of object: AnyObject) -> Int {
     withExtendedLifetime(object) { rondo_allocation_size(Unmanaged.passUnretained(object).toOpaque()) }
 }

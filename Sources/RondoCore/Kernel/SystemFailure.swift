@@ -3,16 +3,17 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// What libev says of system calls that must not fail: it would abort the process, unless it finds this callback.
+/// Failures of system calls that libev takes for impossible: without the callback here it would abort the
+/// process.
 ///
-/// The callback is the process's, as libev has only one. Where the calling thread runs no `ModeLoop`, the call is another
-/// user's of libev, and the process aborts as libev would have it.
+/// libev has one such callback for the process. If the calling thread runs no `ModeLoop`, another user of
+/// libev has made the call, and the process aborts as libev would have it.
 enum SystemFailure {
     private static let restNanoseconds = 1_000_000
 
-    /// How many threads have a failed look that has not been dealt with.
+    /// How many threads have a failed look that `take()` has not returned yet.
     private static let pending = Atomic(0)
-    /// The threads that run loops of ours, and the errno of a look that has failed there; 0: none has.
+    /// The threads that run our loops, each with the errno of a look that has failed there; 0: none has.
     private static let threads = Mutex<[pthread_t: Int32]>([:])
 
     private static let installed: Void = ev_set_syserr_cb { message in
@@ -29,11 +30,11 @@ enum SystemFailure {
             perror(message)
             abort()
         }
-        // A new epoll set, which libev asks for until it has one, having closed the old one.
+        // libev has closed its epoll set, and asks for a new one until it has one.
         if !isWait { rest() }
     }
 
-    /// Before the calling thread makes its first `ev_loop`.
+    /// To be called before the calling thread makes its first `ev_loop`.
     static func beginThread() {
         _ = installed
         threads.withLock { threads in
@@ -41,17 +42,16 @@ enum SystemFailure {
         }
     }
 
-    /// The calling thread has no `ev_loop` any more.
+    /// To be called when the calling thread has closed its last `ev_loop`.
     static func endThread() {
         _ = take()
         threads.withLock { _ = $0.removeValue(forKey: pthread_self()) }
     }
 
     /// One branch where nothing has failed.
-    @inline(__always)
     static var hasOccurred: Bool { pending.load(ordering: .relaxed) != 0 }
 
-    /// Why the calling thread's look has failed; nil: it has not.
+    /// The errno of the calling thread's failed look, which is forgotten here; nil: no look has failed.
     static func take() -> Int32? {
         threads.withLock { threads in
             guard let code = threads[pthread_self()], code != 0 else { return nil }
@@ -61,7 +61,7 @@ enum SystemFailure {
         }
     }
 
-    /// Keeps what fails at once from being tried at full speed.
+    /// Rests for a moment, so that a call that fails at once is not repeated at full speed.
     static func rest() {
         var time = timespec(tv_sec: 0, tv_nsec: restNanoseconds)
         nanosleep(&time, nil)

@@ -1,11 +1,11 @@
 internal import CEv
 
-/// A thread of the package's own, or the kernel's reason why there is none.
+/// Starts threads, and throws the kernel's reason where it cannot.
 ///
-/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says nothing, the
-/// other stops the thread that asked, and tries again for ever.
+/// Foundation's `Thread` and Dispatch hide a failure of `pthread_create`: the one starts nothing and says
+/// nothing, the other stops the thread that asked, and tries again for ever.
 package enum SystemThread {
-    /// What the thread does, on its way there through C.
+    /// The name and the function of a thread, on their way through C.
     private final class Body: Sendable {
         let name: String
         let run: @Sendable () -> Void
@@ -24,7 +24,8 @@ package enum SystemThread {
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         var thread = pthread_t()
-        // The thread takes it over.
+        // `Unmanaged` to pass through C: retained here, and released by the thread, or below where there is
+        // none.
         let handedOver = Unmanaged.passRetained(Body(name, body))
         let code = pthread_create(
             &thread, nil,
@@ -46,7 +47,7 @@ package enum SystemThread {
     /// The name of the calling thread, for messages.
     static var nameOfCurrent: String {
         if Thread.isMainThread { return "the main thread" }
-        // On Linux a thread without a name of its own has its maker's: the number tells them apart.
+        // On Linux a thread without a name has that of the thread that made it: the number tells them apart.
         guard let name = Thread.current.name, !name.isEmpty else { return "thread \(rondo_thread_number())" }
         return "thread \(name) (\(rondo_thread_number()))"
     }

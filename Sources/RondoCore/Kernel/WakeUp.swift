@@ -39,12 +39,12 @@ final class WakeUp: Sendable {
         return try made.get()
     }
 
-    /// Whether the descriptors are there: a program may have closed what was not its own.
+    /// Whether the descriptors are still open: a program may have closed descriptors that are not its own.
     var isIntact: Bool {
         rondo_descriptor_kind(eventDescriptor) == 1 && rondo_descriptor_kind(timerDescriptor) == 1
     }
 
-    /// Ends the loop's sleep. Any thread; whoever calls holds a reference, so the descriptor is still ours.
+    /// Ends the loop's sleep. Any thread: the caller retains this object, so the descriptor is open.
     func wake() {
         // The only failure of this write is a counter that is full, and then the loop is being woken already.
         _ = try? systemCall("eventfd_write") { eventfd_write(eventDescriptor, 1) }
@@ -53,7 +53,7 @@ final class WakeUp: Sendable {
     /// Empties the eventfd. Loop's thread only.
     func drain() {
         var count: eventfd_t = 0
-        // Fails with EAGAIN where somebody else has emptied it: nothing is lost.
+        // Fails with EAGAIN if it is empty already: nothing is lost.
         _ = try? systemCall("eventfd_read") { eventfd_read(eventDescriptor, &count) }
     }
 

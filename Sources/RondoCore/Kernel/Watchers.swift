@@ -1,19 +1,23 @@
 internal import CEv
 
-/// One `ev_io` of a mode, and what the mode knows about it: a line of the processor's cache together, since among ten
-/// thousand that is what finding one of them ready costs.
+/// One `ev_io` of a mode, and what the mode knows about it.
 ///
-/// It stands in a `WatcherTable`, where libev keeps the address of `io` while it is started.
+/// Together they take one line of the processor's cache, so that a descriptor among ten thousand that becomes
+/// ready costs one access to memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of
+/// `io` while it is started.
 struct Watcher {
     /// Comes first: the address that libev calls back with is that of the watcher.
     var io = ev_io()
-    /// What to serve when the descriptor is ready, retained by the watcher; nil for the loop's own descriptors, and in a
-    /// place that is free.
+    /// The source to serve when the descriptor is ready; nil for the loop's own descriptors, and in a watcher
+    /// that is free.
+    ///
+    /// `Unmanaged`: retained by hand from `ModeLoop.watch` to `unwatch`, so that a watcher is trivial memory
+    /// whose address libev may keep, and serving an event counts no reference.
     var source: Unmanaged<AnyObject>?
-    /// Tells apart those that have stood here.
+    /// Counts how often the watcher was freed: an old pointer with another generation is out of date.
     var generation: UInt32 = 0
     var isStarted = false
-    /// It stands in the mode's ready set.
+    /// It is in the mode's ready set.
     var isListed = false
 
     /// The events asked for, `EV_READ | EV_WRITE`.
@@ -23,11 +27,12 @@ struct Watcher {
 typealias WatcherPointer = UnsafeMutablePointer<Watcher>
 
 extension WatcherPointer {
-    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far: it is told by `tell(_:)` then.
+    /// - Parameter loop: The `ev_loop`; nil where the mode has none so far, and calls `register(with:)` when
+    ///   it has.
     func start(in loop: OpaquePointer?) {
         guard !pointee.isStarted else { return }
         pointee.isStarted = true
-        if let loop { tell(loop) }
+        if let loop { register(with: loop) }
     }
 
     func stop(in loop: OpaquePointer?) {
@@ -36,8 +41,8 @@ extension WatcherPointer {
         if let loop { ev_io_stop(loop, io) }
     }
 
-    /// Starts what is not started, and what libev has stopped itself: having been set, it is handed to the kernel again,
-    /// though libev thinks that it is there.
+    /// Starts a watcher that is not started, or that libev has stopped itself. It is set first, so that libev
+    /// hands it to the kernel again, though it assumes that the kernel has it.
     func startAnew(
         _ descriptor: Int32, events: Int32, in loop: OpaquePointer, _ callback: rondo_ev_io_callback
     ) {
@@ -46,13 +51,13 @@ extension WatcherPointer {
         start(in: loop)
     }
 
-    /// Makes a loop know a watcher that is started.
-    func tell(_ loop: OpaquePointer) { ev_io_start(loop, io) }
+    /// Registers a watcher that is started with a loop.
+    func register(with loop: OpaquePointer) { ev_io_start(loop, io) }
 
-    /// A loop that the watcher is known to is given up.
-    func forget(_ loop: OpaquePointer) { ev_io_stop(loop, io) }
+    /// Takes a watcher that is started out of a loop that is given up.
+    func unregister(from loop: OpaquePointer) { ev_io_stop(loop, io) }
 
-    /// It must be stopped.
+    /// The watcher must be stopped.
     func set(_ descriptor: Int32, events: Int32, _ callback: rondo_ev_io_callback) {
         rondo_ev_io_init(io, callback, descriptor, events)
     }
@@ -67,19 +72,22 @@ extension WatcherPointer {
     }
 }
 
-/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread only.
+/// The memory of a mode's watchers, in pieces that do not move, each as large as all before it. Loop's thread
+/// only.
 ///
-/// What makes its pointers safe: whether anybody stands there or not, the memory of a place is a watcher's as long as the
-/// table is there, or until `shrink(to:)`. So a pointer and a generation are a token: out of date they find nobody.
+/// Its pointers are safe because the memory of a watcher stays a watcher's, in use or free, as long as the
+/// table exists or until `shrink(to:)`. So a pointer and a generation are a token: if it is out of date, the
+/// generation differs.
 ///
-/// A table that has been large stays so while anybody stands in it: 64 bytes for each watcher that there was at once.
+/// A table that has grown keeps its size while it has a source: 64 bytes for each watcher that there was at
+/// once.
 struct WatcherTable: ~Copyable {
     /// How many watchers the first piece has room for.
     private static let smallest = 8
     private static let cacheLine = 64
 
     private var pieces: [WatcherPointer] = []
-    /// Places that have been taken at some time; those behind them have never been touched.
+    /// How many watchers were allocated at some time; the memory behind them has never been touched.
     private var used = 0
     private var free: [WatcherPointer] = []
 
@@ -90,9 +98,9 @@ struct WatcherTable: ~Copyable {
 
     private static var stillStarted: String { "bug in Rondo: libev still has a watcher's address" }
 
-    /// A place for a watcher, as new but for its generation.
+    /// A watcher that is not in use, as new but for its generation.
     mutating func take() -> WatcherPointer {
-        if let place = free.popLast() { return place }
+        if let watcher = free.popLast() { return watcher }
         if used == Self.room(in: pieces.count) {
             let count = Self.room(in: pieces.count + 1) - used
             // One that begins in the middle of a line takes two.
@@ -101,22 +109,22 @@ struct WatcherTable: ~Copyable {
             pieces.append(piece.bindMemory(to: Watcher.self, capacity: count))
         }
         used += 1
-        let place = self[used - 1]
-        place.initialize(to: Watcher())
-        return place
+        let watcher = self[used - 1]
+        watcher.initialize(to: Watcher())
+        return watcher
     }
 
-    /// Whoever stood there has been stopped.
-    mutating func giveBack(_ place: WatcherPointer) {
-        precondition(!place.pointee.isStarted, Self.stillStarted)
-        place.pointee = Watcher(generation: place.pointee.generation &+ 1)
-        free.append(place)
+    /// Frees a watcher, which must be stopped.
+    mutating func giveBack(_ watcher: WatcherPointer) {
+        precondition(!watcher.pointee.isStarted, Self.stillStarted)
+        watcher.pointee = Watcher(generation: watcher.pointee.generation &+ 1)
+        free.append(watcher)
     }
 
-    /// Gives back what the many have taken that are gone.
+    /// Frees the memory of all watchers but the first.
     ///
-    /// - Parameter count: Somebody may stand at the first so many places that were taken, and stays there. The others are
-    ///   empty, and nobody has a pointer to one of them.
+    /// - Parameter count: How many watchers may be in use, and stay: the first that were allocated. The
+    ///   others are free, and no pointer to one of them is kept anywhere.
     mutating func shrink(to count: Int) {
         guard pieces.count > 1 else { return }
         for index in count..<used { precondition(!self[index].pointee.isStarted, Self.stillStarted) }
@@ -126,7 +134,7 @@ struct WatcherTable: ~Copyable {
         free = (count..<used).reversed().map { self[$0] }
     }
 
-    /// All that stand anywhere, and places where nobody stands.
+    /// All watchers, in use or free.
     func forEach(_ body: (WatcherPointer) -> Void) {
         for index in 0..<used { body(self[index]) }
     }

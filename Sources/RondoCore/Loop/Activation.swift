@@ -1,30 +1,28 @@
-/// One activation of a run loop: from the call of a run function until it returns. Loop's thread only.
-struct Activation {
-    let loop: RunLoop
-    let name: RunLoop.Mode
-    let limit: RunLimit
-    let returnAfterSourceHandled: Bool
-    /// Another one follows at once, as `RunLoop.run()` makes them.
-    let isRepeated: Bool
-
-    private var owner: LoopOwner { loop.owner }
-
+// One activation of a run loop: from the call of a run function until it returns. Loop's thread only.
+extension RunLoop {
+    /// Runs `name` pass by pass until something ends the activation; see `Pass`.
+    ///
+    /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
     /// - Returns: How it ended; nil if it could not even start.
-    func run() -> RunLoop.RunResult? {
-        // A run further out may have to wait long for its next pass; and what is signalled this run may serve.
-        if !isRepeated { loop.performAllDeferredWork() }
-        guard !owner.isEnding, let mode = indexOfMode else {
+    @discardableResult
+    func runActivation(
+        _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
+    ) -> RunResult? {
+        // An outer run may not make its next pass for long, and this run may serve sources that the work
+        // signals.
+        if !isRepeated { performAllDeferredWork() }
+        guard !owner.isEnding, let mode = index(ofModeToRun: name) else {
             owner.knownNow = nil
             return nil
         }
         let modeLoop = owner.kernel.modeLoop(mode)
-        guard let hasWork = begin(mode, modeLoop) else {
+        guard let hasWork = begin(mode, modeLoop, returnsAfterSource: returnAfterSourceHandled) else {
             // The limit has read the clock, and when the next run comes is not known.
             owner.knownNow = nil
             return nil
         }
         let pass = Pass(
-            loop: loop, mode: mode, name: name, modeLoop: modeLoop, limit: limit,
+            loop: self, mode: mode, name: name, modeLoop: modeLoop, limit: limit,
             returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
         let outer = owner.run
         owner.run = RunOnStack(
@@ -36,46 +34,46 @@ struct Activation {
     }
 
     /// Nearly always the mode that was run last, which is found without hashing its name.
-    private var indexOfMode: Int? {
+    private func index(ofModeToRun name: Mode) -> Int? {
         if let last = owner.lastRun, last.mode == name { return last.index }
-        guard name != .common, let index = loop.state.withLock({ $0.existingIndex(of: name) }) else {
+        guard name != .common, let index = state.withLock({ $0.existingIndex(of: name) }) else {
             return nil
         }
         owner.lastRun = (name, index)
         return index
     }
 
-    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the mode.
-    private func begin(_ mode: Int, _ modeLoop: ModeLoop) -> Bool? {
-        let now = loop.now
-        // The question and the beginning are one step: a thread that takes the last item away wakes a loop that
-        // runs, and is not heard by one that does not run yet.
-        let hasWork = loop.state.withLock { [loop] state -> Bool? in
-            if state.isEmpty(mode, loop.intake) && !loop.drainsMainQueue(in: state.modes[mode]) { return nil }
+    /// - Returns: Whether blocks are queued or sources signalled; nil where there is nothing to serve in the
+    ///   mode.
+    private func begin(_ mode: Int, _ modeLoop: ModeLoop, returnsAfterSource: Bool) -> Bool? {
+        let now = now
+        // The question and the beginning are one step: a thread that takes the last item away wakes a loop
+        // that runs, and is not heard by one that does not run yet.
+        let hasWork = state.withLock { [self] state -> Bool? in
+            if state.isEmpty(mode, intake) && !drainsMainQueue(in: state.modes[mode]) { return nil }
             if state.activations.isEmpty {
-                loop.attention.beginRunning()
+                attention.beginRunning()
                 state.runs += 1
             }
             state.countTime(until: now)
             state.activations.append(
-                LoopState.Activation(mode: mode, returnsAfterSource: returnAfterSourceHandled))
+                LoopState.RunningActivation(mode: mode, returnsAfterSource: returnsAfterSource))
             return state.hasWork(for: mode)
         }
         guard let hasWork else { return nil }
         owner.era &+= 1
         modeLoop.era = owner.era
         // The first look pauses them.
-        for source in owner.serving { loop.state.withLock { $0.modes[mode].noteChange(of: source) } }
+        for source in owner.serving { state.withLock { $0.modes[mode].noteChange(of: source) } }
         return hasWork
     }
 
     private func end(_ mode: Int, _ modeLoop: ModeLoop) {
-        let now = loop.now
-        let (outer, mustLookAgain) = loop.state.withLock {
-            [attention = loop.attention] state -> (Int?, Bool) in
+        let now = now
+        let (outer, mustLookAgain) = state.withLock { [attention] state -> (Int?, Bool) in
             state.countTime(until: now)
             let ended = state.activations.removeLast()
-            // A wake-up that the ended activation took may have been meant for the one further out.
+            // The activation further out may have been meant by a wake-up that the ended one took.
             let isOutermost = state.activations.isEmpty
             if isOutermost {
                 attention.endRunning()
@@ -89,18 +87,11 @@ struct Activation {
         if let outer {
             owner.modeLoops[outer]?.era = owner.era
         } else if owner.isEmbedded && !owner.isTurning {
-            // What this took may have been meant for the embedded mode: the foreign loop makes a turn.
+            // The embedded mode may have been meant by a wake-up that this run took: the foreign loop makes a
+            // turn.
             owner.kernel.wakeUp?.wake()
         }
-        // It may have been run for the last time.
-        if mustLookAgain { loop.warnUnlessRun() }
+        // This run may have been the last one.
+        if mustLookAgain { warnUnlessRun() }
     }
-}
-
-/// What is known of a run while it is under way. Loop's thread only.
-struct RunOnStack {
-    /// How many of `LoopOwner.serving` were on the stack when it began.
-    var servedFurtherOut = 0
-    /// The run makes further passes after a callback, or another run follows at once.
-    var mayDeferWork = false
 }

@@ -1,71 +1,28 @@
-// Work that one callback of a descriptor makes and that costs less where it is done for several of them together.
+// Deferred work: work that a descriptor's callback makes, and that costs less if it is done for several
+// callbacks together.
 //
-// One look at the kernel finds many descriptors ready, and the passes that follow serve one each. Some of what their
-// callbacks ask for need not be done between them: it is deferred, and done in one step of the pass (see `Pass`), when no
-// descriptor found earlier waits any more, or when there is enough of it, or when it is old enough. There are three kinds,
-// each with what it was worth when it was last measured (CPU of the whole process; 2 cores, 64 connections):
+// One look at the kernel finds many descriptors ready, and the passes that follow serve one each. Some of
+// what their callbacks ask for need not be done between them: it is deferred, and done in one step of the
+// pass (see `Pass`), when no descriptor found earlier waits any more, or when there is enough of it, or when
+// it is old enough. There are three kinds, each with what it was worth when it was last measured (CPU of the
+// whole process; 2 cores, 64 connections):
 //
 //     a shared queue's service: clients that several callbacks enqueue begin in a row      W5, 64 GETs of 1 KiB: 2 to 4 %
 //     leaving a loop: a kept connection that another load takes at once need not come back W5, the same: 2 %
 //     one poll(2) for space in all sockets that were written to, instead of one each       W4 by streams, 64 B: 2 to 5 %
 //
-// All of it is switched off by setting `DeferredWorkList.defaultMaximumCount` to 0: run W4 and W5 of Benchmarks/ with and
-// without to see what it is worth.
-
-/// Work that a loop does a little later; see `RunLoop.deferWork(_:)`.
-package protocol DeferredWork: AnyObject {
-    /// Does the work, or nothing if there is nothing left to do. It calls nothing of the program's; on the loop's thread, with
-    /// no lock held.
-    ///
-    /// - Returns: Whether it has signalled a source, which is served before the work that was deferred after this.
-    func performDeferredWork() -> Bool
-}
-
-/// What a loop has deferred, in order. Loop's thread only.
-struct DeferredWorkList {
-    /// Work that is deferred at most; 0 switches the mechanism off.
-    static let defaultMaximumCount = 16
-    /// Work is overdue when the oldest has waited for a millisecond: then it waits for no further callback.
-    static let maximumAgeNanoseconds: Int64 = 1_000_000
-
-    var maximumCount = defaultMaximumCount
-    /// Nil where the work is being done: what is released with it may defer work.
-    private var works: [(any DeferredWork)?] = []
-    private var first = 0
-    /// When the oldest was deferred.
-    private var began = LoopInstant(nanoseconds: 0)
-
-    var isEmpty: Bool { works.isEmpty }
-
-    var isFull: Bool { works.count - first >= maximumCount }
-
-    func isOverdue(at now: LoopInstant) -> Bool {
-        now.nanoseconds - began.nanoseconds >= Self.maximumAgeNanoseconds
-    }
-
-    mutating func append(_ work: any DeferredWork, at now: @autoclosure () -> LoopInstant) {
-        if works.isEmpty { began = now() }
-        works.append(work)
-    }
-
-    mutating func popFirst() -> (any DeferredWork)? {
-        guard first < works.count else {
-            works.removeAll(keepingCapacity: true)
-            first = 0
-            return nil
-        }
-        defer { first += 1 }
-        return works[first].take()
-    }
-}
+// All of it is switched off by setting `DeferredWorkList.defaultMaximumCount` to 0: run W4 and W5 of
+// Benchmarks/ with and without to see what it is worth.
 
 extension RunLoop {
-    /// Defers `work`. It is done in the next pass after signalled sources, but may wait longer while descriptors found
-    /// earlier wait to be served: until there are 16 pieces of work, the first is a millisecond old, or the limit of the run
-    /// is reached. The loop does not sleep before, nor begins or ends a run.
+    /// Defers `work`. It is done in the next pass after signalled sources, but may wait longer while
+    /// descriptors found earlier wait to be served: until there are 16 pieces of work, the first is a
+    /// millisecond old, or the limit of the run is reached. The loop does not sleep before, nor begins or
+    /// ends a run.
     ///
-    /// - Returns: False where it is to be done now: the calling thread is not the loop's, the loop does not run or its run
-    ///   returns after a source, an observer is registered in some mode, or there is much deferred already.
+    /// - Returns: False where it is to be done now: the calling thread is not the loop's, the loop does not
+    ///   run or its run returns after a source, an observer is registered in some mode, or there is much
+    ///   deferred already.
     package func deferWork(_ work: any DeferredWork) -> Bool {
         guard isCurrent, mayDeferWork else { return false }
         owner.deferred.append(work, at: LoopClock.now)
@@ -77,10 +34,11 @@ extension RunLoop {
         owner.run.mayDeferWork && !owner.deferred.isFull && !mayBeObserved(.allActivities)
     }
 
-    /// Whether descriptors were found ready in the mode that runs and wait to be served: their callbacks may make more work of
-    /// the kind.
+    /// Whether descriptors were found ready in the mode that runs and wait to be served: their callbacks may
+    /// make more work of the kind.
     ///
-    /// - Parameter mode: It has to be this mode that runs, or one of the common modes where it is their name; nil: any.
+    /// - Parameter mode: It has to be this mode that runs, or one of the common modes where it is their name;
+    ///   nil: any.
     /// - Note: On this loop's thread.
     package func hasDescriptorsToServe(in mode: Mode? = nil) -> Bool {
         let running = state.withLock { state -> Int? in
@@ -94,11 +52,11 @@ extension RunLoop {
         return !modeLoop.ready.isEmpty
     }
 
-    /// Whether a connection that is done with may leave this loop by deferred work: a client that waits to be served may
-    /// take it then where it is.
+    /// Whether an idle connection may leave this loop by deferred work, so that a client that waits to be
+    /// served can use it where it is.
     ///
-    /// Only while the callback of its `source` is on the stack in the innermost run: nothing else is heard of it meanwhile, or
-    /// a nested run would find it ready again and again.
+    /// Only while the callback of its `source` is on the stack in the innermost run, which does not look at
+    /// the source meanwhile; a nested run would find it ready again and again.
     /// - Note: On this loop's thread.
     package func mayLeaveLater(_ source: Source) -> Bool {
         mayDeferWork && owner.serving.contains { $0 === source }
@@ -125,7 +83,7 @@ extension RunLoop {
         return hasSignalled
     }
 
-    /// Before a run begins or returns: none of the work may wait for the next pass, which may be far off.
+    /// Does all deferred work. To be called before a run begins or returns: the next pass may be far off.
     func performAllDeferredWork() {
         while !owner.deferred.isEmpty { _ = performDeferredWork() }
     }

@@ -64,7 +64,7 @@ extension RunLoop {
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
             loop.attention.setEmbedded(true)
-            // What is in the mode already is noticed in the first turn.
+            // The first turn finds what is in the mode already.
             wakeUp.wake()
         }
 
@@ -72,8 +72,8 @@ extension RunLoop {
         /// another thread wants attention. It stays the loop's; do not close it.
         public var fileDescriptor: Int32 { mirror.descriptor }
 
-        /// When a turn is due at the latest; nil if there is no timer. Whoever waits for `fileDescriptor`
-        /// need not look at it: the descriptor turns readable then.
+        /// When a turn is due at the latest; nil if there is no timer. A loop that waits for `fileDescriptor`
+        /// need not ask: the descriptor becomes readable then.
         public var nextDeadline: Date? { loop.nextTimerDate(forMode: mode) }
 
         /// One pass of the mode that does not sleep: everything that is due, and one ready descriptor. While
@@ -81,19 +81,20 @@ extension RunLoop {
         @discardableResult
         public func turn() -> RunResult {
             wakeUp.drain()
-            // A run that is refused would not forget it, and each turn would ask for another one.
+            // If the run does not start it clears no request, and each turn would ask for another one.
             loop.attention.forgetUnlessRunning()
             loop.owner.isTurning = true
             let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
             loop.owner.isTurning = false
             mirrorMainQueue()
-            // Nothing else looks at an empty mode, and what was removed last must not stay in the mirror; nor at
-            // a source whose callback has run the mode, which stays out of the mirror until it is watched again.
+            // Runs do not look at an empty mode, and a source that was removed last must not stay in the
+            // mirror. A source whose callback has run the mode is not in the mirror until it is watched
+            // again.
             updateWatchers()
             let now = LoopClock.now
             let (nearest, hasMore) = loop.state.withLock { state -> (LoopInstant?, Bool) in
                 guard let index = state.existingIndex(of: mode) else { return (nil, false) }
-                // What another thread has asked for during the pass wrote no wake-up, since the loop was
+                // A request that another thread made during the pass wrote no wake-up, since the loop was
                 // awake.
                 state.collectBlocks(from: loop.intake)
                 let hasMore =
@@ -125,7 +126,8 @@ extension RunLoop {
             NSError(domain: NSPOSIXErrorDomain, code: Int(code))
         }
 
-        /// What watches the number of the mirror since before there was one: its descriptor has been closed (rule SRC-27).
+        /// Refuses sources whose descriptor has the number that the mirror got: theirs was closed before
+        /// (rule SRC-27).
         private func refuseStaleSources() {
             let number = mirror.descriptor
             let stale = loop.state.withLock { state in
@@ -135,17 +137,16 @@ extension RunLoop {
             }
             let index = loop.state.withLock { $0.index(of: mode) }
             for source in stale {
-                _ = source.isRefused(SystemError("epoll_ctl", code: EBADF), in: index, of: loop)
+                _ = source.handleRefusal(SystemError("epoll_ctl", code: EBADF), in: index, of: loop)
             }
         }
 
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
-            // Of a run before the embedding.
-            let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
-            update.endLeaves()
+            // Sources may have left during a run before the embedding.
+            loop.endLeaves(ofMode: index)
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
-            update.apply(changes)
+            loop.apply(changes, to: modeLoop, ofMode: index)
         }
 
         /// Gives the mode back. Loop's thread only.

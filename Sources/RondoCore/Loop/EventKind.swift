@@ -1,4 +1,4 @@
-/// The kinds of event of step (j); they take turns from pass to pass, so that none starves the others.
+/// The kinds of event of step (j). They rotate from pass to pass, so that none starves the others.
 enum EventKind: CaseIterable {
     case timers, mainQueue, descriptors
 
@@ -11,7 +11,7 @@ enum EventKind: CaseIterable {
     }
 }
 
-/// The kinds that a pass serves, in order: a list without an array, which would be an allocation a pass.
+/// The kinds that a pass serves, in order. Not an array, which would be an allocation for each pass.
 struct EventKinds: Sequence, IteratorProtocol {
     private var kinds: (EventKind?, EventKind?, EventKind?) = (nil, nil, nil)
     private(set) var last: EventKind?

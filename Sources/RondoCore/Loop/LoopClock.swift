@@ -2,9 +2,9 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A moment on the monotonic clock, in nanoseconds from an arbitrary start.
+/// An instant on the monotonic clock, in nanoseconds from an arbitrary start.
 ///
-/// Everything that waits in a run loop waits for such a moment: a `Date` is translated once, when it is
+/// Everything that waits in a run loop waits for such an instant: a `Date` is translated once, when it is
 /// handed in, so that setting the wall clock moves nothing (rule TM-29).
 package struct LoopInstant: Comparable, Hashable, Sendable {
     package var nanoseconds: Int64
@@ -18,7 +18,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
     package static func < (a: LoopInstant, b: LoopInstant) -> Bool { a.nanoseconds < b.nanoseconds }
 
-    /// This moment moved by `seconds`, clamped to what can be represented (rule TM-28).
+    /// This instant moved by `seconds`, clamped to what can be represented (rule TM-28).
     package func advanced(bySeconds seconds: Double) -> LoopInstant {
         advanced(byNanoseconds: LoopClock.nanoseconds(seconds))
     }
@@ -29,7 +29,7 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
         return LoopInstant(nanoseconds: distance > 0 ? .max : .min)
     }
 
-    /// Seconds from `other` to this moment.
+    /// Seconds from `other` to this instant.
     package func seconds(since other: LoopInstant) -> Double {
         let (difference, overflows) = nanoseconds.subtractingReportingOverflow(other.nanoseconds)
         return overflows
@@ -39,13 +39,14 @@ package struct LoopInstant: Comparable, Hashable, Sendable {
 
 /// The monotonic clock and its relation to dates.
 package enum LoopClock {
-    /// This moment, by the clock of the calling thread's loop if that has one of its own.
+    /// The current instant, by the clock of the calling thread's loop if that has one of its own.
     package static var now: LoopInstant {
         timeSource?.now ?? machineNow
     }
 
-    /// This moment by the machine's clock, whatever clock the calling thread's loop has: for what all threads
-    /// share, where moments of several clocks would be compared, and for what another loop waits for.
+    /// The current instant by the machine's clock, whatever clock the calling thread's loop has: for state
+    /// that all threads share, where instants of several clocks would be compared, and for instants that
+    /// another loop waits for.
     package static var machineNow: LoopInstant {
         LoopInstant(nanoseconds: nanoseconds(on: CLOCK_MONOTONIC))
     }
@@ -65,25 +66,25 @@ package enum LoopClock {
         return Int64(scaled)
     }
 
-    /// The monotonic moment at which the wall clock, if nobody sets it, will show `date`.
+    /// The monotonic instant at which the wall clock, if it is not set until then, will show `date`.
     ///
-    /// Equal dates have equal moments, as long as nobody sets it (rule TM-23).
+    /// Equal dates have equal instants, as long as it is not set (rule TM-23).
     package static func instant(of date: Date) -> LoopInstant {
         let wall = nanoseconds(date.timeIntervalSinceReferenceDate)
-        // Too far to be told from any other.
+        // Out of the clock's range.
         if wall == .max || wall == .min { return LoopInstant(nanoseconds: wall) }
         return LoopInstant(nanoseconds: wall).advanced(byNanoseconds: -wallOffset)
     }
 
-    /// The date of a moment: the reverse of `instant(of:)`.
+    /// The date of an instant: the reverse of `instant(of:)`.
     package static func date(of instant: LoopInstant) -> Date {
         if instant == .never { return .distantFuture }
         let wall = instant.advanced(byNanoseconds: wallOffset)
         return Date(timeIntervalSinceReferenceDate: Double(wall.nanoseconds) / 1e9)
     }
 
-    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself, since
-    /// the kept offset may be some microseconds off.
+    /// The date in so many seconds, by the clock of the calling thread's loop; the machine's is read itself,
+    /// since the kept offset may be some microseconds off.
     package static func date(inSeconds seconds: Double) -> Date {
         isMachines ? machineDate(inSeconds: seconds) : date(of: now.advanced(bySeconds: seconds))
     }
@@ -104,14 +105,15 @@ package enum LoopClock {
     private static let hasTimeSources = Atomic(false)
     private static let timeSources = Mutex<[pthread_t: any LoopTimeSource]>([:])
 
-    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as well.
+    /// The clock that stands in for the machine's on the calling thread; nil: none does. Asked under locks as
+    /// well.
     private static var timeSource: (any LoopTimeSource)? {
         guard hasTimeSources.load(ordering: .relaxed) else { return nil }
         return timeSources.withLock { $0[pthread_self()] }
     }
 
-    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be done before
-    /// the thread ends.
+    /// Has `source` stand in for the machine's clock on the calling thread; nil takes it back, as has to be
+    /// done before the thread ends.
     static func setTimeSource(_ source: (any LoopTimeSource)?) {
         if source != nil { hasTimeSources.store(true, ordering: .relaxed) }
         let replaced = timeSources.withLock { sources in
@@ -121,7 +123,7 @@ package enum LoopClock {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The date of a moment of the machine's clock, as the two clocks stand now: the reverse of
+    /// The date of an instant of the machine's clock, as the two clocks stand now: the reverse of
     /// `machineDate(inSeconds:)`, and as near.
     package static func machineDate(of instant: LoopInstant) -> Date {
         var (before, wall) = (Int64(0), Int64(0))
@@ -140,8 +142,9 @@ package enum LoopClock {
 
     private static let knownWallOffset = Atomic(Int64.min)
 
-    /// What the wall clock, counted from the reference date, is ahead of the monotonic one. They differ by
-    /// steps only, so what was measured first stays until a measurement says more than its own error.
+    /// How far the wall clock, counted from the reference date, is ahead of the monotonic one. The difference
+    /// changes only when the wall clock is set, so the first measurement is kept until another one differs by
+    /// more than its error.
     private static var wallOffset: Int64 {
         let referenceDate = Int64(Date.timeIntervalBetween1970AndReferenceDate) * 1_000_000_000
         var measured: Int64 = 0
@@ -150,7 +153,7 @@ package enum LoopClock {
         for _ in 0..<3 where leastGap > 1_000 {
             let before = nanoseconds(on: CLOCK_MONOTONIC)
             let wall = nanoseconds(on: CLOCK_REALTIME) - referenceDate
-            // The later moment, so that no timer is early.
+            // The later instant, so that no timer is early.
             let after = nanoseconds(on: CLOCK_MONOTONIC)
             if after - before < leastGap {
                 leastGap = after - before
@@ -170,6 +173,6 @@ package protocol LoopTimeSource: AnyObject, Sendable {
 
     /// The loop has nothing to do before `instant`, which is `.never` if it knows of nothing at all.
     ///
-    /// - Returns: Whether time has passed; if not, the loop sleeps until somebody wakes it.
+    /// - Returns: Whether time has passed; if not, the loop sleeps until it is woken.
     func loopIsIdle(until instant: LoopInstant) -> Bool
 }

@@ -5,8 +5,9 @@ extension Foundation.RunLoop.Mode {
     /// `.tracking` by its AppKit name.
     public static let eventTracking = tracking
 
-    /// Whether it is `.common`. Asked of every addition: that a mode is the default one shows without looking
-    /// at its letters, while these two names are equally long and begin alike.
+    /// Whether this is `.common`, asked for every addition. The default mode is compared first, by the
+    /// identity of its string: the names of the two are equally long and begin alike, so that comparing their
+    /// letters takes long.
     var namesCommonModes: Bool { self != .default && self == .common }
 
     /// "default" for `kCFRunLoopDefaultMode`: the name that people use.

@@ -1,72 +1,57 @@
 internal import CEv
 
-// A mode that the kernel has refused something: an epoll set of its own, or a place in it for what ends a sleep. Its
-// descriptors, and those of its loop, are looked at by `poll(2)`, which needs nothing of the kernel, so that timers,
-// blocks and timeouts come in time on a full machine too.
+// A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at
+// its descriptors, and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers,
+// blocks and timeouts come in time on a machine without free descriptors too.
 extension ModeLoop {
-    /// Milliseconds that a loop sleeps at most which other threads cannot wake, since descriptors had run out for that.
+    /// The longest sleep, in milliseconds, of a loop that has no eventfd by which other threads could wake
+    /// it.
     static let longestSleepUnwakeable: Int64 = 10
-    /// Milliseconds that it sleeps at most otherwise, before it asks for what it lacks again.
+    /// The longest sleep otherwise, in milliseconds: then the loop asks the kernel again for what it has
+    /// refused.
     static let longestSleepBare: Int64 = 1_000
 
-    /// - Parameter end: When the sleep ends; nil: there is none.
+    /// - Parameter end: When the sleep ends at the latest; nil: it does not sleep.
     func pollBare(until end: LoopInstant?) {
         if !isWhole {
             askForWhatIsLacking()
             if isWhole { return }
         }
-        var requests: [pollfd] = []
-        var polled: [WatcherPointer] = []
-        func add(_ descriptor: Int32, _ watcher: WatcherPointer, events: Int32) {
-            var wanted: Int32 = 0
-            if events & Int32(EV_READ) != 0 { wanted |= POLLIN }
-            if events & Int32(EV_WRITE) != 0 { wanted |= POLLOUT }
-            requests.append(pollfd(fd: descriptor, events: Int16(wanted), revents: 0))
-            polled.append(watcher)
-        }
+        var list = PollList()
         if let wakeUp {
-            add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
-            add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
+            list.add(wakeUp.eventDescriptor, wakeUpWatcher, events: Int32(EV_READ))
+            list.add(wakeUp.timerDescriptor, timerWatcher, events: Int32(EV_READ))
         }
         if watchesMainQueue, let descriptor = MainQueue.descriptor {
-            add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
+            list.add(descriptor, mainQueueWatcher, events: Int32(EV_READ))
         }
         if loop != nil {
-            requests.append(pollfd(fd: setDescriptor, events: Int16(POLLIN), revents: 0))
+            // libev says below which of its descriptors are ready.
+            list.add(setDescriptor, nil, events: Int32(EV_READ))
         } else {
             for watcher in watchers.values where watcher.pointee.isStarted {
-                add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
+                list.add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
             }
         }
-        guard CEv.poll(&requests, nfds_t(requests.count), milliseconds(until: end)) != -1 else {
-            // Memory has run out, or there are more than the limit allows. (Or a signal has come.)
+        guard list.poll(milliseconds: milliseconds(until: end)) else {
             if end != nil { SystemFailure.rest() }
             return
         }
-        for (request, watcher) in zip(requests, polled) where request.revents != 0 {
+        list.forEachFound { watcher, request in
             if watcher.pointee.source != nil, Int32(request.revents) & POLLNVAL != 0 {
                 stopRefused(watcher, code: EBADF)
             } else {
-                report(watcher, events: events(of: request))
+                report(watcher, events: request.foundEvents)
             }
         }
         if loop != nil { lookAtOnce() }
-    }
-
-    private func events(of request: pollfd) -> Int32 {
-        let found = Int32(request.revents)
-        let isBroken = found & (POLLERR | POLLHUP) != 0
-        var events: Int32 = 0
-        if isBroken || found & POLLIN != 0 { events |= Int32(EV_READ) }
-        if isBroken || found & POLLOUT != 0 { events |= Int32(EV_WRITE) }
-        return events
     }
 
     private func milliseconds(until end: LoopInstant?) -> Int32 {
         guard let end else { return 0 }
         let longest = wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare
         guard end != .never else { return Int32(longest) }
-        // Rounded up, or the last part of a millisecond would be waited for at full speed.
+        // Rounded up, or the loop would spin for the last part of a millisecond.
         let nanoseconds = max(
             0, end.nanoseconds.subtractingReportingOverflow(LoopClock.machineNow.nanoseconds).partialValue)
         return Int32(min(longest, nanoseconds / 1_000_000 + 1))

@@ -30,13 +30,14 @@ extension RunLoop {
             var isValid = true
             var loop: RunLoop?
             var modeCount = 0
-            /// Registered in its loop under the common name, whatever modes it has been taken out of since.
+            /// The observer is registered in its loop under the common name, whatever modes it has been taken
+            /// out of since.
             var isCommon = false
             var isCalling = false
             var callback: (@Sendable (Observer, Activity) -> Void)?
             var label: String?
             var attachment: (any AnyObject & Sendable)?
-            /// The loop that held it last has lost its thread.
+            /// The thread of the loop that held the observer last has ended.
             var threadHasEnded = false
         }
 
@@ -69,7 +70,8 @@ extension RunLoop {
             set { state.withLock { $0.label = newValue } }
         }
 
-        /// What the layer above keeps with it, set once: released when it is invalidated or goes.
+        /// An object that the layer above keeps with the observer, set once: released when the observer is
+        /// invalidated or freed.
         package var attachment: (any AnyObject & Sendable)? {
             get { state.withLock { $0.attachment } }
             set { state.withLock { if $0.isValid { $0.attachment = newValue } } }
@@ -77,7 +79,7 @@ extension RunLoop {
 
         /// Takes the observer out of all its modes; it is never called again. Any thread.
         public func invalidate() {
-            // What is released must not be released under the lock.
+            // Nothing is released under the lock.
             let (loop, released) = state.withLock { state in
                 defer {
                     state.isValid = false
@@ -97,7 +99,7 @@ extension RunLoop {
             withExtendedLifetime(released) {}
         }
 
-        /// Under the common name.
+        /// Registers the observer under the common name.
         ///
         /// - Returns: The modes that it has to enter.
         func register(in loop: RunLoop) -> [Mode] {
@@ -129,8 +131,8 @@ extension RunLoop {
             }
         }
 
-        /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
-        ///   any more, since another thread may have taken it out meanwhile.
+        /// - Parameter isCommon: The observer enters because it is registered under the common name. Nothing
+        ///   happens if it is not any more: another thread may have taken it out meanwhile.
         func enter(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.isValid, state.loop == nil || state.loop === loop else { return }
@@ -154,8 +156,8 @@ extension RunLoop {
             }
         }
 
-        /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
-        ///   if it is again.
+        /// - Parameter isCommon: The observer leaves because it is not registered under the common name any
+        ///   more. Nothing happens if it is again.
         func leave(_ loop: RunLoop, _ mode: Mode, isCommon: Bool = false) {
             state.withLock { state in
                 guard state.loop === loop, !isCommon || !state.isCommon else { return }
@@ -174,8 +176,8 @@ extension RunLoop {
             }
         }
 
-        /// From the pass: calls, unless it was invalidated since or is being called further out (rule
-        /// SRC-23).
+        /// From the pass: calls the observer, unless it was invalidated since or its callback is on the stack
+        /// (rule SRC-23).
         func notify(_ activity: Activity, in mode: Int, of loop: RunLoop) {
             let callback = state.withLock { state -> (@Sendable (Observer, Activity) -> Void)? in
                 guard state.isValid, !state.isCalling else { return nil }
@@ -195,5 +197,35 @@ extension RunLoop {
 extension RunLoop.Observer: Hashable {
     public static func == (a: RunLoop.Observer, b: RunLoop.Observer) -> Bool { a === b }
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-    public func _rawHashValue(seed: Int) -> Int { identityHash(seed: seed) }
+}
+
+extension RunLoop {
+    /// Calls `observer` at its activities while this loop runs in `mode`.
+    ///
+    /// An observer belongs to one loop at a time: adding it to a second one does nothing (rule SRC-21).
+    /// - Note: Any thread may call this; the observer is called on this loop's thread only.
+    public func add(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            for mode in observer.register(in: self) { observer.enter(self, mode, isCommon: true) }
+        } else {
+            observer.enter(self, mode)
+        }
+        Trace.request(self, .add, mode: mode, label: observer.label, of: observer)
+    }
+
+    public func remove(_ observer: Observer, forMode mode: Mode) {
+        if mode == .common {
+            for mode in observer.unregister(from: self) { observer.leave(self, mode, isCommon: true) }
+        } else {
+            observer.leave(self, mode)
+        }
+    }
+
+    public func contains(_ observer: Observer, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonObservers.contains(observer) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return state.modes[index].observers.contains { $0 === observer }
+        }
+    }
 }

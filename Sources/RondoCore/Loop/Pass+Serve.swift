@@ -1,13 +1,13 @@
 internal import CEv
 
-// (j): what is ready is served.
+// (j): one kind of ready events is served.
 extension Pass {
     /// - Returns: Whether a source was called, and whether the main queue was drained.
     func serveWhatIsReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool) {
-        // As it is nearly always: only descriptors are ready, so it is their turn.
+        // The usual case: only descriptors are ready.
         if !timersAreDue, !modeLoop.mainQueueIsReady {
             guard !modeLoop.ready.isEmpty else { return (false, false) }
-            modeLoop.turn = EventKind.descriptors.next
+            modeLoop.nextKind = EventKind.descriptors.next
             return (serveDescriptor(), false)
         }
         var served = (source: false, mainQueue: false)
@@ -25,12 +25,12 @@ extension Pass {
         return served
     }
 
-    /// One kind a pass, in turns; where the limit is reached, every kind that is ready (rules RL-31 and
-    /// RL-52).
+    /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules
+    /// RL-31 and RL-52).
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
         let isLast = limit.isReached(at: loop.now)
         var found = EventKinds()
-        var kind = modeLoop.turn
+        var kind = modeLoop.nextKind
         for _ in EventKind.allCases {
             let isReady =
                 switch kind {
@@ -44,11 +44,12 @@ extension Pass {
             }
             kind = kind.next
         }
-        if let last = found.last { modeLoop.turn = last.next }
+        if let last = found.last { modeLoop.nextKind = last.next }
         return found
     }
 
-    /// All timers due at this moment; what becomes due meanwhile waits for a later pass (rule TM-24).
+    /// Fires all timers that are due now; timers that become due meanwhile wait for a later pass (rule
+    /// TM-24).
     private func fireDueTimers() {
         let now = loop.now
         loop.state.withLock { [mode] in $0.modes[mode].timers.collectDue(at: now) }
@@ -60,9 +61,12 @@ extension Pass {
     /// - Returns: Whether a source was called.
     private func serveDescriptor() -> Bool {
         while let (source, events) = modeLoop.nextReady() {
-            // Nobody is called before `serve` holds it.
+            // `Unmanaged`: the watcher retains the source until something is called, and `serve` adds it to
+            // `LoopOwner.serving` before. With a reference the guard's descriptor.event.together takes 1,242
+            // instructions instead of 1,166.
             let served = source._withUnsafeGuaranteedRef {
-                // What a mode watches it was handed as a source, by `WatcherUpdate`.
+                // Safe: `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch. With a
+                // checked cast descriptor.event.together takes 1,286 instructions.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
             if served { return true }
@@ -73,7 +77,6 @@ extension Pass {
     /// Calls a descriptor source that was found ready.
     ///
     /// - Returns: Whether it was called: not if it is invalid by now, or on the stack already (rule SRC-26).
-    @inline(__always)
     private func serve(_ source: RunLoop.Source, events: Int32) -> Bool {
         let owner = loop.owner
         guard !owner.serving.contains(source) else { return false }
@@ -81,14 +84,14 @@ extension Pass {
         defer { owner.serving.removeLast() }
         if events & rondo_ev_error != 0 {
             let error = SystemError("epoll_ctl", code: events & ~rondo_ev_error)
-            return source.isRefused(error, in: mode, of: loop)
+            return source.handleRefusal(error, in: mode, of: loop)
         }
         let era = owner.era
         let served = source.perform(
             ready: RunLoop.Source.Interest(events: events), in: mode, named: name, of: loop)
         guard owner.era != era else { return served }
-        // A nested run has left it out of the modes that it ran. Its descriptor may be closed by now, so they
-        // watch it again in the way of every other change: when they next look, and after a check.
+        // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
+        // so these modes watch it again like every other change: at the next look, and after a check.
         for (mode, modeLoop) in owner.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false {
             loop.state.withLock { $0.modes[mode].noteChange(of: source) }
         }
@@ -97,10 +100,10 @@ extension Pass {
 
     // MARK: - The main queue
 
-    // The main run loop also drains the main dispatch queue, in its common modes, so that `DispatchQueue.main`,
-    // `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and RL-59).
+    // The main run loop also drains the main dispatch queue, in its common modes, so that
+    // `DispatchQueue.main`, `OperationQueue.main` and `@MainActor` work while it runs (rules RL-14, RL-58 and
+    // RL-59).
 
-    @inline(__always)
     var mainQueueHasWork: Bool {
         loop.isMain && loop.state.withLock { [mode, loop] in loop.drainsMainQueue(in: $0.modes[mode]) }
             && MainQueue.hasWork
@@ -108,7 +111,7 @@ extension Pass {
 
     func drainMainQueue() {
         var count: eventfd_t = 0
-        // libdispatch leaves it to the loop to take the wake-up; that none has come is no error.
+        // libdispatch expects the loop to read the wake-up; it is no error if there is none.
         if let descriptor = MainQueue.descriptor {
             _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) }
         }
@@ -123,8 +126,8 @@ extension RunLoop {
     /// Whether the calling thread's loop has been run again in the callback of a source.
     package static var servesFurtherOut: Bool { currentLoop().owner.run.servedFurtherOut > 0 }
 
-    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in it: in
-    /// that run it cannot be served (rule SRC-26).
+    /// Whether the callback of `source` is on the stack, and the calling thread's loop has been run again in
+    /// it: in that run it cannot be served (rule SRC-26).
     package static func isServedFurtherOut(_ source: Source) -> Bool {
         let owner = currentLoop().owner
         let servedFurtherOut = owner.run.servedFurtherOut

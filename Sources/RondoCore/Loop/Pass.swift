@@ -1,4 +1,4 @@
-/// One activation of a run loop, pass by pass.
+/// The passes of one activation of a run loop.
 ///
 /// The order of call-outs is that of rule RL-52 and is written here once, from top to bottom:
 ///
@@ -8,6 +8,7 @@
 ///     │ (c) queued blocks
 ///     │ (d) signalled sources            all, or the first if the caller wants to return then
 ///     │ (e) blocks again                 if (d) served something
+///     │     deferred work                if it is to wait no longer; (d) and (e) for sources that it signals
 ///     │ (f) the main queue               straight to (j) if it has work and was not drained last time
 ///     │ (g) beforeWaiting  ┐
 ///     │ (h) sleep          │             only if this pass may sleep
@@ -17,8 +18,8 @@
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers
 ///
-/// libev calls nothing of the user's: it notes what is ready (`ModeLoop`), and (j) calls out. Every lock is
-/// let go before a call-out, and what was decided before one is asked again after it.
+/// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is
+/// released before a call-out, and what was decided before it is asked again after it.
 ///
 /// Loop's thread only.
 struct Pass {
@@ -28,7 +29,7 @@ struct Pass {
     let modeLoop: ModeLoop
     let limit: RunLimit
     let returnAfterSourceHandled: Bool
-    /// Another one follows at once.
+    /// Another activation follows at once.
     let isRepeated: Bool
 
     /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
@@ -36,13 +37,13 @@ struct Pass {
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .entry) }
         let isObserved = notify(.entry)
         var result: RunLoop.RunResult?
-        // Only an observer can have stopped what has just begun.
+        // Only an observer can have stopped an activation that has just begun.
         if isObserved, loop.state.withLock({ $0.isStopped }) { result = .stopped }
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
         if !isRepeated {
-            // No pass follows for what would be deferred from here on.
+            // No pass follows that would do work deferred from here on.
             loop.owner.run.mayDeferWork = false
             loop.performAllDeferredWork()
         }
@@ -53,22 +54,22 @@ struct Pass {
         return ended
     }
 
-    /// What a pass begins with, as it was when the last one ended.
+    /// What is known when a pass begins, from the end of the last one.
     struct Outset {
-        /// There is work for (c) or (d).
+        /// Blocks are queued or sources signalled: there is work for (c) or (d).
         var hasWork: Bool
-        /// `nearestTimer` is known: there was something to serve, and nobody has been called since.
+        /// `nearestTimer` is known: descriptors waited to be served, and nothing was called since.
         var knowsTimers = false
-        /// `.never`: there is none.
+        /// `.never` if there is no timer.
         var nearestTimer = LoopInstant.never
     }
 
-    /// - Parameter outset: How this pass begins, and then how the next one does.
+    /// - Parameter outset: What this pass begins with; then what the next one begins with.
     private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
-        // Nothing of this thread's is called in between but observers, who may have made work. (What other threads have
-        // signalled since is found at the end of the pass, as if it had come a moment later.)
+        // Since the last pass this thread has called nothing but observers, which may have made work.
+        // (Signals of other threads are found at the end of the pass, as if they had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
         var handled = false
@@ -83,7 +84,7 @@ struct Pass {
             handled = performDeferredWork(handled: handled)
         }
 
-        if !drainedMainQueue, mainQueueHasWork {
+        if loop.isMain, !drainedMainQueue, mainQueueHasWork {
             drainMainQueue()
             drainedMainQueue = true
             handled = true
@@ -108,7 +109,6 @@ struct Pass {
     }
 
     /// (k) and (l): where several hold, the first in this order is the result (rule RL-28).
-    @inline(__always)
     private func exitCheck(handled: Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         var facts = Facts.hasBlocks
         if loop.intake.isEmpty { facts = askFacts(&outset) }
@@ -125,7 +125,7 @@ struct Pass {
         return facts.contains(.isStopped) ? .stopped : facts.contains(.isEmpty) ? .finished : nil
     }
 
-    /// What decides whether the activation ends.
+    /// The conditions that decide whether the activation ends.
     private struct Facts: OptionSet {
         let rawValue: UInt8
 
@@ -156,8 +156,7 @@ struct Pass {
 
     // MARK: - Observers, blocks, signalled sources
 
-    /// - Returns: Whether anybody was called, who may be gone since.
-    @inline(__always)
+    /// - Returns: Whether an observer was called.
     @discardableResult
     private func notify(_ activity: RunLoop.Activity) -> Bool {
         loop.mayBeObserved(activity) && notifyObservers(of: activity)
@@ -174,7 +173,7 @@ struct Pass {
 
     /// A block queued by one of these waits for the next block point (rule RL-63).
     private func performBlocks() {
-        // Taken out, since a block may run the loop again.
+        // Taken out of the owner, since a block may run the loop again.
         var blocks = PerformedBlocks()
         swap(&blocks, &loop.owner.spareBlocks)
         loop.state.withLock { [mode, loop] in $0.takeBlocks(for: mode, loop.intake, into: &blocks) }
@@ -183,15 +182,16 @@ struct Pass {
         swap(&blocks, &loop.owner.spareBlocks)
     }
 
-    /// Whether deferred work waits no longer for the callbacks of descriptors that were found ready before.
+    /// Whether deferred work is to be done now, and waits no longer for the callbacks of descriptors that
+    /// were found ready.
     private var mustPerformDeferredWork: Bool {
         let owner = loop.owner
         return modeLoop.ready.isEmpty || owner.deferred.isFull || owner.deferred.isOverdue(at: loop.now)
             || limit.isReached(at: loop.now) || loop.mayBeObserved(.allActivities)
     }
 
-    /// The step of the pass in which deferred work is done. What that signals is served here, by (d) and (e), unless this
-    /// pass has served signalled sources before; then in the next one.
+    /// The step of the pass in which deferred work is done. Sources that it signals are served here, by (d)
+    /// and (e), unless this pass has served signalled sources before; then the next pass serves them.
     ///
     /// - Returns: Whether signalled sources were served in this pass.
     @inline(never)
@@ -211,7 +211,7 @@ struct Pass {
             (state.modes[mode].signalled.count, state.modes[mode].signalled.first)
         }
         guard let first else { return false }
-        // One alone needs no order.
+        // A single source needs no order.
         if count == 1 { return first.performIfSignalled(in: mode, of: loop) }
         let sources = loop.state.withLock { [mode] in $0.modes[mode].signalled }
         let batch =
@@ -219,8 +219,8 @@ struct Pass {
             .compactMap { source in source.signal(in: mode, of: loop).map { (source: source, signal: $0) } }
             .sorted { ($0.source.order, $0.signal) < ($1.source.order, $1.signal) }
         var performed = false
-        // Each stays signalled until its turn, so that a nested run serves it, and the next run what this one
-        // leaves.
+        // Each stays signalled until it is performed, so that a nested run can serve it, and the next run
+        // those that this one leaves.
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
             if returnAfterSourceHandled { break }

@@ -1,9 +1,9 @@
 extension RunLoop {
-    /// The object of the class `type` that a layer above keeps with this loop, made on first use and released when the
-    /// loop's thread ends.
+    /// The object of the class `type` that a layer above keeps with this loop, made on first use and released
+    /// when the loop's thread ends.
     ///
-    /// Without a lock, and with a comparison for each class that is kept, which is one. The object must not retain the
-    /// loop, which retains it.
+    /// It takes no lock, and a comparison for each kept class, of which there is one today. The object must
+    /// not retain the loop, which retains it.
     /// - Note: On this loop's thread.
     package func attachment(_ type: AnyObject.Type, orMake make: () -> AnyObject) -> AnyObject {
         for object in owner.attachments where Swift.type(of: object) == type { return object }
@@ -12,7 +12,8 @@ extension RunLoop {
         return object
     }
 
-    /// The object of the class `type` that is kept with the calling thread's loop; see `attachment(_:orMake:)`.
+    /// The object of the class `type` that is kept with the calling thread's loop; see
+    /// `attachment(_:orMake:)`.
     ///
     /// - Returns: Nil: the thread has no loop, or its loop is ending.
     package static func stored<Object: AnyObject>(

@@ -1,11 +1,11 @@
 extension RunLoop {
     /// Makes `mode` one of those that `.common` stands for on this loop, for ever (rule RL-22).
     ///
-    /// What has been added under `.common` so far becomes a member of it (rule RL-21).
+    /// The members that were added under `.common` so far become members of it (rule RL-21).
     /// - Note: Any thread.
     public func addCommonMode(_ mode: Mode) {
         guard mode != .common else { return }
-        let members = state.withLock { state -> (Set<Source>, Set<Observer>, Set<Timer>)? in
+        let members = state.withLock { state -> (ObjectSet<Source>, ObjectSet<Observer>, Set<Timer>)? in
             let index = state.index(of: mode)
             guard state.makeCommon(index) else { return nil }
             return (state.commonSources, state.commonObservers, state.commonTimers)
@@ -45,7 +45,7 @@ extension RunLoop {
         let nearest = state.withLock { state in
             state.existingIndex(of: mode).flatMap { state.modes[$0].timers.nearestTimer }
         }
-        // The date that it was given, asked without the loop's lock: that of a timer comes first.
+        // The date is asked without the loop's lock: the lock of a timer comes first.
         return nearest.map { $0.timer.fireDate(at: $0.deadline) }
     }
 

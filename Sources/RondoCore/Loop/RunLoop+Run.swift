@@ -20,7 +20,7 @@ extension RunLoop {
         }
     }
 
-    /// Makes runs that return after each source, and that nothing of the caller's comes between.
+    /// Repeats runs that return after each source, without other work of the caller between them.
     private func repeatedly(_ run: () -> Bool) {
         performAllDeferredWork()
         while run() {}
@@ -41,8 +41,6 @@ extension RunLoop {
                 && instant > LoopClock.now
         }
     }
-
-    // A machine without a descriptor, or without room in epoll sets, keeps no loop from running: see `ModeLoop+Bare`.
 
     /// Runs `mode` until one source has been served, `limit` has passed, or `stop()` was called.
     ///
@@ -81,21 +79,9 @@ extension RunLoop {
             ?? .finished
     }
 
-    /// Whether the innermost activation ends after one source: what serves several things by one source
-    /// serves them until it has called somebody then. False where the loop is not running.
+    /// Whether the innermost activation ends after one source. A source that serves several clients then
+    /// stops after the first that has called the program. False if the loop is not running.
     package var returnsAfterSource: Bool {
         state.withLock { $0.activations.last?.returnsAfterSource ?? false }
-    }
-
-    /// - Parameter isRepeated: Whether another one follows at once, as `repeatedly(_:)` makes them.
-    /// - Returns: How it ended; nil if it could not even start.
-    @discardableResult
-    func runActivation(
-        _ mode: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
-    ) -> RunResult? {
-        Activation(
-            loop: self, name: mode, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
-            isRepeated: isRepeated
-        ).run()
     }
 }

@@ -2,7 +2,8 @@ internal import CEv
 
 extension RunLoop {
     func adoptThread() {
-        // Retained for the thread; released by `ThreadEnd`, which the thread library calls.
+        // `Unmanaged` to pass through C: retained for the thread, and released by `ThreadEnd`, which the
+        // thread library calls.
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
         let name = Thread.current.name
         let number = rondo_thread_number()
@@ -51,7 +52,7 @@ extension RunLoop {
         LoopClock.setTimeSource(source)
         owner.timeSource = source
         owner.knownNow = nil
-        // What it is set to is an instant of the machine's clock.
+        // The timer is set to an instant of the machine's clock.
         owner.kernel.disarmTimer()
     }
 

@@ -2,10 +2,10 @@ internal import RondoMutex
 
 /// A thread whose run loop runs until it is told to stop.
 ///
-/// What a program needs for loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop
-/// is kept alive while nothing is scheduled on it; blocks performed before the stop are run. A started thread
-/// lives until it is stopped, whoever still refers to this object. Where the system has no thread left, `start()` does not
-/// wait for one: see there.
+/// For loading in the background: `start()`, schedule on `runLoop`, `stop()`. The loop runs also while
+/// nothing is scheduled on it; blocks performed before the stop are run. A started thread lives until it is
+/// stopped, even if this object is released. Where the system has no thread left, `start()` does not wait for
+/// one: see there.
 public final class RunLoopThread: Sendable {
     private enum Phase {
         case new
@@ -16,17 +16,17 @@ public final class RunLoopThread: Sendable {
 
     private struct State {
         var phase = Phase.new
-        /// Kept when the thread has ended: whoever waits in `start()` may see that late.
+        /// Kept when the thread has ended: a caller that waits in `start()` may see that late.
         var loop: RunLoop?
         var stopWasAsked = false
-        /// The stop has had its turn among the blocks: the thread ends.
+        /// The block that stops the thread has run: the thread ends.
         var isStopping = false
         var startError: SystemError?
     }
 
     /// The name that debuggers and messages show.
     public let name: String
-    /// What the thread was made with. Linux's scheduler does not look at it: threads are equal there.
+    /// The quality of service that the thread was made with. Linux's scheduler does not use it.
     public let qualityOfService: QualityOfService
     private let mode: RunLoop.Mode
     private let state = Mutex(State())
@@ -50,8 +50,8 @@ public final class RunLoopThread: Sendable {
 
     /// Starts the thread, and returns once its loop exists. To be called once.
     ///
-    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says so, and this
-    ///   is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
+    /// - Returns: The loop, which runs from now on. Where the kernel has no thread left, `startError` says
+    ///   so, and this is a loop whose thread has ended: it takes nothing. `startIfPossible()` throws then.
     @discardableResult
     public func start() -> RunLoop {
         do throws(SystemError) {
@@ -71,8 +71,8 @@ public final class RunLoopThread: Sendable {
 
     /// As `start()`, for a program that goes on without the thread, or tries again later.
     ///
-    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing has changed
-    ///   then, and the thread may be started again.
+    /// - Throws: An error of `NSPOSIXErrorDomain`, `EAGAIN` as a rule: the system has no thread left. Nothing
+    ///   has changed then, and the thread may be started again.
     @discardableResult
     public func startIfPossible() throws -> RunLoop {
         do throws(SystemError) {
@@ -107,7 +107,8 @@ public final class RunLoopThread: Sendable {
         return loop
     }
 
-    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, it is dropped.
+    /// Runs `block` on the thread, in the order of the calls. Once the thread has ended, the block is
+    /// dropped.
     public func perform(_ block: sending @escaping () -> Void) {
         runLoop.perform(inModes: [mode], block: block)
     }
@@ -147,7 +148,7 @@ public final class RunLoopThread: Sendable {
         state.withLock {
             $0.phase = .started
             $0.loop = loop
-            // Whoever asked before the start has performed nothing before it.
+            // A stop before the start has no blocks to wait for.
             $0.isStopping = $0.stopWasAsked
         }
         changed.notify()
@@ -155,14 +156,14 @@ public final class RunLoopThread: Sendable {
             loop.runActivation(mode, limit: .never, returnAfterSourceHandled: false)
         }
         keepAlive.invalidate()
-        // Before anybody's join() returns: cancel callbacks, and descriptors.
+        // Before a `join()` returns, cancel callbacks are made and descriptors closed.
         ThreadEnd.runNow()
         state.withLock { $0.phase = .ended }
         changed.notify()
     }
 }
 
-/// A change to wait for, by Foundation's `NSCondition`.
+/// A condition that callers wait for, by Foundation's `NSCondition`.
 private final class PhaseCondition: Sendable {
     private let condition = NSCondition()
 
@@ -183,12 +184,11 @@ private final class PhaseCondition: Sendable {
 }
 
 extension RunLoop {
-    /// The one shared background loop: it drives only what has no loop of its own (connections with a
-    /// delegate queue and no schedule, and asynchronous requests). Its thread is made on first use and never
-    /// ends.
+    /// The one shared background loop. It drives only connections without a loop: those with a delegate queue
+    /// and no schedule, and asynchronous requests. Its thread is made on first use and never ends.
     ///
-    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries again; what has
-    /// to tell an owner asks `startedLoader()`.
+    /// Where the system has no thread for it, this is a loop that takes nothing, and the next call tries
+    /// again. `startedLoader()` throws then.
     package static var loader: RunLoop {
         // Callers that can tell the error ask `startedLoader()`.
         (try? startedLoader()) ?? withoutThread()
@@ -208,7 +208,7 @@ extension RunLoop {
 
     private static let sharedLoader = Mutex<RunLoop?>(nil)
 
-    /// Ends the nested activations that would keep a block for `mode` from its turn. Any thread.
+    /// Ends the nested activations that would keep a block for `mode` from being run. Any thread.
     fileprivate func stopNested(outside mode: Mode) {
         state.withLock { state in
             var index = state.activations.count - 1

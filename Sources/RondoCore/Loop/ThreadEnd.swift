@@ -1,16 +1,17 @@
 internal import CEv
 
-/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback, and blocks
-/// are released unrun (rule RL-6).
+/// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback,
+/// and blocks are released unrun (rule RL-6).
 struct ThreadEnd {
     private let loop: RunLoop
 
     /// Called by the thread library.
     ///
-    /// - Parameter pointer: What `LoopOwner.key` stood for. In a cancel callback, `RunLoop.current` is still this loop.
+    /// - Parameter pointer: The value of `LoopOwner.key`. It is set again, so that `RunLoop.current` is still
+    ///   this loop in a cancel callback.
     static func run(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
-        // The reference that `adoptThread` has retained.
+        // `Unmanaged` to pass through C: `adoptThread` has retained it, and it is released below.
         let loop = Unmanaged<RunLoop>.fromOpaque(pointer)
         pthread_setspecific(LoopOwner.key, pointer)
         ThreadEnd(loop: loop.takeUnretainedValue()).run()
@@ -18,31 +19,31 @@ struct ThreadEnd {
         loop.release()
     }
 
-    /// The calling thread's loop ends now, and not with its thread.
+    /// Ends the calling thread's loop now, before the thread ends.
     static func runNow() { run(pthread_getspecific(LoopOwner.key)) }
 
     private func run() {
         loop.owner.isEnding = true
-        // What is released must not be released under the lock: a deinit may call back.
+        // Nothing is released under the lock: a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
         let members = removeMembers()
         let common = removeCommonMembers()
         loop.owner.kernel.close()
-        // Where the thread has ended inside a callback.
+        // There is such work if the thread has ended inside a callback.
         loop.performAllDeferredWork()
         loop.owner.attachments = []
-        // A source that this kept might keep this.
+        // Sources that the loop retains here might retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }
         }
         while blocks.popFirst() != nil {}
         withExtendedLifetime((members, common, watched)) {}
-        UnservedWarning.forget(loop)
+        UnservedWatch.forget(loop)
         if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
 
-    /// Nothing can be added from here on.
+    /// Has the loop refuse everything from here on.
     private func close(takingBlocksInto blocks: inout PerformedBlocks) {
         loop.state.withLock { [loop] state in
             state.isAlive = false
@@ -55,7 +56,7 @@ struct ThreadEnd {
         }
     }
 
-    /// - Returns: What the modes have held.
+    /// - Returns: The members of the modes.
     private func removeMembers() -> [AnyObject] {
         let modes = loop.state.withLock { state in
             state.modes.enumerated().map { index, mode in
@@ -73,7 +74,7 @@ struct ThreadEnd {
         return modes.flatMap { $0.timers as [AnyObject] + $0.observers + Array($0.sources) }
     }
 
-    /// - Returns: What was registered under the common name, and the executors for tasks.
+    /// - Returns: The members that were registered under the common name, and the executors for tasks.
     private func removeCommonMembers() -> [AnyObject] {
         let (sources, observers, timers, executors, taskExecutors) = loop.state.withLock { state in
             defer { state.taskExecutors = [:] }

@@ -2,23 +2,24 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Where blocks arrive: those that were performed since the loop last came to a block point, all for one mode.
+/// The blocks that were performed since the loop's last block point, all for one mode.
 ///
-/// It has a lock of its own, which is held for a push and for an exchange of buffers, so that a thread that performs
-/// one block after the other and the loop that runs them hardly meet. Nearly always all are for the mode that runs,
-/// and are run from here; where they are not, they are put into the queues of their modes, by the loop when it
-/// comes to a block point and by the thread that brings a block for another mode. (The lock of the loop goes before this.)
+/// It has a lock of its own, which is held only for a push and for an exchange of buffers, so that a thread
+/// that performs one block after the other and the loop that runs them hardly contend. Nearly always all
+/// blocks are for the mode that runs, which takes them from here. Otherwise they are moved to the queues of
+/// their modes: by the loop at a block point, or by a thread that performs a block for another mode. (The
+/// lock of the loop is taken before this one.)
 ///
 /// It compares the names of modes, and knows nothing else of them.
 final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
     private struct State: ~Copyable, Sendable {
         /// The thread of the loop has not ended.
         var isOpen = true
-        /// What the blocks are for, by name and as the loop knows it.
+        /// The mode of the blocks, by name and by its queue.
         var mode: ModeName?
         var queue: BlockQueueName?
         var blocks = PerformedBlocks()
-        /// One of them has asked for the loop's attention, and nobody has looked since.
+        /// A block has asked for the loop's attention, and the loop has not looked since.
         var hasAsked = false
 
         func isFor(_ mode: Int, isCommon: Bool) -> Bool {
@@ -32,10 +33,11 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
 
     enum Answer {
         case refused
-        /// It is left to the caller: those here are for another mode.
+        /// The block was not taken: the blocks here are for another mode.
         case isForOtherMode
         /// - Parameters:
-        ///   - isFirstToAsk: It has asked for the loop's attention, and no other since the loop last looked.
+        ///   - isFirstToAsk: The block has asked for the loop's attention, and no other since the loop last
+        ///     looked.
         ///   - mustWake: The caller has to write `WakeUp`.
         case taken(isFirstToAsk: Bool, mustWake: Bool)
     }
@@ -49,13 +51,13 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         self.attention = attention
     }
 
-    /// Whether there are blocks. What a thread pushes and asks attention for, the loop sees here when it looks.
-    @inline(__always)
+    /// Whether there are no blocks. A block for which a thread has asked for attention is seen here when the
+    /// loop looks.
     var isEmpty: Bool { !isFilled.load(ordering: .acquiring) }
 
     // MARK: Any thread
 
-    /// Takes `block`, if those that are here are for `mode` as well.
+    /// Takes `block`, if the blocks that are here are for `mode` as well.
     ///
     /// - Parameter waking: Whether it asks for attention, unless another block has.
     func push(_ block: inout PerformedBlock?, mode: ModeName, waking: Bool) -> Answer {
@@ -66,8 +68,8 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// Takes `block`, and hands those that are here to `receive`, in order, if they are for another mode. Under the
-    /// lock of the loop.
+    /// Takes `block`. If the blocks that are here are for another mode, hands them to `receive` first, in
+    /// order. Under the lock of the loop.
     func push(
         _ block: inout PerformedBlock?, mode: ModeName, queue: BlockQueueName, waking: Bool,
         emptyingInto receive: (PerformedBlock, BlockQueueName) -> Void
@@ -82,13 +84,14 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         }
     }
 
+    // Inlined: without, the guard's block.performed takes 427 instructions instead of 382.
     @inline(__always)
     private func push(_ block: inout PerformedBlock?, waking: Bool, _ state: inout State) -> Answer {
         if state.blocks.isEmpty { isFilled.store(true, ordering: .releasing) }
         state.blocks.append(&block)
         guard waking, !state.hasAsked else { return .taken(isFirstToAsk: false, mustWake: false) }
         state.hasAsked = true
-        // Under the lock: once the loop has taken the block it is not asked any more for its sake.
+        // Under the lock: once the loop has taken the block, it must not be asked for it any more.
         return .taken(isFirstToAsk: true, mustWake: attention.ask())
     }
 
@@ -100,7 +103,7 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         state.withLock { empty(&$0, into: receive) }
     }
 
-    /// Exchanges the blocks for `blocks`, which are none, if they are for `mode`.
+    /// Exchanges the blocks for `blocks`, which is empty, if they are for `mode`.
     ///
     /// - Parameter isCommon: Whether `mode` is a common one.
     /// - Returns: False where they are for another mode.
@@ -113,13 +116,13 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// Whether there are blocks for `mode`, which may be a common one.
+    /// Whether there are blocks for `mode`.
     func holdsBlocks(for mode: Int, isCommon: Bool) -> Bool {
         guard !isEmpty else { return false }
         return state.withLock { !$0.blocks.isEmpty && $0.isFor(mode, isCommon: isCommon) }
     }
 
-    /// No block is taken any more.
+    /// Refuses all further blocks.
     func close() { state.withLock { $0.isOpen = false } }
 
     private func empty(_ state: inout State, into receive: (PerformedBlock, BlockQueueName) -> Void) {

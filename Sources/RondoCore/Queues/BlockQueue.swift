@@ -1,10 +1,10 @@
-/// Blocks that wait for a mode, in the order in which they were performed. See `BlockIntake`, where they come from.
+/// Blocks that wait for a mode, in the order in which they were performed. They come from `BlockIntake`.
 ///
-/// Each mode has a queue, and so has the common name, so that what waits for other modes costs a pass
-/// nothing. A block for several modes stands in the queue of each as one shared box; whichever mode runs
-/// first takes it, and it leaves the other queues then. Guarded by the lock of the loop.
+/// Each mode has a queue, and so has the common name, so that blocks of other modes cost a pass nothing. A
+/// block for several modes is in the queue of each as one shared box; the mode that runs first takes it, and
+/// it leaves the other queues then. Guarded by the lock of the loop.
 struct BlockQueue {
-    /// A block that stands in more than one queue.
+    /// A block that is in more than one queue.
     ///
     /// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
     final class Shared: @unchecked Sendable {
@@ -19,7 +19,7 @@ struct BlockQueue {
 
     struct Entry {
         fileprivate let sequence: UInt64
-        /// Nil: it stands in more queues than this.
+        /// Nil: the block is in other queues too, and in `shared`.
         fileprivate let own: PerformedBlock?
         fileprivate let shared: Shared?
     }
@@ -42,7 +42,7 @@ struct BlockQueue {
 
     /// Moves everything in this queue and `common` to the end of `taken`, in order.
     ///
-    /// - Returns: What was shared, so that the caller can take it out of the other queues.
+    /// - Returns: The shared blocks, which the caller takes out of the other queues.
     mutating func takeAll(with common: inout BlockQueue, into taken: inout PerformedBlocks) -> [Shared] {
         var all = entries + common.entries
         if !entries.isEmpty, !common.entries.isEmpty { all.sort { $0.sequence < $1.sequence } }
@@ -53,7 +53,7 @@ struct BlockQueue {
             if let block = entry.own {
                 taken.append(block)
             } else if let box = entry.shared, let block = box.block.take() {
-                // (A box stands twice where its modes include both the running one and the common name.)
+                // (A box is here twice if its modes include both the running one and the common name.)
                 shared.append(box)
                 taken.append(block)
             }

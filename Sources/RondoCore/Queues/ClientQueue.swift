@@ -1,12 +1,12 @@
 /// Clients of a shared queue that wait to be served, in order.
 ///
-/// In one array that keeps its capacity, since nearly every client comes to a queue that is empty: an `ArraySlice`, whose
-/// front is taken off, would be copied to a new array for each of them.
+/// The array keeps its capacity: nearly every client is appended to an empty queue, and an `ArraySlice`,
+/// whose front is removed, would be copied to a new array for each of them.
 struct ClientQueue: ~Copyable {
     /// Capacity beyond this is given back when the queue is empty, in clients.
     static let keptCapacity = 1_024
 
-    /// Those before `first` were taken off, and are nil.
+    /// The elements before `first` were taken, and are nil.
     private var clients: [(any SharedQueueClient)?] = []
     private var first = 0
 
@@ -17,7 +17,8 @@ struct ClientQueue: ~Copyable {
     var capacity: Int { clients.capacity }
 
     mutating func append(_ client: any SharedQueueClient) {
-        // A queue that is never quite empty must not grow for ever, nor keep what a burst has needed.
+        // A queue that is never quite empty must not grow for ever, nor keep the memory that a burst has
+        // needed.
         if first > 32, first > clients.count / 2 {
             if clients.capacity > Self.keptCapacity, count < clients.capacity / 4 {
                 clients = Array(clients[first...])
@@ -31,7 +32,7 @@ struct ClientQueue: ~Copyable {
 
     mutating func popFirst() -> (any SharedQueueClient)? {
         guard !isEmpty else { return nil }
-        // One alone, as most often, is taken off the end: nothing else has to be cleared away.
+        // A single client, the usual case, is removed from the end, and leaves nothing to clear.
         if clients.count == 1, clients.capacity <= Self.keptCapacity { return clients.removeLast() }
         let client = clients[first].take()
         first += 1
@@ -41,7 +42,7 @@ struct ClientQueue: ~Copyable {
 
     /// Does nothing where the client is not in the queue.
     mutating func remove(_ client: any SharedQueueClient) {
-        // It is near the front: clients of several modes are enqueued in the same order in each.
+        // The client is near the front: clients of several modes are enqueued in the same order in each.
         guard let index = clients[first...].firstIndex(where: { $0 === client }) else { return }
         if index == first {
             _ = popFirst()

@@ -2,15 +2,15 @@ internal import CEv
 
 internal import struct Synchronization.Atomic
 
-/// The main dispatch queue, as the main loop sees it.
+/// The main dispatch queue: its descriptor, and whether it has work.
 enum MainQueue {
     private static let known = Atomic<Int32>(-1)
 
-    /// Where libdispatch says that there is work; it stays the same. Nil: it has none so far, and descriptors have run
-    /// out.
+    /// The eventfd by which libdispatch says that there is work; it stays the same. Nil: there is none so
+    /// far, and descriptors have run out.
     ///
-    /// libdispatch makes an eventfd when it is first asked, and traps where it cannot: so it is asked only where one
-    /// could be made just now.
+    /// libdispatch makes the eventfd when it is first asked, and traps if it cannot. So it is asked only
+    /// after one could be made here.
     static var descriptor: Int32? {
         let found = known.load(ordering: .relaxed)
         if found >= 0 { return found }
@@ -31,8 +31,8 @@ enum MainQueue {
         return nil
     }()
 
-    /// Asked in nearly every pass of the main loop: of a set that stands the kernel knows the answer, and is done in half
-    /// the time that `poll` takes.
+    /// Asked in nearly every pass of the main loop. The kernel keeps the ready list of an epoll set, and
+    /// answers in half the time that `poll` takes.
     static var hasWork: Bool {
         if let epollSet {
             let found = rondo_epoll_has_events(epollSet)

@@ -9,14 +9,14 @@ extension RunLoop {
     ///
     /// A job wakes the loop, and runs at a block point of the pass; while jobs wait the mode is not empty,
     /// but an actor without a job keeps no loop running: add a `Port` for that. A nested run from inside a
-    /// job serves no job of the same executor, since an actor does one thing at a time; what else it calls
-    /// passes for the actor's, since the runtime takes the thread for the job's until that returns. Jobs for
-    /// a loop whose thread has ended never run.
+    /// job serves no job of the same executor, since an actor does one thing at a time. Other callbacks of
+    /// that run count as isolated to the actor, since the runtime takes the thread for the job's until the
+    /// job returns. Jobs for a loop whose thread has ended never run.
     public func executor(in mode: Mode) -> ModeExecutor {
         state.withLock { state in
             if let known = state.executors[mode] { return known }
             let executor = ModeExecutor(state.isAlive ? self : nil, mode)
-            // Kept beyond the end of the thread: an actor that keeps the loop alone counts on it.
+            // Kept when the thread has ended: an actor that retains only the loop relies on it.
             state.executors[mode] = executor
             return executor
         }
@@ -36,7 +36,7 @@ extension RunLoop {
     public final class ModeExecutor: SerialExecutor {
         private struct State {
             var jobs: [UnownedJob] = []
-            /// A block is under way that will run the jobs.
+            /// A block was performed that will run the jobs.
             var isScheduled = false
             /// How many activations there were when the jobs began to run; nil while none runs.
             var depth: Int?
@@ -53,7 +53,8 @@ extension RunLoop {
             self.mode = mode
         }
 
-        /// The loop's thread has ended: the loop keeps its executors, and they must not keep it.
+        /// To be called when the loop's thread has ended: the loop retains its executors, and they must not
+        /// retain it.
         func letGoOfLoop() {
             let loop = state.withLock { state in
                 defer { state.loop = nil }
@@ -76,7 +77,7 @@ extension RunLoop {
             loop?.perform(inModes: [mode]) { [self] in run() }
         }
 
-        /// The jobs that are here now; those that they enqueue wait for the next block point.
+        /// Runs the jobs that are here now; jobs that they enqueue wait for the next block point.
         private func run() {
             let depth = loop?.depth
             let jobs = state.withLock { state in
@@ -103,7 +104,7 @@ extension RunLoop {
         }
 
         public func isIsolatingCurrentContext() -> Bool? {
-            // Never false: that this cannot tell does not mean that nobody can.
+            // Never false, which would say that the context is not isolated: this does not know.
             isIsolating ? true : nil
         }
 

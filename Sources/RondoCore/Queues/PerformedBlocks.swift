@@ -1,24 +1,25 @@
-/// A block on its way to the loop's thread.
+/// A block that was performed and has not run yet.
 ///
-/// `@unchecked Sendable`: the block was handed over by `sending`, so nobody else has kept a way to what it
-/// captures; it is run once, on the loop's thread, or released unrun.
+/// `@unchecked Sendable`: the block was passed as `sending`, so the caller has kept no reference to what it
+/// captures. It is run once, on the loop's thread, or released unrun.
 struct PerformedBlock: @unchecked Sendable {
     let run: () -> Void
 }
 
-/// Blocks in a row: put in at the end, taken out at the front.
+/// A queue of blocks: appended at the end, taken from the front.
 ///
-/// An array would count one more reference to a block while it is called, and that means to fetch memory once
-/// more from the processor of the thread that performed it.
+/// An array would retain a block once more while it is called, which fetches its memory once more from the
+/// processor of the thread that performed it.
 ///
 /// `@unchecked Sendable`: it owns its memory, and cannot be copied.
 struct PerformedBlocks: ~Copyable, @unchecked Sendable {
-    /// How many blocks' room is kept for the next ones, so that one at a time allocates nothing; what a burst has
-    /// taken beyond it is given back.
+    /// Capacity that is kept for the next blocks, so that one at a time allocates nothing. A burst may take
+    /// more, which is given back after it.
     static let keptCapacity = 1024
     private static let smallestCapacity = 16
 
-    /// Owned; the places from `first` up to `end` hold blocks.
+    /// Owned: allocated in `makeRoom` and freed in `deinit` or `shrink`; initialised from `first` up to
+    /// `end`.
     private var base: UnsafeMutablePointer<PerformedBlock>?
     private var capacity = 0
     private var first = 0
@@ -39,8 +40,7 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
         append(&block)
     }
 
-    /// Takes `block` over, without a reference more in between; nil is none.
-    @inline(__always)
+    /// Moves `block` to the end, without retaining it in between; nil is ignored.
     mutating func append(_ block: inout PerformedBlock?) {
         if end == capacity { makeRoom() }
         guard let base, block?.run != nil else { return }
@@ -48,7 +48,6 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
         end += 1
     }
 
-    @inline(__always)
     mutating func popFirst() -> PerformedBlock? {
         guard first < end, let base else { return nil }
         let block = (base + first).move()
@@ -57,7 +56,7 @@ struct PerformedBlocks: ~Copyable, @unchecked Sendable {
         return block
     }
 
-    /// Gives back what a burst has taken. They must be empty.
+    /// Frees memory that a burst has taken. The queue must be empty.
     mutating func shrink() {
         guard capacity > Self.keptCapacity else { return }
         base?.deallocate()

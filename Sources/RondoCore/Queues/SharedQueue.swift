@@ -1,26 +1,29 @@
 // Why streams and loads share a source.
 //
-// An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load is short,
-// and to add a source to a loop and to take it out again would take longer than the load. So all streams and loads of one
-// loop and mode share one signalled source, which keeps the mode from being empty, and a queue of those that are to be
-// served. A program cannot tell the difference: clients are served in the order in which they were enqueued, a run that
-// returns after a source returns after the first client that has called the program (rule RL-37), and a nested run serves
-// what waits behind the client that runs it.
+// An idle stream should cost little, and a source of its own would cost more than all the rest of it. A load
+// is short, and to add a source to a loop and to take it out again would take longer than the load. So all
+// streams and loads of one loop and mode share one signalled source, which keeps the mode from being empty,
+// and a queue of those that are to be served. A program cannot tell the difference: clients are served in the
+// order in which they were enqueued, a run that returns after a source returns after the first client that
+// has called the program (rule RL-37), and a nested run serves the clients behind the one that runs it.
 //
-// Threads: the shared queues of a loop are found and made under a lock of that loop's; the clients of a queue are behind two
-// locks of its own. A client is called with none of them held. `RunLoop.sharedQueues` is locked before sources and loops.
+// Threads: the shared queues of a loop are found and made under a lock of that loop's; the clients of a queue are
+// behind two locks of its own. A client is called with none of them held. `RunLoop.sharedQueues` is locked before
+// sources and loops.
 
 internal import RondoMutex
 
 /// An object that is served by shared queues: a stream, a load.
 package protocol SharedQueueClient: AnyObject, Sendable {
-    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in `queue`.
+    /// Serves what the client was enqueued for, on the loop's thread, with no lock held. It is no longer in
+    /// `queue`.
     ///
-    /// - Returns: Whether the program was called, or may have been; false where another queue has served it before.
+    /// - Returns: Whether the program was called, or may have been; false where another queue has served it
+    ///   before.
     func serve(by queue: SharedQueue) -> Bool
 }
 
-/// A client that is registered with a queue, and hears of the queue's end and of short delays.
+/// A client that is registered with a queue, and is notified of the queue's end and of short delays.
 package protocol RegisteredClient: SharedQueueClient {
     /// The thread of the queue's loop has ended: the queue serves nothing any more. On that thread.
     func loopHasEnded()
@@ -28,7 +31,7 @@ package protocol RegisteredClient: SharedQueueClient {
     func shortDelayHasPassed()
 }
 
-/// The queue that all streams and loads of one loop and mode share, behind one signalled source.
+/// The queue that all streams and loads of one loop and mode share, served by one signalled source.
 package final class SharedQueue: DeferredWork, Sendable {
     package let loop: RunLoop
     package let mode: RunLoop.Mode
@@ -36,14 +39,14 @@ package final class SharedQueue: DeferredWork, Sendable {
     private let members = Mutex(Members())
     private let waiting = Mutex(Waiting())
 
-    /// What is to be served.
+    /// The clients that are to be served.
     private struct Waiting: ~Copyable {
         var clients = ClientQueue()
         /// The source is signalled for the next pass: further clients need not signal it again.
         var isSignalled = false
     }
 
-    /// What keeps the queue in its loop.
+    /// The members, which keep the queue in its loop.
     private struct Members: ~Copyable {
         /// How often the queue was joined and not left yet.
         var count = 0
@@ -55,7 +58,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         struct Entry {
             /// Nil: the number is free.
             var client: (any RegisteredClient)?
-            /// The client is to be told when the short delay has passed.
+            /// The client is to be notified when the short delay has passed.
             var awaitsDelay = false
         }
 
@@ -90,8 +93,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         reference.queue.withLock { $0 = self }
     }
 
-    /// From the source to its queue. The two retain each other until the last member leaves: an invalid source releases
-    /// what it performs.
+    /// A reference from the source's callbacks to the queue. Source and queue retain each other until the
+    /// last member leaves: an invalid source releases its callbacks.
     private final class Reference: Sendable {
         let queue = Mutex<SharedQueue?>(nil)
     }
@@ -118,7 +121,7 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     /// To be called once for each `join`.
     package func leave() {
-        // Nearly always there are other members, and nothing more is to be done.
+        // Nearly always there are other members, and this is all.
         let isLast = members.withLock { members in
             guard members.count > 1 else { return true }
             members.count -= 1
@@ -138,7 +141,8 @@ package final class SharedQueue: DeferredWork, Sendable {
             timer?.invalidate()
             return true
         }
-        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps before (rule RL-32).
+        // The mode may be empty, which is asked at the end of a pass: a pass that serves nothing sleeps
+        // before (rule RL-32).
         if hasLeft { loop.wakeUp() }
     }
 
@@ -161,15 +165,15 @@ package final class SharedQueue: DeferredWork, Sendable {
             withExtendedLifetime(client) {}
         }
 
-        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads are over by
-        /// then, and need not make what only long ones use.
+        /// Has `shortDelayHasPassed()` called once, after `shortDelay` or somewhat sooner. Nearly all loads
+        /// are over by then, and need not make what only long ones use.
         package func notifyAfterShortDelay() { queue.notifyAfterShortDelay(number) }
     }
 
     /// Joins and registers `client`.
     ///
-    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its own; nil: the
-    ///   shared one.
+    /// - Parameter label: What the source is called in the loop. With a label the client gets a queue of its
+    ///   own; nil: the shared one.
     package static func join(
         _ loop: RunLoop, _ mode: RunLoop.Mode, label: String?, as client: any RegisteredClient
     ) -> Registration {
@@ -193,7 +197,7 @@ package final class SharedQueue: DeferredWork, Sendable {
         for client in members.withLock({ $0.registrations.compactMap(\.client) }) { client.loopHasEnded() }
     }
 
-    /// In seconds.
+    /// The short delay, in seconds.
     package static let shortDelay = 0.1
 
     private func notifyAfterShortDelay(_ number: Int) {
@@ -216,7 +220,8 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     // MARK: - Clients that wait
 
-    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any thread.
+    /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any
+    /// thread.
     package func enqueue(_ client: any SharedQueueClient) {
         let isFirst = waiting.withLock { waiting in
             waiting.clients.append(client)
@@ -227,7 +232,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         if isFirst { loop.wakeUp() }
     }
 
-    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more clients.
+    /// As `enqueue`, by deferred work where descriptors wait to be served: their callbacks may enqueue more
+    /// clients.
     package func enqueueDeferred(_ client: any SharedQueueClient) {
         guard loop.isCurrent, loop.hasDescriptorsToServe(in: mode), loop.deferWork(self) else {
             return enqueue(client)
@@ -246,7 +252,7 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     package var hasWaitingClients: Bool { waiting.withLock { !$0.clients.isEmpty } }
 
-    /// Takes `client` out of the queue: it does not want to be served any more.
+    /// Removes `client` from the queue, so that it is not served.
     package func withdraw(_ client: any SharedQueueClient) {
         waiting.withLock { waiting in
             waiting.clients.remove(client)
@@ -254,11 +260,12 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// Clients that are looked at in a run that returns after a source, to find one that calls the program.
+    /// How many clients are served in a run that returns after a source, until one calls the program.
     private static let maximumClientsOfLastService = 16
 
-    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where the run returns
-    /// after a source it serves one that calls the program, and clients before it that do not.
+    /// Serves the clients that wait now; those that are enqueued meanwhile are served in the next pass. Where
+    /// the run returns after a source it serves one that calls the program, and clients before it that do
+    /// not.
     private func serve() {
         let isLast = loop.returnsAfterSource
         var rest = waiting.withLock { waiting in
@@ -276,7 +283,8 @@ package final class SharedQueue: DeferredWork, Sendable {
         }
     }
 
-    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served there.
+    /// The source stays signalled for the clients behind it: a callback may run the loop, and they are served
+    /// there.
     private func next() -> (any SharedQueueClient)? {
         waiting.withLock { waiting in
             guard let client = waiting.clients.popFirst() else { return nil }

@@ -38,8 +38,8 @@ extension RunLoop.Source {
 
     /// - Parameters:
     ///   - keepsFile: The caller invalidates the source before the descriptor is closed, always.
-    ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the descriptor: the
-    ///     source has become invalid then, for the reason in `error`.
+    ///   - perform: Called once with nothing that is ready, when the kernel has refused to watch the
+    ///     descriptor: the source has become invalid then, for the reason in `error`.
     package convenience init(
         fileDescriptor: Int32, keepsFile: Bool, interest: Interest, schedule: ModeCallback? = nil,
         cancel: ModeCallback? = nil, perform: @escaping @Sendable (RunLoop.Source, Interest) -> Void
@@ -51,10 +51,10 @@ extension RunLoop.Source {
 
     // MARK: - From the pass
 
-    /// The kernel will not watch the descriptor, and the source is invalid from now on. On the thread of `loop`.
+    /// Invalidates the source, whose descriptor the kernel refuses to watch. On the thread of `loop`.
     ///
     /// - Returns: Whether its owner was called.
-    func isRefused(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
+    func handleRefusal(_ error: SystemError, in mode: Int, of loop: RunLoop) -> Bool {
         guard let perform = invalidate(because: error) else { return false }
         guard keepsFile else {
             Log.core.warning(
@@ -70,10 +70,9 @@ extension RunLoop.Source {
         return true
     }
 
-    @inline(__always)
     func perform(ready: Interest, in mode: Int, named name: RunLoop.Mode, of loop: RunLoop) -> Bool {
         let (perform, ready) = state.withLock { state in
-            // It may have left the mode since it was found ready, or want something else.
+            // The source may have left the mode since it was found ready, or wait for something else.
             let isMember =
                 !state.isLeaving && state.memberships.contains(Membership(loop: loop, mode: name))
             return (isMember ? state.perform : nil, ready.intersection(state.interest))

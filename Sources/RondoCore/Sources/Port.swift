@@ -1,15 +1,15 @@
 internal import RondoMutex
 
-/// Something to keep a mode from being empty: it never fires by itself.
+/// A member that keeps a mode from being empty. It never fires by itself.
 ///
 /// A thread that serves others adds one to its loop, so that `RunLoop.run()` has something to wait for
 /// (rules TH-7 and TH-8). Apple's `NSPort` carries Mach messages besides; there are none on Linux.
 ///
-/// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every mode
-/// that the port enters and leaves. One that overrides `invalidate()` calls super or posts
+/// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every
+/// mode that the port enters and leaves. One that overrides `invalidate()` calls super or posts
 /// `didBecomeInvalidNotification`.
 open class Port: NSObject, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: what is here is behind the lock or immutable.
+    // `@unchecked Sendable` because the class is open: its own properties are immutable or behind the lock.
 
     /// Posted by a port that has become invalid, with the port as its object; its loops let it go then.
     public static let didBecomeInvalidNotification = Notification.Name("NSPortDidBecomeInvalidNotification")
@@ -51,7 +51,7 @@ open class Port: NSObject, @unchecked Sendable {
 
     // MARK: For the loop
 
-    /// What stands in the loop for the port; nil if it is invalid.
+    /// The source by which loops hold the port; nil if the port is invalid.
     func sourceToAdd() -> RunLoop.Source? {
         guard isValid else { return nil }
         let (source, isNew) = state.withLock { state -> (RunLoop.Source, Bool) in

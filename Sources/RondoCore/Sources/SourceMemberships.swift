@@ -4,14 +4,14 @@ extension RunLoop.Source {
         let loop: RunLoop
         let mode: RunLoop.Mode
 
-        // A loop is an NSObject, whose own equality takes its time to come to the same.
+        // By identity: a loop is an NSObject, whose own equality is a dynamic call with the same result.
         static func == (left: Membership, right: Membership) -> Bool {
             left.loop === right.loop && left.mode == right.mode
         }
     }
 
-    /// Where a source is, in the order of addition. Nearly every source is in one mode of one loop, so that
-    /// place needs no array, which would be half as large as the source itself.
+    /// The memberships of a source, in the order of addition. Nearly every source is in one mode of one loop:
+    /// that one is stored without an array, which would be half as large as the source itself.
     struct Memberships {
         private var first: Membership?
         private var others: [Membership] = []
@@ -31,7 +31,7 @@ extension RunLoop.Source {
             first == membership || others.contains(membership)
         }
 
-        /// It is there and nowhere else.
+        /// Whether `membership` is the only one.
         func isOnly(_ membership: Membership) -> Bool { first == membership && others.isEmpty }
 
         mutating func append(_ membership: Membership) {
@@ -42,8 +42,8 @@ extension RunLoop.Source {
         mutating func remove(_ membership: Membership) -> Bool {
             if first == membership {
                 first = others.isEmpty ? nil : others.removeFirst()
-            } else if let place = others.firstIndex(of: membership) {
-                others.remove(at: place)
+            } else if let index = others.firstIndex(of: membership) {
+                others.remove(at: index)
             } else {
                 return false
             }

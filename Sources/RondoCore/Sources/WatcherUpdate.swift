@@ -1,28 +1,25 @@
-/// Makes the watchers of one mode match its members. Loop's thread only.
-struct WatcherUpdate {
-    let loop: RunLoop
-    let mode: Int
-    let modeLoop: ModeLoop
-
-    /// Stops what has left first, so that a number that was closed and
-    /// given out again is free, and starts what came or changed.
+// How the watchers of a mode come to match its members. Loop's thread only.
+extension RunLoop {
+    /// Applies `changes` to the watchers of `mode`. Sources that left are stopped first, so that a number
+    /// that was closed and given out again is free when the others are started.
     ///
     /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
-    /// that is done here at once, under the lock that every removal needs: whoever invalidates a source on
-    /// another thread and closes its descriptor then, does so before the check or after the kernel knows it.
-    func apply(_ changes: ModeState.Changes) {
+    /// libev does that here at once, under the lock that every removal needs: a thread that invalidates a
+    /// source and then closes its descriptor has done so before the check, or does it after the kernel knows
+    /// the descriptor.
+    func apply(_ changes: ModeState.Changes, to modeLoop: ModeLoop, ofMode mode: Int) {
         // The locks of sources come before that of the loop.
         let interests = changes.watch.map(\.interest)
-        loop.state.withLock { [loop, mode, modeLoop] state in
+        state.withLock { [owner] state in
             for source in changes.stop { modeLoop.unwatch(source) }
             var isChanged = !changes.stop.isEmpty
             for (source, interest) in zip(changes.watch, interests) {
                 guard let descriptor = source.kind.behaviour.descriptor,
                     state.modes[mode].holds(source)
                 else { continue }
-                // It has left and come back, as a connection does between two requests.
+                // The source has left and come back, as a connection does between two requests.
                 if source.keepsFile, modeLoop.watches(source, events: interest.events),
-                    !loop.owner.serving.contains(source)
+                    !owner.serving.contains(source)
                 {
                     continue
                 }
@@ -32,17 +29,17 @@ struct WatcherUpdate {
                     continue
                 }
                 modeLoop.watch(source, descriptor: descriptor, events: interest.events)
-                // A nested run must not find what it cannot serve (rule SRC-26): it would spin.
-                if loop.owner.serving.contains(source) { modeLoop.pause(source) }
+                // A nested run must not find a source that it cannot serve (rule SRC-26): it would spin.
+                if owner.serving.contains(source) { modeLoop.pause(source) }
             }
             if isChanged { modeLoop.applyChanges() }
         }
     }
 
-    /// Takes out what has left `mode` and is not back.
-    func endLeaves() {
-        // The locks of sources come before that of the loop. Those that stand last are found first.
-        for source in loop.state.withLock({ [mode] in $0.modes[mode].leaving }).reversed() {
+    /// Removes the sources that have left `mode` and have not come back.
+    func endLeaves(ofMode mode: Int) {
+        // The locks of sources come before that of the loop. Those that left last are found first.
+        for source in state.withLock({ $0.modes[mode].leaving }).reversed() {
             source.endLeaving()
         }
     }

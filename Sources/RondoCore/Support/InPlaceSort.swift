@@ -5,11 +5,12 @@ protocol SortOrder {
     func comesBefore(_ one: Element, _ other: Element) -> Bool
 }
 
-/// Sorts without memory of its own, as the standard library does not: equal elements may change places.
+/// Sorts in place, without a buffer as the standard library uses one. The order of equal elements is not
+/// kept.
 ///
-/// Quicksort by the median of three (Hoare; Sedgewick), which leaves short pieces to insertion, and goes over to
-/// heapsort where the pieces do not become short soon enough (Musser's introsort), so that no order of the elements
-/// makes it slow. (The order is a type, not a closure, so that comparing is no call.)
+/// Quicksort by the median of three (Hoare; Sedgewick), which leaves short pieces to insertion, and goes over
+/// to heapsort where the pieces do not become short soon enough (Musser's introsort), so that no order of the
+/// elements makes it slow. (The order is a type, not a closure, so that comparing is no call.)
 struct InPlaceSort<Order: SortOrder> {
     typealias Elements = UnsafeMutableBufferPointer<Order.Element>
 
@@ -35,8 +36,8 @@ struct InPlaceSort<Order: SortOrder> {
         insertionSort(elements)
     }
 
-    /// - Returns: Where the second of two pieces begins, neither of them empty; nothing in the first comes after
-    ///   anything in the second.
+    /// - Returns: Where the second of two pieces begins, neither of them empty; nothing in the first comes
+    ///   after anything in the second.
     private func partition(_ elements: Elements) -> Int {
         let (first, middle, last) = (elements[0], elements[elements.count / 2], elements[elements.count - 1])
         let (lower, upper) = order.comesBefore(middle, first) ? (middle, first) : (first, middle)

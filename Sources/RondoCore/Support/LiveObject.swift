@@ -1,6 +1,6 @@
 internal import RondoMutex
 
-/// Counts an object while it lives, as a stored property of it: tests see that nothing is left behind.
+/// Counts the objects that have it as a stored property, so that tests find leaked ones.
 ///
 /// In debug builds only; in release ones it is empty and costs nothing.
 package struct LiveObject: ~Copyable, Sendable {

@@ -1,6 +1,6 @@
 internal import Logging
 
-/// Where the library's lowest layer writes what a program's owner should know.
+/// The log of the core.
 enum Log {
     static let core = Logger(label: "rondo.core")
 }

@@ -1,8 +1,37 @@
-// A timer in the modes of its loop, and what a pass does with it.
-extension Timer {
-    // MARK: - Membership
+// A timer in the modes of its loop.
 
-    /// Under the common name.
+extension RunLoop {
+    /// Fires `timer` in `mode` of this run loop until it is invalidated or removed.
+    ///
+    /// Adding it again in the same mode does nothing. A date in the past fires on the next pass (rule TM-11).
+    /// A timer belongs to one loop at a time: adding it to a second one does nothing (rule TM-13).
+    /// - Parameter mode: `.common` stands for every common mode, those added later too.
+    /// - Note: Any thread may call this; the block runs on this loop's thread only.
+    public func add(_ timer: Timer, forMode mode: Mode) {
+        if mode.namesCommonModes {
+            timer.enter(self, common: timer.register(in: self))
+        } else {
+            timer.enter(self, mode)
+        }
+        Trace.request(self, .add, mode: mode, label: timer.label, of: timer)
+    }
+
+    /// Takes `timer` out of `mode`; it stays valid and keeps its date (rule TM-14).
+    public func remove(_ timer: Timer, forMode mode: Mode) {
+        if mode.namesCommonModes {
+            for mode in timer.unregister(from: self) { timer.leave(self, mode, isCommon: true) }
+        } else {
+            timer.leave(self, mode)
+        }
+    }
+
+    public func contains(_ timer: Timer, forMode mode: Mode) -> Bool {
+        mode == .common ? state.withLock { $0.commonTimers.contains(timer) } : timer.isMember(of: self, mode)
+    }
+}
+
+extension Timer {
+    /// Registers the timer under the common name.
     ///
     /// - Returns: The modes that it has to enter.
     func register(in loop: RunLoop) -> [RunLoop.Mode] {
@@ -28,7 +57,7 @@ extension Timer {
             state.isCommon = false
             return loop.state.withLock { loopState in
                 loopState.commonTimers.remove(self)
-                if slots.isEmpty { state.loop = nil }
+                if registration.isEmpty { state.loop = nil }
                 return loopState.commonModes.map { loopState.modes[$0].name }
             }
         }
@@ -38,18 +67,18 @@ extension Timer {
         state.withLock { state in
             guard state.isHeld(by: loop) else { return false }
             return loop.state.withLock { loopState in
-                loopState.existingIndex(of: mode).map { slots.contains($0) } ?? false
+                loopState.existingIndex(of: mode).map { registration.contains($0) } ?? false
             }
         }
     }
 
-    /// - Parameter isCommon: Because it is registered under the common name; it does nothing if it is not
-    ///   any more, since another thread may have taken it out meanwhile.
+    /// - Parameter isCommon: The timer enters because it is registered under the common name. Nothing happens
+    ///   if it is not any more: another thread may have taken it out meanwhile.
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         enter(loop, .one(mode), isCommon: isCommon)
     }
 
-    /// The common modes, in one step: its date is known before it waits in the first of them.
+    /// Enters the common modes in one step: the timer's date is known before it waits in the first of them.
     func enter(_ loop: RunLoop, common modes: [RunLoop.Mode]) {
         if !modes.isEmpty { enter(loop, .several(modes), isCommon: true) }
     }
@@ -86,8 +115,8 @@ extension Timer {
         loop.warnUnlessRun()
     }
 
-    /// - Parameter isCommon: Because it is not registered under the common name any more; it does nothing
-    ///   if it is again.
+    /// - Parameter isCommon: The timer leaves because it is not registered under the common name any more.
+    ///   Nothing happens if it is again.
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
         state.withLock { state in
             guard state.isHeld(by: loop), !isCommon || !state.isCommon else { return }
@@ -98,59 +127,9 @@ extension Timer {
                     return false
                 }
                 state.threadHasEnded = !loopState.isAlive
-                return slots.isEmpty
+                return registration.isEmpty
             }
             if isOutOfAll && !state.isCommon { state.loop = nil }
-        }
-    }
-
-    // MARK: - From the pass
-
-    /// Calls the timer, which `loop` has taken as due in `mode`, and puts it back on its grid.
-    func fire(in mode: Int, of loop: RunLoop) {
-        let (block, repeats) = state.withLock { state -> (Block?, Bool) in
-            // Another thread may have changed it since it was taken.
-            guard state.isValid, state.isHeld(by: loop), !state.isOvertaken else { return (nil, false) }
-            state.isCalled = true
-            let repeats = state.withRarities { rarities in
-                rarities.lastBeat = slots.deadline
-                return rarities.interval > 0
-            }
-            return (state.block, repeats ?? false)
-        }
-        if let block {
-            Trace.callOut(loop, mode, .timer, label: label, of: self) { block.call(self) }
-            guard repeats else { return invalidate() }
-        }
-        let now = LoopClock.now
-        let holder = state.withLock { state -> RunLoop? in
-            let deadline = block != nil ? state.next(after: slots.deadline, now) : slots.deadline
-            (state.isCalled, state.isOvertaken) = (false, false)
-            // The block may have moved it to another loop.
-            guard let holder = state.loop else {
-                slots.endFiring(deadline: deadline, order: nil)
-                return nil
-            }
-            holder.state.withLock { $0.putBack(self, deadline) }
-            return holder
-        }
-        if let holder, holder !== loop { holder.wakeUp() }
-    }
-}
-
-extension Timer.State {
-    /// After a firing at `deadline`: the date that the block has set, or the next one of the grid.
-    fileprivate func next(after deadline: LoopInstant, _ now: LoopInstant) -> LoopInstant {
-        withMadeRarities { rarities in
-            rarities.lastBeat = deadline
-            if let moved = rarities.moved {
-                rarities.moved = nil
-                return moved
-            }
-            let beat = max(1, LoopClock.nanoseconds(rarities.interval))
-            var schedule = TimerSchedule(first: deadline, interval: beat)
-            schedule.advance(past: now)
-            return schedule.deadline
         }
     }
 }

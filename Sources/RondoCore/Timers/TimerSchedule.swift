@@ -1,6 +1,6 @@
 /// When a timer is due: a grid of dates, first + k × interval.
 ///
-/// The grid is laid on scheduled dates, never on the moment a callback came, so lateness does not add up
+/// The grid is laid on scheduled dates, never on the instant a callback came, so lateness does not add up
 /// (rule TM-4). It is kept in whole nanoseconds.
 struct TimerSchedule: Equatable, Sendable {
     /// The date that fires next, or is firing now.

@@ -20,7 +20,7 @@ package struct MethodSignature: Hashable, Sendable {
         }
     }
 
-    /// Splits at the commas that stand in no brackets.
+    /// Splits at the commas outside brackets.
     private static func parameters(_ list: Substring) -> [Substring] {
         var depth = 0
         return list.split { character in
@@ -32,19 +32,19 @@ package struct MethodSignature: Hashable, Sendable {
 
     /// - Parameters:
     ///   - demangled: A symbol, as `swift demangle` prints it.
-    ///   - context: The class or protocol that is to declare it, printed in the same way.
-    /// - Returns: Nil if it is no method of an object of this class itself.
+    ///   - context: The class or protocol that declares it, printed in the same way.
+    /// - Returns: Nil if the symbol is not an instance method that this class itself declares.
     init?(demangled: String, of context: String) {
         var rest = Substring(demangled)
         if rest.hasPrefix("method descriptor for ") { rest = rest.dropFirst("method descriptor for ".count) }
-        // An extension in another module than the class's.
+        // The method is in an extension in another module.
         if rest.hasPrefix("(extension in "), let colon = rest.firstIndex(of: ":") {
             rest = rest[rest.index(after: colon)...]
         }
         if rest.hasPrefix(context + ".") {
             rest = rest.dropFirst(context.count + 1)
         } else if rest.hasSuffix(" in " + context) {
-            // A class that is declared in a function.
+            // The class is declared in a function.
         } else {
             return nil
         }
@@ -58,7 +58,7 @@ package struct MethodSignature: Hashable, Sendable {
                 return character == ")" && depth == 0
             })
         else { return nil }
-        // Where no parameter has a label, the underscores are left out.
+        // If no parameter has a label, the underscores are left out.
         let list = Self.parameters(rest[...end].drop { $0 != "(" }.dropFirst().dropLast()).map { parameter in
             let label = parameter.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
             let isLabelled = parameter.dropFirst(label.count).hasPrefix(": ")
@@ -67,7 +67,7 @@ package struct MethodSignature: Hashable, Sendable {
         text = Self.simplified(name + "(" + list.joined(separator: ", ") + ")")
     }
 
-    /// Types by their own names: `Foundation.Data` is `Data`, `Optional<Data>` is `Data?`.
+    /// A type without its module: `Foundation.Data` is `Data`, `Optional<Data>` is `Data?`.
     private static func simplified(_ text: String) -> String {
         var result = ""
         var word = ""
@@ -103,19 +103,19 @@ extension Substring {
     }
 }
 
-/// Looks up which methods classes declare themselves. What it has read of the program's files is kept for the next
+/// Looks up which methods classes declare themselves. The symbols that it has read are kept for the next
 /// class.
 struct DeclaredMethods {
     private var images = ProgramImages()
-    /// By the address of the first byte.
+    /// The symbols of files, by the address of the first byte.
     private var files: [UInt: ProgramSymbols?] = [:]
 
-    /// Of `type` itself, and not of its superclasses.
+    /// The methods that `type` declares, without those of its superclasses.
     ///
     /// - Returns: Nil if the program's symbols do not say.
     mutating func of(_ type: AnyClass) -> Set<MethodSignature>? {
-        // Safe: every class of Swift's on Linux has its descriptor at this place (docs/ABI/TypeMetadata.rst, "Class
-        // Metadata", without the fields for Objective-C), and lives as long as the process.
+        // Safe: every Swift class on Linux has its descriptor at this offset (docs/ABI/TypeMetadata.rst,
+        // "Class Metadata", without the fields for Objective-C), and lives as long as the process.
         let descriptor = unsafeBitCast(type, to: UnsafeRawPointer.self)
             .load(fromByteOffset: Self.descriptorOffset, as: UnsafeRawPointer?.self)
         guard let descriptor, let symbols = symbols(around: descriptor),
@@ -133,8 +133,8 @@ struct DeclaredMethods {
         in symbols: ProgramSymbols, descriptor: String, ending: String
     ) -> Set<MethodSignature> {
         guard let context = demangled(descriptor)?.dropDescription else { return [] }
-        // Methods (F), and their places in the table of those that a subclass can override (Tq): a release build
-        // has the second where nothing calls the first.
+        // Methods (F), and their places in the table of those that a subclass can override (Tq): a release
+        // build has the second where nothing calls the first.
         let names = symbols.names(beginningWith: String(descriptor.dropLast(ending.count)))
             .filter { $0.hasSuffix("F") || $0.hasSuffix("FTq") }
         return Set(
@@ -144,7 +144,7 @@ struct DeclaredMethods {
     private mutating func symbols(around address: UnsafeRawPointer) -> ProgramSymbols? {
         var image = images.image(around: UInt(bitPattern: address))
         if image == nil {
-            // Loaded since the last look.
+            // The file was loaded since the map was read.
             images = ProgramImages()
             image = images.image(around: UInt(bitPattern: address))
         }
@@ -155,7 +155,7 @@ struct DeclaredMethods {
         return symbols
     }
 
-    /// In bytes, from where a class's metadata begin.
+    /// In bytes, from the beginning of a class's metadata.
     private static let descriptorOffset = 40
     private static let descriptorEnding = "Mn"
 
@@ -179,8 +179,8 @@ extension String {
     }
 }
 
-/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The result is the
-/// caller's to free.
+/// `swift_demangle` of Swift's runtime (swift/Demangling/Demangle.h), which no module declares. The result is
+/// the caller's to free.
 @_silgen_name("swift_demangle")
 private func swiftDemangle(
     _ mangledName: UnsafePointer<CChar>?, _ length: UInt, _ output: UnsafeMutablePointer<CChar>?,

@@ -4,8 +4,8 @@ internal import struct Synchronization.Atomic
 
 /// Warns of the methods of a delegate that look like its protocol's and are never called, once a class.
 ///
-/// A thread of its own looks, since it reads the program's file: tens of milliseconds, once for each class that is met
-/// as a delegate and is a subclass of a conforming class, or conforms to nothing.
+/// The check runs on a thread of its own, since it reads the program's file: tens of milliseconds, once for
+/// each class that is used as a delegate and is a subclass of a conforming class, or conforms to nothing.
 package struct DelegateMethodCheck: Sendable {
     private let protocols: [DelegateProtocol]
     private let warn: @Sendable (String) -> Void
@@ -16,13 +16,14 @@ package struct DelegateMethodCheck: Sendable {
         self.warn = warn ?? { Log.core.warning("\($0)") }
     }
 
-    /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any thread.
+    /// Looks at `type` later on, whose objects are used as delegates. To be called once for each class; any
+    /// thread.
     package func look(at type: AnyClass) {
         Self.work.add(Job(type: type, check: self))
     }
 
-    /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most do. May be
-    /// called for a class any number of times.
+    /// As `look(at:)`, but for classes that declare the conformance to the first protocol themselves, as most
+    /// do. May be called for a class any number of times.
     ///
     /// - Parameter conforms: Whether the class conforms to the first protocol, by itself or by one above it.
     package func lookOnce(at type: AnyClass, conforms: Bool) {
@@ -34,11 +35,11 @@ package struct DelegateMethodCheck: Sendable {
         if Self.seen.insert(ObjectIdentifier(type)) { look(at: type) }
     }
 
-    // MARK: What it says
+    // MARK: The warning
 
     fileprivate func examine(_ type: AnyClass, _ declared: inout DeclaredMethods) {
         let line = Self.line(from: type)
-        // A class above may have been used by itself.
+        // A superclass may have been used as a delegate itself.
         let findings = UncalledMethods.find(line: line, protocols: protocols) { declared.of($0) }
             .filter { Self.said.insert($0) }
         guard !findings.isEmpty else { return }
@@ -86,7 +87,7 @@ package struct DelegateMethodCheck: Sendable {
         }
     }
 
-    /// With its module, and without the address that stands for a file or a function.
+    /// The name of a class with its module, and without the address that stands for a file or a function.
     private static func name(of type: AnyClass) -> String {
         String(reflecting: type).split(separator: ".").filter { !$0.hasPrefix("(unknown context") }
             .joined(separator: ".")
@@ -104,20 +105,20 @@ package struct DelegateMethodCheck: Sendable {
     private static let said = Once<UncalledMethods.Finding>(maximum: 4096)
 }
 
-/// What was there before; no more than a program can have in earnest.
+/// Values that were inserted before, up to a limit that no real program reaches.
 private final class Once<Element: Hashable & Sendable>: Sendable {
     private let elements = Mutex(Set<Element>())
     private let maximum: Int
 
     init(maximum: Int) { self.maximum = maximum }
 
-    /// - Returns: Whether it was not there, and there was room for it.
+    /// - Returns: Whether the value was inserted: it was not there, and the limit is not reached.
     func insert(_ element: Element) -> Bool {
         elements.withLock { $0.count < maximum && $0.insert(element).inserted }
     }
 }
 
-/// What is to be looked at, by one thread, which ends when there is nothing more.
+/// The checks that are to be made, by one thread, which ends when there are no more.
 private final class CheckQueue: Sendable {
     private struct State {
         var jobs: [DelegateMethodCheck.Job] = []
@@ -126,7 +127,7 @@ private final class CheckQueue: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Whether the thread is at work: asked where the process ends.
+    /// Whether the thread is working: asked when the process ends.
     private static let isBusy = Atomic(false)
 
     func add(_ job: DelegateMethodCheck.Job) {
@@ -136,7 +137,7 @@ private final class CheckQueue: Sendable {
             return (!state.isWorking, !state.waitsAtExit)
         }
         if starts { startThread() }
-        // A program that is over before the warning is out may be the one that wonders why nothing was called.
+        // A program that ends before the warning was written may be the one that needs it.
         if isFirst { atexit { CheckQueue.waitAtExit() } }
     }
 
@@ -145,7 +146,7 @@ private final class CheckQueue: Sendable {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.check") { [self] in serve() }
         } catch {
-            // Without a thread there is no warning: it is a hint for the programmer, and holds nothing up.
+            // Without a thread there is no warning, which is only a hint for the programmer.
             state.withLock { ($0.jobs, $0.isWorking) = ([], false) }
             Self.isBusy.store(false, ordering: .releasing)
         }

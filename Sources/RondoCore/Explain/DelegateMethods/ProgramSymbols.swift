@@ -1,24 +1,24 @@
-// What the symbol table of the running program says about its classes.
+// The methods of classes, from the symbol table of the running program.
 //
-// Swift has no list of a class's methods at run time: a method that nothing can call by a protocol or a superclass
-// leaves no trace in the metadata. The table of symbols that the linker writes into an executable or a shared library
-// has one entry for each method that the compiler kept, by its mangled name, which begins with that of its class. So
-// the class's descriptor, whose address the metadata holds, is looked up in the table, and then all names that begin
-// as the descriptor's does.
+// Swift has no list of a class's methods at run time: a method that nothing can call by a protocol or a
+// superclass leaves no trace in the metadata. The table of symbols that the linker writes into an executable
+// or a shared library has one entry for each method that the compiler kept, by its mangled name, which begins
+// with that of its class. So the class's descriptor, whose address the metadata holds, is looked up in the
+// table, and then all names that begin as the descriptor's does.
 //
-// Nothing is found in a program that was stripped. A release build keeps no trace of a method that is never called
-// where the class is final, private or local: the compiler removes it, with its name.
+// Nothing is found in a program that was stripped. A release build keeps no trace of a method that is never
+// called where the class is final, private or local: the compiler removes it, with its name.
 
-/// The symbols of one executable or shared library, as they stand in its file.
+/// The symbols of one executable or shared library, read from its file.
 struct ProgramSymbols {
     private let names: [UInt8]
     /// Entries of the table: 24 bytes each.
     private let table: [UInt8]
-    /// What is to be added to an address in the file for that in memory.
+    /// The difference between an address in memory and that in the file.
     private let slide: UInt
 
     private static let entrySize = 24
-    /// Of a file's symbols and their names, in bytes; what is larger is not read.
+    /// The limit for a file's symbols and their names, in bytes; larger ones are not read.
     private static let maximumSize = 1 << 29
 
     // MARK: Reading
@@ -42,7 +42,7 @@ struct ProgramSymbols {
                 count: Int(header.integer(at: 58, UInt16.self)) * Int(header.integer(at: 60, UInt16.self)))
         else { return nil }
         let headers = Self.pieces(of: sections, size: Int(header.integer(at: 58, UInt16.self)), atLeast: 64)
-        // The whole table, or where that was stripped the names that are exported.
+        // The whole table, or if that was stripped the exported names.
         guard
             let symbols = headers.first(where: { $0.integer(at: 4, UInt32.self) == 2 })
                 ?? headers.first(where: { $0.integer(at: 4, UInt32.self) == 11 }),
@@ -66,7 +66,7 @@ struct ProgramSymbols {
 
     private static func read(_ descriptor: Int32, from offset: UInt64, count: Int) -> [UInt8]? {
         guard count <= maximumSize, let offset = off_t(exactly: offset) else { return nil }
-        // Not before it is known that the file has so much.
+        // Only now: the file is known to be large enough.
         var status = stat()
         guard fstat(descriptor, &status) == 0, offset <= status.st_size,
             off_t(count) <= off_t(status.st_size) - offset
@@ -128,7 +128,7 @@ struct ProgramSymbols {
 }
 
 extension Collection where Element == UInt8, Index == Int {
-    /// The bytes at `offset` from the start as a number; 0 where there are not so many.
+    /// The bytes at `offset` from the start as a number; 0 beyond the end.
     fileprivate func integer<Number: FixedWidthInteger>(at offset: Int, _: Number.Type) -> Number {
         let size = MemoryLayout<Number>.size
         guard offset + size <= count else { return 0 }
@@ -142,7 +142,7 @@ extension Array {
     fileprivate func element(_ index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
 }
 
-/// Where the files of the program stand in memory.
+/// The addresses in memory of the program's files.
 struct ProgramImages {
     private struct Mapping {
         let range: Range<UInt>
@@ -152,7 +152,7 @@ struct ProgramImages {
 
     private let mappings: [Mapping]
 
-    /// As they stand now (proc_pid_maps(5)).
+    /// The addresses at this moment (proc_pid_maps(5)).
     init() {
         let text = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
         mappings = text.split(separator: "\n").compactMap { line in
@@ -167,7 +167,7 @@ struct ProgramImages {
         }
     }
 
-    /// The file that `address` comes from, and where its first byte is.
+    /// The file that contains `address`, and the address of its first byte.
     func image(around address: UInt) -> (path: String, base: UInt)? {
         guard let found = mappings.first(where: { $0.range.contains(address) }) else { return nil }
         let start = mappings.last {

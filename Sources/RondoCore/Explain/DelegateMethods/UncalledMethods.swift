@@ -16,10 +16,10 @@ package struct DelegateProtocol: Sendable {
 
 /// Methods that a class means for a delegate's, and that are never called.
 ///
-/// Swift settles which methods answer to a protocol where the conformance is declared: those of the conforming class
-/// and of the classes above it, which a class below may override, but not add to. And a class that conforms to nothing
-/// has no method that could be called, whatever their names. On Apple's systems both work, since every object is asked
-/// by the method's name.
+/// Swift settles which methods answer to a protocol where the conformance is declared: those of the
+/// conforming class and of the classes above it, which a class below may override, but not add to. And a
+/// class that conforms to nothing has no method that could be called, whatever their names. On Apple's
+/// systems both work, since every object is asked by the method's name.
 struct UncalledMethods {
     struct Finding: Hashable {
         let method: MethodSignature
@@ -32,7 +32,8 @@ struct UncalledMethods {
 
     /// - Parameters:
     ///   - line: A class, the class above it, and so on.
-    ///   - declared: The methods that a class has itself; nil if that is not known, and then nothing is found.
+    ///   - declared: The methods that a class has itself; nil if that is not known, and then nothing is
+    ///     found.
     static func find(
         line: [AnyClass], protocols: [DelegateProtocol],
         declared: (AnyClass) -> Set<MethodSignature>?
@@ -45,12 +46,12 @@ struct UncalledMethods {
         let conforming = protocols.map { line.lastIndex(where: $0.isConformedTo) }
         let conformsToNone = conforming.allSatisfy { $0 == nil }
         var findings: [Finding] = []
-        // Where the name is enough, it may be that of methods of several protocols.
+        // If only the names are compared, methods of several protocols may match.
         var named = Set<MethodSignature>()
         for (kind, top) in zip(protocols, conforming) {
             let called = top.map { methods[$0...].reduce(Set()) { $0.union($1) } } ?? []
             let names = Set(kind.methods.map(\.name))
-            // From the top, so that it is found where it is added and not where it is overridden.
+            // From the top, so that a method is reported where it is added and not where it is overridden.
             var found = named
             for index in line.indices.prefix(top ?? line.count).reversed() {
                 let own = methods[index].filter { method in

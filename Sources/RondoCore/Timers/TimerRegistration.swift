@@ -1,46 +1,47 @@
-/// The modes that hold a timer, when it was added to its loop, and its date or where that stands.
+/// A timer's registration with its loop: the modes that hold the timer, its number in the order of addition,
+/// and its date, or the position of the date in the heap of a mode.
 ///
-/// Nearly every timer is in one mode, and a program may have a million of them: that one takes ten bytes, and what a
-/// timer in several needs stands elsewhere. As long as it waits in a mode, its date stands in the heap of that mode
-/// alone. All of it is guarded by the lock of the loop, and what is told only of a timer that waits nowhere also by the
-/// timer's own: nobody changes it without.
-struct TimerSlots {
-    struct Slot {
+/// Nearly every timer is in one mode, and a program may have a million of them: that registration takes ten
+/// bytes (see `Timer.LoopOrDetails` for what that is worth), and one in several modes an object. While the
+/// timer waits in a mode, its date is in the heap of that mode only. The lock of the loop that holds the
+/// timer guards it. While the timer waits nowhere it is changed only with the timer's own lock held too, so
+/// that this lock is enough to read its deadline.
+struct TimerRegistration {
+    struct Position {
         let mode: Int
         var index: Int32
     }
 
-    /// Of a timer in several modes, or in one whose number is too large.
+    /// The registration of a timer in several modes, or in one whose number is too large.
     private final class Several {
         var order: UInt32
-        /// While it fires.
+        /// The date while the timer fires.
         var deadline: LoopInstant
-        var slots: [Slot]
+        var positions: [Position]
 
-        init(order: UInt32, deadline: LoopInstant, slots: [Slot]) {
+        init(order: UInt32, deadline: LoopInstant, positions: [Position]) {
             self.order = order
             self.deadline = deadline
-            self.slots = slots
+            self.positions = positions
         }
     }
 
     /// `isFiring`, `isSeveral` and the mode, if it is one.
     private(set) var bits: UInt16
-    /// Of a timer that waits in one mode its order and, above it, its index; of one in several a reference to them; of
-    /// any other its deadline.
+    /// If the timer waits in one mode: its order and, above it, its index in the heap. If it is in several: a
+    /// reference to `Several`. Otherwise its deadline.
     private(set) var word: UInt64
 
     private static let firingBit: UInt16 = 1 << 15
     private static let severalBit: UInt16 = 1 << 14
     private static let noMode = severalBit - 1
 
-    /// In no mode.
+    /// A registration in no mode.
     init(deadline: LoopInstant) {
         self.init(bits: Self.noMode, word: Self.word(of: deadline))
     }
 
-    /// As they were told before.
-    @inline(__always)
+    /// A registration from what its two fields were.
     init(bits: UInt16, word: UInt64) {
         self.bits = bits
         self.word = word
@@ -52,8 +53,8 @@ struct TimerSlots {
 
     private var isSeveral: Bool { bits & Self.severalBit != 0 }
 
-    /// Retained by this struct, from when it is needed on until it is in one mode and waits, or in none, which every timer
-    /// comes to before it goes: its loop holds it as long.
+    /// `Unmanaged`, since it is a case of `word`. Retained by this struct until the timer waits in one mode
+    /// again, or is in none. Every timer leaves its modes before it is freed: its loop retains it as long.
     private var several: Unmanaged<Several>? {
         guard isSeveral else { return nil }
         return UnsafeRawPointer(bitPattern: UInt(word)).map(Unmanaged.fromOpaque)
@@ -64,23 +65,20 @@ struct TimerSlots {
         word = UInt64(UInt(bitPattern: Unmanaged.passRetained(made).toOpaque()))
     }
 
-    /// The loop is calling the timer: it has no date, and yet belongs to its modes (rule TM-25).
-    @inline(__always)
+    /// The loop is calling the timer: it has no date, and still belongs to its modes (rule TM-25).
     var isFiring: Bool { bits & Self.firingBit != 0 }
 
-    @inline(__always)
     var isEmpty: Bool { bits & ~Self.firingBit == Self.noMode }
 
-    /// Whether its date stands in the heaps of its modes.
-    @inline(__always)
+    /// Whether the date is in the heaps of the modes.
     var isWaiting: Bool { !isEmpty && !isFiring }
 
-    /// Of a timer that does not wait.
+    /// The date of a timer that does not wait.
     var deadline: LoopInstant {
-        @inline(__always) get {
+        get {
             isSeveral ? deadlineOfSeveral : LoopInstant(nanoseconds: Int64(bitPattern: word))
         }
-        @inline(__always) set {
+        set {
             if isSeveral { deadlineOfSeveral = newValue } else { word = Self.word(of: newValue) }
         }
     }
@@ -90,18 +88,16 @@ struct TimerSlots {
         nonmutating set { several?.takeUnretainedValue().deadline = newValue }
     }
 
-    /// One of them; nil if there is none.
-    @inline(__always)
+    /// One of the modes; nil if there is none.
     var first: Int? { isSeveral ? firstOfSeveral : isEmpty ? nil : oneMode }
 
-    private var firstOfSeveral: Int? { several?.takeUnretainedValue().slots.first?.mode }
+    private var firstOfSeveral: Int? { several?.takeUnretainedValue().positions.first?.mode }
 
     var modes: [Int] {
-        if let several { return several.takeUnretainedValue().slots.map(\.mode) }
+        if let several { return several.takeUnretainedValue().positions.map(\.mode) }
         return isEmpty ? [] : [oneMode]
     }
 
-    @inline(__always)
     func forEach(_ body: (Int) -> Void) {
         guard isSeveral else {
             if !isEmpty { body(oneMode) }
@@ -110,19 +106,18 @@ struct TimerSlots {
         for mode in modes { body(mode) }
     }
 
-    @inline(__always)
     func contains(_ mode: Int) -> Bool {
         isSeveral ? severalContain(mode) : !isEmpty && oneMode == mode
     }
 
     private func severalContain(_ mode: Int) -> Bool {
-        several?.takeUnretainedValue().slots.contains { $0.mode == mode } ?? false
+        several?.takeUnretainedValue().positions.contains { $0.mode == mode } ?? false
     }
 
-    /// Timers with equal dates fire in this order (rule TM-23). Nil of one that fires and is in one mode, or in none: it
-    /// stands in `LoopState.firingTimers` then.
+    /// Timers with equal dates fire in this order (rule TM-23). Nil if the timer fires and is in one mode or
+    /// none: then `LoopState.firingTimers` keeps its order.
     var order: UInt32? {
-        @inline(__always) get {
+        get {
             if isSeveral { return orderOfSeveral }
             return isWaiting ? UInt32(truncatingIfNeeded: word) : nil
         }
@@ -138,17 +133,15 @@ struct TimerSlots {
 
     private var orderOfSeveral: UInt32? { several?.takeUnretainedValue().order }
 
-    /// - Parameter mode: One in which it waits.
-    @inline(__always)
+    /// - Parameter mode: A mode in which the timer waits.
     func index(in mode: Int) -> Int32 {
         isSeveral ? indexAmongSeveral(mode) : Int32(truncatingIfNeeded: Int64(bitPattern: word) >> 32)
     }
 
     private func indexAmongSeveral(_ mode: Int) -> Int32 {
-        several?.takeUnretainedValue().slots.first { $0.mode == mode }?.index ?? 0
+        several?.takeUnretainedValue().positions.first { $0.mode == mode }?.index ?? 0
     }
 
-    @inline(__always)
     mutating func setIndex(_ index: Int32, in mode: Int) {
         guard isSeveral else {
             word = word & UInt64(UInt32.max) | UInt64(UInt32(bitPattern: index)) << 32
@@ -159,15 +152,14 @@ struct TimerSlots {
 
     private func setIndexAmongSeveral(_ index: Int32, in mode: Int) {
         guard let several = several?.takeUnretainedValue() else { return }
-        if let place = several.slots.firstIndex(where: { $0.mode == mode }) {
-            several.slots[place].index = index
+        if let position = several.positions.firstIndex(where: { $0.mode == mode }) {
+            several.positions[position].index = index
         }
     }
 
     /// - Parameters:
-    ///   - mode: One that does not hold it.
-    ///   - order: Its order; a new one if this is its first mode.
-    @inline(__always)
+    ///   - mode: A mode that does not hold the timer.
+    ///   - order: The timer's order; a new one if this is its first mode.
     mutating func add(_ mode: Int, order: UInt32) {
         if isEmpty, mode < Self.noMode {
             bits = bits & Self.firingBit | UInt16(truncatingIfNeeded: mode)
@@ -178,20 +170,19 @@ struct TimerSlots {
     }
 
     private mutating func addToSeveral(_ mode: Int, order: UInt32) {
-        let slot = Slot(mode: mode, index: 0)
+        let position = Position(mode: mode, index: 0)
         if let several {
-            several.takeUnretainedValue().slots.append(slot)
+            several.takeUnretainedValue().positions.append(position)
         } else if isEmpty {
-            make(Several(order: order, deadline: deadline, slots: [slot]))
+            make(Several(order: order, deadline: deadline, positions: [position]))
         } else {
-            let first = Slot(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
+            let first = Position(mode: oneMode, index: isFiring ? 0 : index(in: oneMode))
             let deadline = isFiring ? deadline : LoopInstant(nanoseconds: 0)
-            make(Several(order: order, deadline: deadline, slots: [first, slot]))
+            make(Several(order: order, deadline: deadline, positions: [first, position]))
         }
     }
 
-    /// - Parameter deadline: The date that it had there, if it did wait.
-    @inline(__always)
+    /// - Parameter deadline: The date that the timer had there, if it waited.
     mutating func remove(_ mode: Int, deadline: LoopInstant?) {
         if isSeveral { return removeFromSeveral(mode, deadline: deadline) }
         guard !isEmpty, oneMode == mode else { return }
@@ -202,30 +193,28 @@ struct TimerSlots {
     private mutating func removeFromSeveral(_ mode: Int, deadline: LoopInstant?) {
         guard let several else { return }
         let modes = several.takeUnretainedValue()
-        modes.slots.removeAll { $0.mode == mode }
-        if modes.slots.isEmpty {
+        modes.positions.removeAll { $0.mode == mode }
+        if modes.positions.isEmpty {
             bits = bits & Self.firingBit | Self.noMode
             self.deadline = deadline ?? modes.deadline
-        } else if !isFiring, modes.slots.count == 1, modes.slots[0].mode < Self.noMode {
-            // While it fires there is no place for its order anywhere else.
-            bits = UInt16(modes.slots[0].mode)
+        } else if !isFiring, modes.positions.count == 1, modes.positions[0].mode < Self.noMode {
+            // (While the timer fires, a registration in one mode has no room for its order.)
+            bits = UInt16(modes.positions[0].mode)
             word = UInt64(modes.order)
-            setIndex(modes.slots[0].index, in: modes.slots[0].mode)
+            setIndex(modes.positions[0].index, in: modes.positions[0].mode)
         } else {
             return
         }
         several.release()
     }
 
-    /// It has been taken out of the heaps of all its modes.
-    @inline(__always)
+    /// To be called when the date was removed from the heaps of all modes.
     mutating func beginFiring(deadline: LoopInstant) {
         bits |= Self.firingBit
         self.deadline = deadline
     }
 
-    /// - Parameter order: What `LoopState.firingTimers` has kept of one that is in a mode.
-    @inline(__always)
+    /// - Parameter order: The order that `LoopState.firingTimers` has kept, if the timer is in a mode.
     mutating func endFiring(deadline: LoopInstant, order: UInt32?) {
         bits &= ~Self.firingBit
         if isEmpty {

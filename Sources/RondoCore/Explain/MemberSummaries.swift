@@ -1,0 +1,58 @@
+// How a loop and its members describe themselves for `RunLoop.debugDescription`.
+
+extension RunLoop {
+    /// What the loop holds at this moment. Any thread.
+    var currentDescription: LoopDescription {
+        let now = LoopClock.now
+        // Labels and dates have locks of their own: the members are copied first, and asked without the
+        // loop's lock.
+        let (running, modes) = state.withLock { [intake] state in
+            state.collectBlocks(from: intake)
+            return (
+                state.activations.map { state.modes[$0.mode].name.shortName },
+                state.modes.enumerated().map { index, mode in
+                    (
+                        name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
+                        timers: state.timerDates(inMode: index), observers: mode.observers,
+                        hasBlocks: !mode.blocks.isEmpty
+                    )
+                }
+            )
+        }
+        return LoopDescription(
+            threadName: threadName, runningModes: running, isWaiting: isWaiting,
+            modes: modes.map { mode in
+                let sources = mode.sources.map { $0.kind.behaviour.summary(of: $0) }
+                let timers = mode.timers.map {
+                    $0.timer.summary(secondsUntilDue: $0.deadline.seconds(since: now))
+                }
+                return LoopDescription.Mode(
+                    name: mode.name, isCommon: mode.isCommon,
+                    members: sources + timers + mode.observers.map(\.summary), hasBlocks: mode.hasBlocks)
+            })
+    }
+}
+
+extension Timer {
+    fileprivate func summary(secondsUntilDue: Double) -> String {
+        let due = String(format: "%.3f s", secondsUntilDue)
+        let repeats = timeInterval > 0 ? ", every \(timeInterval.formatted()) s" : ""
+        return "timer\(label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)"
+    }
+}
+
+extension RunLoop.Observer {
+    fileprivate var summary: String {
+        "observer\(label.map { " “\($0)”" } ?? ""), order \(order), activities \(activities.names)"
+    }
+}
+
+extension RunLoop.Activity {
+    fileprivate var names: String {
+        let names: [(RunLoop.Activity, String)] = [
+            (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
+            (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
+        ]
+        return names.filter { contains($0.0) }.map(\.1).joined(separator: " ")
+    }
+}

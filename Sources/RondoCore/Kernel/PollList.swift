@@ -1,0 +1,46 @@
+internal import CEv
+
+// What libev calls `EV_READ | EV_WRITE`, in the terms of `poll(2)`.
+extension pollfd {
+    init(_ descriptor: Int32, events: Int32) {
+        self.init(fd: descriptor, events: 0, revents: 0)
+        if events & Int32(EV_READ) != 0 { self.events |= Int16(POLLIN) }
+        if events & Int32(EV_WRITE) != 0 { self.events |= Int16(POLLOUT) }
+    }
+
+    /// What `poll` has found. A descriptor that is closed or broken counts as ready for everything: its owner
+    /// finds out.
+    var foundEvents: Int32 {
+        let isBroken = revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
+        var found: Int32 = 0
+        if isBroken || revents & Int16(POLLIN) != 0 { found |= Int32(EV_READ) }
+        if isBroken || revents & Int16(POLLOUT) != 0 { found |= Int32(EV_WRITE) }
+        return found
+    }
+}
+
+/// Descriptors to ask `poll(2)` about, each with its watcher.
+struct PollList {
+    private var requests: [pollfd] = []
+    private var watchers: [WatcherPointer?] = []
+
+    mutating func add(_ descriptor: Int32, _ watcher: WatcherPointer?, events: Int32) {
+        requests.append(pollfd(descriptor, events: events))
+        watchers.append(watcher)
+    }
+
+    /// Sleeps until a descriptor is ready, or for so many milliseconds.
+    ///
+    /// - Returns: False if the call failed: memory has run out, there are more descriptors than the limit
+    ///   allows, or a signal has come.
+    mutating func poll(milliseconds: Int32) -> Bool {
+        CEv.poll(&requests, nfds_t(requests.count), milliseconds) != -1
+    }
+
+    /// Calls `body` for each descriptor that has a watcher and was found ready.
+    func forEachFound(_ body: (WatcherPointer, pollfd) -> Void) {
+        for (request, watcher) in zip(requests, watchers) where request.revents != 0 {
+            if let watcher { body(watcher, request) }
+        }
+    }
+}

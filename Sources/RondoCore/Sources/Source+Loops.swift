@@ -1,0 +1,161 @@
+// A source in the modes of its loops.
+
+extension RunLoop {
+    /// Serves `source` in `mode` of this loop until it is removed or invalidated.
+    ///
+    /// Adding it again does nothing; its schedule callback is made on the calling thread, once for each mode
+    /// that it enters (rules RL-15 and SRC-9). A loop that sleeps on another thread is woken (rule RL-69).
+    /// - Parameter mode: `.common` stands for every common mode, those added later too.
+    /// - Note: Any thread may call this; the source is served on this loop's thread only.
+    public func add(_ source: Source, forMode mode: Mode) {
+        guard source.isValid else { return }
+        if mode.namesCommonModes {
+            for mode in source.register(in: self) { source.enter(self, mode, isCommon: true) }
+        } else {
+            source.enter(self, mode)
+        }
+        Trace.request(self, .add, mode: mode, label: source.label, of: source)
+        wakeIfForeign()
+        warnUnlessRun()
+    }
+
+    /// Ends the membership of `source` in `mode`. Does nothing where it has none.
+    ///
+    /// - Parameter mode: `.common` takes out of every common mode what was added under `.common` (rule
+    ///   RL-24).
+    /// - Note: Any thread. The source's cancel callback is made on the calling thread, once for each mode it
+    ///   leaves.
+    public func remove(_ source: Source, forMode mode: Mode) {
+        if mode.namesCommonModes {
+            for mode in source.unregister(from: self) { source.leave(self, mode, isCommon: true) }
+        } else {
+            source.leave(self, mode)
+        }
+    }
+
+    /// Whether `source` is in `mode`; of `.common`, whether it was added under that name (rule RL-23).
+    public func contains(_ source: Source, forMode mode: Mode) -> Bool {
+        state.withLock { state in
+            if mode == .common { return state.commonSources.contains(source) }
+            guard let index = state.existingIndex(of: mode) else { return false }
+            return state.modes[index].holds(source)
+        }
+    }
+}
+
+extension RunLoop.Source {
+    func withdraw(from membership: Membership) {
+        membership.loop.state.withLock { loopState in
+            guard let index = loopState.existingIndex(of: membership.mode) else { return }
+            loopState.modes[index].remove(self)
+        }
+    }
+
+    /// Registers the source under the common name.
+    ///
+    /// - Returns: The modes that it has to enter.
+    func register(in loop: RunLoop) -> [RunLoop.Mode] {
+        state.withLock { state in
+            guard state.isValid else { return [] }
+            let modes = loop.state.withLock { loopState -> [RunLoop.Mode] in
+                guard loopState.isAlive else { return [] }
+                loopState.commonSources.insert(self)
+                return loopState.commonModes.map { loopState.modes[$0].name }
+            }
+            if !modes.isEmpty, !state.isCommon(in: loop) {
+                state.makeDetails().commonLoops.append(loop)
+            }
+            return modes
+        }
+    }
+
+    /// - Returns: The modes that it has to leave; none where it was not registered (rule RL-24).
+    func unregister(from loop: RunLoop) -> [RunLoop.Mode] {
+        state.withLock { state in
+            state.details?.commonLoops.removeAll { $0 == loop }
+            return loop.state.withLock { loopState in
+                guard loopState.commonSources.remove(self) else { return [] }
+                return loopState.commonModes.map { loopState.modes[$0].name }
+            }
+        }
+    }
+
+    /// - Parameter isCommon: The source enters because it is registered under the common name. Nothing
+    ///   happens if it is not any more: another thread may have taken it out meanwhile.
+    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
+        let membership = Membership(loop: loop, mode: mode)
+        let schedule = state.withLock { state -> ModeCallback?? in
+            guard state.isValid, !isCommon || state.isCommon(in: loop) else { return nil }
+            if state.isLeaving {
+                if state.memberships.isOnly(membership), loop.state.withLock({ $0.takeBack(self, mode) }) {
+                    state.isLeaving = false
+                    return .some(state.details?.schedule)
+                }
+                endLeaving(&state)
+            }
+            guard !state.memberships.contains(membership) else { return nil }
+            let added = loop.state.withLock { loopState -> Bool in
+                guard loopState.isAlive else { return false }
+                let index = loopState.index(of: mode)
+                loopState.modes[index].insert(self)
+                if state.signal != nil { loopState.modes[index].signalled.insert(self) }
+                if kind.behaviour.descriptor != nil { loopState.modes[index].noteChange(of: self) }
+                return true
+            }
+            state.threadHasEnded = !added
+            guard added else { return nil }
+            state.memberships.append(membership)
+            return .some(state.details?.schedule)
+        }
+        if case .some(.some(let schedule)) = schedule { schedule(loop, mode) }
+    }
+
+    /// - Parameter isCommon: The source leaves because it is not registered under the common name any more.
+    ///   Nothing happens if it is again.
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode, isCommon: Bool = false) {
+        let membership = Membership(loop: loop, mode: mode)
+        let cancel = state.withLock { state -> ModeCallback?? in
+            guard !isCommon || !state.isCommon(in: loop) else { return nil }
+            if state.isLeaving {
+                endLeaving(&state)
+                return nil
+            }
+            if keepsFile, state.mayLeaveLater(membership), leaveLater(loop, mode) {
+                state.isLeaving = true
+                return nil
+            }
+            guard state.memberships.remove(membership) else { return nil }
+            withdraw(from: membership)
+            state.threadHasEnded = !loop.state.withLock { $0.isAlive }
+            return .some(state.details?.cancel)
+        }
+        if case .some(.some(let cancel)) = cancel { cancel(loop, mode) }
+    }
+
+    /// Has `loop` remove the source from `mode` when it next looks, which is soon if the loop is the calling
+    /// thread's and runs in the mode.
+    ///
+    /// - Returns: False where it does not: the source is to leave at once.
+    private func leaveLater(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        guard loop.isCurrent, !loop.owner.isEmbedded else { return false }
+        return loop.state.withLock { state in
+            guard let running = state.activations.last?.mode, state.modes[running].name == mode else {
+                return false
+            }
+            state.modes[running].noteLeaving(self)
+            return true
+        }
+    }
+
+    /// Removes a source that is leaving from its mode. Called by the loop's thread when it looks; the source
+    /// may have come back.
+    func endLeaving() {
+        state.withLock { state in if state.isLeaving { endLeaving(&state) } }
+    }
+
+    private func endLeaving(_ state: inout State) {
+        state.isLeaving = false
+        state.memberships.forEach { withdraw(from: $0) }
+        state.memberships = Memberships()
+    }
+}

@@ -1,0 +1,50 @@
+/// A set of objects, two of which are equal only if they are the same object.
+///
+/// Sources and observers enter and leave the sets of their modes all the time. The standard library's hash
+/// withstands keys that an attacker chooses, and takes as long as the rest of a set's work; an object's
+/// address is chosen by the allocator. With the library's hash the guard's source.performed takes 2,458
+/// instructions instead of 2,127.
+struct ObjectSet<Object: AnyObject>: Sequence {
+    private struct Member: Hashable {
+        let object: Object
+
+        static func == (left: Member, right: Member) -> Bool { left.object === right.object }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(object)) }
+
+        /// The hash that `Set` asks for: a mix of the object's address.
+        func _rawHashValue(seed: Int) -> Int {
+            let bits = UInt(bitPattern: ObjectIdentifier(object)) ^ UInt(bitPattern: seed)
+            // Multiplied by 2^64 / φ the low bits, where addresses are all alike, reach the high ones (Knuth,
+            // vol. 3, 6.4); a set looks at the low ones.
+            let mixed = bits &* 0x9E37_79B9_7F4A_7C15
+            return Int(bitPattern: mixed ^ mixed >> 32)
+        }
+    }
+
+    private var members: Set<Member> = []
+
+    init() {}
+
+    var isEmpty: Bool { members.isEmpty }
+    var count: Int { members.count }
+    var first: Object? { members.first?.object }
+
+    func contains(_ object: Object) -> Bool { members.contains(Member(object: object)) }
+
+    mutating func insert(_ object: Object) { members.insert(Member(object: object)) }
+
+    /// - Returns: Whether the object was in the set.
+    @discardableResult
+    mutating func remove(_ object: Object) -> Bool { members.remove(Member(object: object)) != nil }
+
+    func subtracting(_ others: [Object]) -> ObjectSet {
+        var rest = self
+        for other in others { rest.remove(other) }
+        return rest
+    }
+
+    func makeIterator() -> some IteratorProtocol<Object> {
+        members.lazy.map(\.object).makeIterator()
+    }
+}
