@@ -367,7 +367,7 @@ import Testing
             PlainSocket.send([22], on: peer)
             loop.pass()
             var codes: [Int?] = []
-            for seconds in [StreamListener.handshakeSeconds - 0.5, 1.0] {
+            for seconds in [StreamListener.Configuration().handshakeTimeout! - 0.5, 1.0] {
                 clock.advance(by: seconds)
                 loop.pass()
                 codes.append(opener.codes[0])

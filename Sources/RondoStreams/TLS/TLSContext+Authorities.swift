@@ -15,7 +15,7 @@ extension TLSContext {
     }
 
     private func trust(_ authorities: TLSSettings.CertificateAuthorities) throws(TLSError) {
-        switch authorities {
+        switch authorities.origin {
         case .system:
             guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
                 throw unusable("certificateAuthorities (.system)")

@@ -218,18 +218,6 @@ extension TLSContext {
     }
 }
 
-extension TLSSettings.Version {
-    /// OpenSSL's number for it.
-    fileprivate var number: Int32 {
-        switch self {
-        case .tls10: TLS1_VERSION
-        case .tls11: TLS1_1_VERSION
-        case .tls12: TLS1_2_VERSION
-        case .tls13: TLS1_3_VERSION
-        }
-    }
-}
-
 // MARK: - Protocols (ALPN)
 
 extension TLSContext {

@@ -12,7 +12,7 @@ public import RondoCore
 /// or written to is read again for the next connection, within a second; one that is gone, or cannot be read any
 /// more, fails that. Connections that stand are left as they are.
 public struct TLSSettings: Sendable, Hashable {
-    /// The side of a handshake.
+    /// The side of a handshake. TLS has these two, so the enum is complete and may be switched over.
     public enum Role: Sendable, Hashable {
         /// Speaks first, and checks who answers.
         case client
@@ -22,39 +22,65 @@ public struct TLSSettings: Sendable, Hashable {
 
     /// A version of TLS. 1.0 and 1.1 are here for old devices on a trusted network only: they are broken
     /// (RFC 8996), and allowing them allows the weak ciphers and signatures that they need as well.
-    public enum Version: Int, Sendable, Hashable, Comparable, CaseIterable {
-        case tls10, tls11, tls12, tls13
+    public struct Version: Sendable, Hashable, Comparable, CustomStringConvertible {
+        /// TLS's own number, which OpenSSL uses too (RFC 8446, section 4.2.1).
+        let number: Int32
+        public var description: String { "TLS 1.\(number - Self.tls10.number)" }
 
-        public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
+        public static let tls10 = Version(number: 0x0301)
+        public static let tls11 = Version(number: 0x0302)
+        public static let tls12 = Version(number: 0x0303)
+        public static let tls13 = Version(number: 0x0304)
+
+        public static func < (a: Version, b: Version) -> Bool { a.number < b.number }
     }
 
     /// Where certificate authorities to be trusted come from.
-    public enum CertificateAuthorities: Sendable, Hashable {
+    public struct CertificateAuthorities: Sendable, Hashable {
+        enum Origin: Hashable {
+            case system
+            case file(String)
+            case directory(String)
+            case pem(String)
+            case certificates([TLSCertificate])
+        }
+
+        let origin: Origin
+
         /// Those of this machine: OpenSSL's default file and directory, or what the environment variables
         /// `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
-        case system
+        public static let system = Self(origin: .system)
         /// All certificates of a file in PEM form.
-        case file(String)
+        public static func file(_ path: String) -> Self { Self(origin: .file(path)) }
         /// A directory as `openssl rehash` prepares it: one certificate a file, found by its hash.
-        case directory(String)
+        public static func directory(_ path: String) -> Self { Self(origin: .directory(path)) }
         /// All certificates of a text in PEM form.
-        case pem(String)
+        public static func pem(_ text: String) -> Self { Self(origin: .pem(text)) }
         /// These certificates.
-        case certificates([TLSCertificate])
+        public static func certificates(_ certificates: [TLSCertificate]) -> Self {
+            Self(origin: .certificates(certificates))
+        }
     }
 
     /// What is checked before the first byte is sent.
-    public enum Verification: Sendable, Hashable {
+    public struct Verification: Sendable, Hashable, CustomStringConvertible {
+        private enum Extent: Hashable {
+            case full, withoutHostName, none
+        }
+
+        private let extent: Extent
+        public var description: String { "\(extent)" }
+
         /// The certificate is valid now, was issued by a trusted authority, and names the host. (A server
         /// checks no name of a client.)
-        case full
+        public static let full = Verification(extent: .full)
         /// As `full`, but whatever host the certificate names: anybody with a certificate of any name from a
         /// trusted authority can stand between. For private authorities that issue for one purpose only.
-        case withoutHostName
+        public static let withoutHostName = Verification(extent: .withoutHostName)
         /// **Dangerous.** Nothing is checked but `pinnedKeys`: without those the connection is encrypted, but
         /// to whoever answers, and everything sent on it, passwords included, can be read and changed on the
         /// way. For experiments on loopback only.
-        case none
+        public static let none = Verification(extent: .none)
     }
 
     /// Problems of a certificate that are overlooked, for `kCFStreamPropertySSLSettings`. Each weakens what
@@ -72,14 +98,16 @@ public struct TLSSettings: Sendable, Hashable {
         public static let anyRoot = Tolerance(rawValue: 4)
     }
 
-    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form.
+    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form. Bytes come from a file or from
+    /// memory, so the enum is complete and may be switched over: no list is fetched.
     public enum RevocationList: Sendable, Hashable {
         case file(String)
         case data(Data)
     }
 
     /// Whether a server asks clients for a certificate. What comes is checked like a server's, against
-    /// `certificateAuthorities`, its host name aside.
+    /// `certificateAuthorities`, its host name aside. The answers are no, yes and must (RFC 8446, section 4.3.2), so the
+    /// enum is complete and may be switched over.
     public enum ClientCertificates: Sendable, Hashable {
         case notRequested
         /// A client may have none.
