@@ -333,6 +333,8 @@ extension SocketChannel: ChannelOpeningOwner {
     func isOpened(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
+        // Its owner may have wanted to read since before: no socket announces what is decrypted already.
+        signalIfPlaintextIsPending()
         if handlers?.isEmpty ?? false { handlers = nil }
         // A proxy's has been told of.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
