@@ -111,8 +111,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         channel.gate = self
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
-        for place in drivers(of: .input) + drivers(of: .output) {
-            channel.schedule(in: place.loop, forMode: place.mode)
+        for mode in drivers(of: .input) + drivers(of: .output) {
+            channel.schedule(in: mode.loop, forMode: mode.mode)
         }
         self.channel = channel
         channel.open()
@@ -139,21 +139,20 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         core(side).modes + (core(side).queue == nil ? [] : [.loader])
     }
 
-    func schedule(in place: ScheduledMode) {
+    func schedule(in mode: ScheduledMode) {
         lock.withLock { _ in
-            channel?.schedule(in: place.loop, forMode: place.mode)
-            channel?.resumeInterest()
+            channel?.schedule(in: mode.loop, forMode: mode.mode)
             checkSpaceAtOnce()
         }
     }
 
-    func remove(from place: ScheduledMode) {
+    func remove(from mode: ScheduledMode) {
         lock.withLock { _ in
             checkSpaceAtOnce()
             guard let channel else { return }
             // The other stream may still need it.
-            guard !drivers(of: .input).contains(place), !drivers(of: .output).contains(place) else { return }
-            channel.remove(from: place.loop, forMode: place.mode)
+            guard !drivers(of: .input).contains(mode), !drivers(of: .output).contains(mode) else { return }
+            channel.remove(from: mode.loop, forMode: mode.mode)
         }
     }
 
