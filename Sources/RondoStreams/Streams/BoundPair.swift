@@ -72,8 +72,8 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     var peerName: String? { "bound pair" }
-    func schedule(in place: ScheduledMode) {}
-    func remove(from place: ScheduledMode) {}
+    func schedule(in mode: ScheduledMode) {}
+    func remove(from mode: ScheduledMode) {}
     func advance() {}
 
     // MARK: - Reading
