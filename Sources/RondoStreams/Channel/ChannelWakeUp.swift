@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Brings a channel a pass in one of its modes when any thread asks for it: the channel's client of the modes' shared queues.
+/// The channel's client of the shared queues: has the channel served in one of its modes when any thread asks for it.
 ///
 /// It keeps the modes from being empty while a name is looked up and there is no descriptor yet.
 final class ChannelWakeUp: SharedQueueClient {

@@ -32,8 +32,8 @@ public struct StreamProxy: Sendable, Hashable {
     /// At most 255 bytes for SOCKS 5.
     public var password: String?
     /// How the connection to the proxy itself is secured, for what is called an https proxy as a rule; nil: it is
-    /// not. TLS with the host is inside of this one. Whoever wants to be asked about the proxy's certificate, or
-    /// for one to show it, sets the handlers of these settings.
+    /// not. TLS with the host is inside of this one. A program that wants to be asked about the proxy's certificate,
+    /// or for one to show it, sets the handlers of these settings.
     public var tls: TLSSettings?
 
     public init(

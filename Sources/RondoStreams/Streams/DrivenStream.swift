@@ -1,7 +1,7 @@
 package import RondoCore
 
-/// What `InputStream` and `OutputStream` have in common, and cannot inherit from one class, since each has
-/// one of Foundation's above it.
+/// The common part of `InputStream` and `OutputStream`, which cannot inherit it from one class, since each has one of
+/// Foundation's above it.
 protocol DrivenStream: StreamWithPeer {
     var core: StreamCore { get }
     /// Nil: the stream is Foundation's own file or memory, on which no call waits.

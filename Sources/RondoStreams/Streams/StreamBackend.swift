@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// What is behind a stream that is no file and no memory: a socket, or the other end of a bound pair.
+/// The connection behind a stream that is no file and no memory: a socket, or the other end of a bound pair.
 ///
 /// It tells the stream's core what has become possible; the stream tells it what the client does.
 protocol StreamBackend: AnyObject {

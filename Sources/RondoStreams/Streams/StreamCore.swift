@@ -22,9 +22,9 @@ protocol StreamWithPeer: Foundation.Stream {
     var peerName: String? { get }
 }
 
-/// What every stream shares: its state, its schedule, and how its delegate is told.
+/// The part that all streams share: keeps a stream's state and schedule, and delivers its events to the delegate.
 final class StreamCore: SharedQueueClient {
-    /// The way to the stream.
+    /// A weak reference to the stream.
     ///
     /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a
     /// time deliver; by rule ST-20 that is the thread which uses the stream.
@@ -224,7 +224,7 @@ final class StreamCore: SharedQueueClient {
     }
 }
 
-/// What the delegate is being told.
+/// The delivery of the events that a stream owes at one time.
 ///
 /// `@unchecked Sendable`: it leaves the lock of `beginDelivery` for the thread that has called it, and no other thread
 /// gets one until that one has delivered; see `StreamCore.Way`.

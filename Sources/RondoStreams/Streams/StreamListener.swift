@@ -31,7 +31,7 @@ public final class StreamListener {
         public var sharesPort = false
         /// Whether a listener on an IPv6 address accepts IPv4 as well, where the address is "::".
         public var acceptsIPv4 = true
-        /// Whether the file of a Unix socket behind which nobody listens any more is replaced. One in use,
+        /// Whether the file of a Unix socket on which no process listens any more is replaced. One in use,
         /// and a file that is no socket, is never touched.
         public var replacesStaleSocket = true
         /// The permissions of a Unix socket's file, such as 0o600; nil: what the process's mask leaves.
@@ -46,7 +46,7 @@ public final class StreamListener {
         public var handshakeTimeout: TimeInterval? = 30
         /// How many handshakes may be unfinished at a time, 1,024 at first; with each beyond the oldest one is given up,
         /// and its streams fail (`ECONNABORTED`). An unfinished handshake takes about 50 KB. New peers are not left to
-        /// wait instead: then as many silent ones would keep everybody out.
+        /// wait instead: then as many silent ones would keep all others out.
         public var maximumUnfinishedHandshakes = 1_024
 
         public init() {}
@@ -70,7 +70,7 @@ public final class StreamListener {
     static let connectionsPerReadiness = 16
 
     /// Called for each connection, on the loop's thread, in a scheduled mode. A connection whose streams are
-    /// dropped is closed. Where nobody is called, connections are closed as they come.
+    /// dropped is closed. Nil: connections are closed as they come.
     public var onConnection: ((sending Connection) -> Void)?
     /// Called when accepting pauses because descriptors or memory have run out, and when the listener has
     /// failed and closed itself: look at `isListening`. On the loop's thread.
@@ -122,7 +122,7 @@ public final class StreamListener {
     ///
     /// - Parameter path: At most 107 bytes; one that begins with a NUL is a name in Linux's abstract space,
     ///   and makes no file.
-    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where somebody listens
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where a process listens
     ///   there or a file is in the way, `ENOENT`, `EACCES`, `ENAMETOOLONG` and so on.
     public convenience init(unixPath path: String, configuration: Configuration = Configuration()) throws {
         try self.init(on: [.unix(path: path)], configuration)
