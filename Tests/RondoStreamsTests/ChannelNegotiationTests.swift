@@ -60,7 +60,7 @@ private struct LineNegotiation: ChannelNegotiation {
         #expect(findings == ["connecting", "connected", "open", "220 hello\n"])
     }
 
-    @Test func `byte by byte and in turns`() throws {
+    @Test func `byte by byte in several exchanges`() throws {
         let findings = try talk { peer in
             for byte in Array("WHO\nLAST\n".utf8) { try peer.send([byte]) }
             let said = try peer.readLine() + peer.readLine() + peer.readLine()
