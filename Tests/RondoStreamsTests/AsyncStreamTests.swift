@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `the stream's error is thrown to all who wait, and again`() async throws {
+    @Test func `the stream's error is thrown to all waiting tasks, and again`() async throws {
         let refused = try RefusedPort()
         try await withLoop { loop in
             nonisolated(unsafe) let streams = streamsToHost(refused.port)
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `a loop whose thread ends keeps nobody waiting`() async throws {
+    @Test func `a loop whose thread ends keeps no task waiting`() async throws {
         let thread = RunLoopThread(name: "ending")
         let loop = thread.start()
         nonisolated(unsafe) let (input, output) = boundStreams(4)

@@ -23,12 +23,12 @@ func wait(_ descriptor: Int32, for events: Int32) throws {
 
 func waitUntilWritable(_ socket: Socket) throws { try wait(socket.descriptor, for: POLLOUT) }
 
-/// A listening socket on loopback that nobody serves: the kernel accepts for it.
+/// A listening socket on loopback from which nothing is accepted: the kernel completes the connections.
 final class TestListener: Sendable {
     let descriptor: Int32
     let address: SocketAddress
 
-    /// - Parameter backlog: How many connections wait; 0 is one, and who comes then is not answered.
+    /// - Parameter backlog: How many connections wait; 0 is one, and the next client is not answered.
     init(backlog: Int32 = 8) throws {
         let descriptor = socket(AF_INET, closeOnExec, 0)
         self.descriptor = descriptor
@@ -59,7 +59,7 @@ final class TestListener: Sendable {
         return peer
     }
 
-    /// Whether somebody has connected and was not accepted yet.
+    /// Whether a client has connected and was not accepted yet.
     var hasConnection: Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0

@@ -262,7 +262,7 @@ import Testing
         #expect(bytes == content)
     }
 
-    @Test func `ST-25 a thread that waits calls nobody back`() throws {
+    @Test func `ST-25 a thread that waits calls no delegate`() throws {
         let (input, output) = boundStreams(10)
         let ends = Ends(input: input, output: output)
         let waits = DispatchSemaphore(value: 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RondoStreams
 
-/// What the descriptors of a channel are watched for, while nobody may come in by them and afterwards.
+/// What the descriptors of a channel are watched for, while its interest is suspended and afterwards.
 @Suite(.leavesNothing) struct ChannelInterestTests {
     @Test func `what is wanted while it is suspended counts when it is resumed`() {
         let interest = ChannelInterest()

@@ -51,7 +51,7 @@ import Testing
             if isOpen { close(descriptor) }
             return ["\(during)", "\(after)", "\(isOpen)"]
         }
-        // Whoever closes it does not need its flags any more; its other holder is on his own.
+        // Closing restores no flags: the other holder of the socket does not get its own back.
         #expect(findings == ["true", "\(closes)", "\(!closes)"])
     }
 

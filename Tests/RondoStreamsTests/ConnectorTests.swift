@@ -42,7 +42,7 @@ import Testing
         #expect(connector.attemptSucceeded(0) == [.connected(0)])
     }
 
-    @Test func `the families take turns and the first one begins`() {
+    @Test func `the families alternate and the first one begins`() {
         let (a, b, c) = (Self.four(1), Self.four(2), Self.four(3))
         let (x, y) = (Self.six(1), Self.six(2))
         #expect(Self.order([x, y, a, b, c]) == [x, a, y, b, c])

@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `an address that does not answer is overtaken by the next`() throws {
-        // Its queue is full: who comes next is neither accepted nor refused.
+        // Its queue is full: the next client is neither accepted nor refused.
         let silent = try TestListener(backlog: 0)
         let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(silent.port)) }
         let good = try TestListener()
@@ -49,7 +49,7 @@ import Testing
         #expect(found.suffix(3) == [.connecting(good.address), .connected(good.address), .open])
     }
 
-    @Test func `the other family takes turns`() throws {
+    @Test func `the families alternate`() throws {
         let refused = try RefusedPort()
         let four = SocketAddress.loopback(port: refused.port)
         let six = SocketAddress.ipv6(high: 0, low: 1, port: refused.port, scope: 0)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a look-up that nobody wants any more says nothing`(isDropped: Bool) throws {
+    func `a look-up whose channel is closed says nothing`(isDropped: Bool) throws {
         let isAsked = DispatchSemaphore(value: 0)
         let mayAnswer = DispatchSemaphore(value: 0)
         let resolver = Resolver(idleTime: .milliseconds(1)) { _, _ in

@@ -20,7 +20,7 @@ enum PlainSocket {
         return descriptor
     }
 
-    /// The same, and nobody waits for it.
+    /// The same, without waiting for it.
     static func connecting(to port: Int) throws -> Int32 {
         connect(socket(AF_INET, closeOnExec | Int32(SOCK_NONBLOCK.rawValue), 0), to: port).0
     }
@@ -150,7 +150,7 @@ final class UnixServer {
     }
 
     deinit {
-        // Whoever was never connected to waits no longer.
+        // The thread accepts once more, and so no longer waits, if no client has come.
         if let peer = try? PlainSocket.connected(toPath: path) { close(peer) }
         unlink(path)
     }

@@ -105,7 +105,7 @@ enum ProxyServer {
         }
     }
 
-    /// None of them takes port 0: a free one is looked for, and another if somebody was quicker.
+    /// None of them takes port 0: a free one is looked for, and another if it was taken meanwhile.
     private static func started(
         removing files: [String] = [], _ command: (UInt16) throws -> [String]
     ) throws -> Running {

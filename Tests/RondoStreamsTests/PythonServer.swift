@@ -26,7 +26,7 @@ enum PythonServer {
         case content
         /// Writes what it receives to a file, to the end, and says so.
         case save
-        /// Told "go", says something that nobody waits for, and then writes what it receives to a file, to
+        /// Told "go", says something unasked, and then writes what it receives to a file, to
         /// the end, and says whether that was close_notify.
         case late
         /// Told "go", sends without reading until it is stopped, and says so.

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `a cancelled look-up calls nobody`() async {
+    @Test func `a cancelled look-up calls no completion`() async {
         let gate = DispatchSemaphore(value: 0)
         let resolver = Resolver(idleTime: .milliseconds(1)) { _, port in
             gate.wait()

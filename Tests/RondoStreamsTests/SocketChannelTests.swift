@@ -209,7 +209,7 @@ import Testing
         #expect(findings == ["true", "true", "false"])
     }
 
-    @Test func `whoever is turned away at the gate comes back when it is opened`() throws {
+    @Test func `an event that is turned away at the gate comes again when it is opened`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port, descriptor = listener.descriptor] loop in
             let talk = Conversation(port)
@@ -241,7 +241,7 @@ import Testing
     }
 
     /// No descriptor brings it back: there is none yet.
-    @Test func `a turn that was turned away at the gate comes again when it is opened`() throws {
+    @Test func `a pass that was turned away at the gate comes again when it is opened`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in
             let talk = Conversation(port)

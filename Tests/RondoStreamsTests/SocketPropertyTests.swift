@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `a connection that does not come in time is an error`() throws {
-        // It listens, and its queue is full: who comes next is not answered.
+        // It listens, and its queue is full: the next client is not answered.
         let listener = try TestListener(backlog: 0)
         let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(listener.port)) }
         let findings = try onStreamThread { [port = listener.port] loop in

@@ -472,7 +472,7 @@ import Testing
                     sent += count
                 }
             }
-            // Until passes of the loop make no more room: the kernel's buffers are full, and nobody reads.
+            // Until passes of the loop make no more room: the kernel's buffers are full, and the peer does not read.
             var before = -1
             while before != sent {
                 before = sent
@@ -488,7 +488,7 @@ import Testing
         #expect(findings == ["1", "0", "true"])
     }
 
-    @Test func `ST-25 a thread that waits calls nobody back and a stop is not lost`() throws {
+    @Test func `ST-25 a thread that waits calls no delegate and a stop is not lost`() throws {
         let listener = try TestListener()
         let waits = DispatchSemaphore(value: 0)
         let reader = LoopThread<Findings> { [port = listener.port] loop in

@@ -102,7 +102,7 @@ import Testing
         #expect(names(findings, "space") == names(findings, "bytes"))
     }
 
-    @Test func `ST-14 who has filled his socket is told when there is space again, and the others at once`()
+    @Test func `ST-14 a stream that filled its socket is told when there is space again, the others at once`()
         throws
     {
         let findings = try onStreamThread { loop in
@@ -133,7 +133,7 @@ import Testing
         #expect(Set(names(findings, "space")) == ["a", "b", "c"])
     }
 
-    @Test func `ST-5 who is closed before it is known whether there is space is told nothing`() throws {
+    @Test func `ST-5 a stream that is closed before its space is known is told nothing`() throws {
         let findings = try onStreamThread { loop in
             try Self.run(loop, events: 5) { log, lines, number in
                 guard number == 2 else { return }
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func `ST-17 who goes elsewhere before it is known is told there, while the handler waits for that`()
+    @Test func `ST-17 a stream that moves before its space is known is told in its new mode`()
         throws
     {
         let told = Told()
@@ -230,7 +230,7 @@ import Testing
         #expect(findings.drop { $0 != "exit" } == ["exit", "known", "known", "known"])
     }
 
-    @Test func `RL-52 no wait is announced before who has written is told of space`() throws {
+    @Test func `RL-52 no wait is announced before a stream that was written to is told of space`() throws {
         let findings = try onStreamThread { loop -> Findings in
             loop.setTimeSource(StillClock())
             // `nonisolated(unsafe)`: the observer and the sources are called on this thread alone.

@@ -83,7 +83,7 @@ extension StreamContractTests {
         let go = DispatchSemaphore(value: 0)
         let findings = try onStreamThread { loop in
             let (input, output, keep) = try kind.makePlain { peer in
-                // Whoever is held up goes on by this, and it is seen below.
+                // A held-up thread goes on by this, and that is seen below.
                 let isAsked = go.wait(timeout: .now() + 30) == .success
                 if isAsked { _ = PlainSocket.receiveAll(peer) }
             }

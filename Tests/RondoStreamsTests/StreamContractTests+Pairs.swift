@@ -76,7 +76,7 @@ extension StreamContractTests {
 
     @Test(arguments: StreamKind.pairs)
     func `ST-24 the same by polling, without any schedule`(kind: StreamKind) throws {
-        // What a bound pair does not hold would have nobody to read it.
+        // No thread would read what a bound pair does not hold.
         let content = pattern(kind == .bound ? 900 : 60_000)
         let findings = try onStreamThread { loop in
             let (input, output, keep) = try kind.makeEcho()
@@ -150,7 +150,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.plain)
-    func `ST-13 a peer that never stops does not keep others from their turns`(kind: StreamKind) throws {
+    func `ST-13 a peer that never stops does not keep others from being served`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let piece = [UInt8](repeating: 1, count: 65_536)
             let (input, output, keep) = try kind.makePlain { peer in

@@ -64,7 +64,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.inputs)
-    func `ST-8 a stream that is scheduled nowhere tells nobody`(kind: StreamKind) throws {
+    func `ST-8 a stream that is scheduled nowhere tells no delegate`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, keep) = try kind.makeInput(pattern(300))
             let notes = StreamNotes()
@@ -81,7 +81,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.outputs)
-    func `ST-8 an output that is scheduled nowhere tells nobody`(kind: StreamKind) throws {
+    func `ST-8 an output that is scheduled nowhere tells no delegate`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let (stream, written) = try kind.makeOutput(300)
             defer { withExtendedLifetime(written) {} }
@@ -132,7 +132,7 @@ extension StreamContractTests {
     func `ST-17 the end that is owed is not lost by unscheduling`(kind: StreamKind) throws {
         let findings = try kind.onInput(pattern(10)) { loop, stream, notes in
             try loop.run { notes.events.contains("bytes") }
-            // The end is met here, and nobody is told.
+            // The end is met here, and no delegate is told.
             let last = stream.allBytes().0
             stream.remove(from: loop, forMode: .default)
             loop.add(Port(), forMode: .default)

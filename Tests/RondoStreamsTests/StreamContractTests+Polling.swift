@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-// Streams that nobody has scheduled, by a client that never waits: it only asks (rules ST-24 and ST-26).
+// Streams that are scheduled nowhere, used by a client that never waits: it only asks (rules ST-24 and ST-26).
 extension StreamContractTests {
     private static let connections = StreamKind.pairs.filter { $0 != .bound }
 

@@ -229,7 +229,7 @@ import Testing
             loop.add(Port(), forMode: .default)
             _ = stream.bytes(1)
             loop.pass()
-            // As everybody writes it.
+            // The usual way to write it.
             stream.schedule(in: .current, forMode: .default)
             try loop.run { notes.count(of: "bytes") == 2 }
             withExtendedLifetime(keep) {}

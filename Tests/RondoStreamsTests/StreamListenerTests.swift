@@ -105,7 +105,7 @@ import Testing
         #expect(findings == ["hello"])
     }
 
-    @Test func `nobody is accepted in another mode`() throws {
+    @Test func `no connection is accepted in another mode`() throws {
         let findings = try onStreamThread { loop in
             let mode = RunLoop.Mode("its own")
             let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop, mode)
@@ -160,7 +160,7 @@ import Testing
         #expect(throws: NSError.self) { try StreamListener(unixPath: String(repeating: "x", count: 200)) }
     }
 
-    @Test func `after closing nobody is accepted and the handler is not called`() throws {
+    @Test func `after closing no connection is accepted and the handler is not called`() throws {
         let findings = try onStreamThread { loop in
             let server = EchoServer(try StreamListener(port: 0, host: "127.0.0.1"), loop)
             let port = server.listener.port
@@ -196,7 +196,7 @@ import Testing
         #expect(findings == ["1"])
     }
 
-    @Test func `connections that nobody takes are closed`() throws {
+    @Test func `connections without a handler are closed`() throws {
         let findings = try onStreamThread { loop in
             let listener = try StreamListener(port: 0, host: "127.0.0.1")
             listener.schedule(in: loop, forMode: .default)
@@ -367,7 +367,7 @@ import Testing
             PlainSocket.send([22], on: peer)
             loop.pass()
             var codes: [Int?] = []
-            for seconds in [StreamListener.handshakeSeconds - 0.5, 1.0] {
+            for seconds in [StreamListener.Configuration().handshakeTimeout! - 0.5, 1.0] {
                 clock.advance(by: seconds)
                 loop.pass()
                 codes.append(opener.codes[0])

@@ -8,7 +8,7 @@ final class Deferred {
     deinit { body() }
 }
 
-/// Sends bytes to whoever connects, and closes.
+/// Sends bytes to each client that connects, and closes.
 final class ContentServer {
     private let listener: TestListener
     var port: UInt16 { listener.port }

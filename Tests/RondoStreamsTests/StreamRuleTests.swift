@@ -19,7 +19,7 @@ import Testing
             output.schedule(in: loop, forMode: mode)
             input.open()
             output.open()
-            // The bytes are here, and nobody was told.
+            // The bytes are here, and no delegate was told.
             try loop.run(inMode: mode) { input.hasBytesAvailable }
             let before = notes.events.count
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: true)

@@ -140,7 +140,7 @@ import Testing
         #expect(state.owed == [])
     }
 
-    @Test func `ST-7 who may read and write`() {
+    @Test func `ST-7 in which states a stream may read and write`() {
         var state = StreamState(.input)
         #expect(!state.mayTransfer)
         _ = state.open()

@@ -144,7 +144,7 @@ import Testing
             try connect(.good, settings)
             #expect(try problem(.revoked, settings).0.kind == .revoked)
         }
-        // Without a list nobody knows, and nobody minds, unless it is required.
+        // Without a list revocation is not known, which is no problem unless a list is required.
         try connect(.revoked, .test)
         let required = TLSSettings.test { $0.requiresRevocationLists = true }
         #expect(try problem(.good, required).0.kind == .revocationUnknown)

@@ -17,7 +17,7 @@ import Testing
         #expect(try TLSContext.shared(for: .test { $0.serverName = "x" }) !== context)
     }
 
-    @Test func `contexts that nobody asks for any more are dropped`() throws {
+    @Test func `contexts that are not used any more are dropped`() throws {
         weak let first = try TLSContext.shared(for: .test { $0.alpn = ["first"] })
         for number in 0...TLSContext.sharedLimit {
             _ = try TLSContext.shared(for: .test { $0.alpn = ["\(number)"] })

@@ -39,7 +39,7 @@ import Testing
         #expect(error.description.contains("have no version of TLS in common"))
     }
 
-    @Test func `an old server is accepted by those who ask for it`() throws {
+    @Test func `an old server is accepted by settings that ask for it`() throws {
         let old = ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"]
         #expect(try connect(old, .test { $0.minimumVersion = .tls11 }).version == "TLSv1.1")
     }

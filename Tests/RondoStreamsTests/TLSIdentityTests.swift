@@ -39,7 +39,7 @@ import Testing
         #expect(
             try code { try TLSIdentity(chainFile: chain, privateKeyFile: path, password: "x") }
                 == .wrongPassword)
-        // Nobody is asked at the terminal.
+        // The terminal is not asked.
         #expect(try code { try TLSIdentity(chainFile: chain, privateKeyFile: path) } == .wrongPassword)
     }
 

@@ -3,7 +3,7 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// A server that is somebody else by each name that it is asked for.
+/// A server with an identity for each name that clients ask for.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSServerNameTests {
     private static func identity(_ kind: TestCertificates.Kind) throws -> TLSIdentity {
         let certificates = TestCertificates.shared
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `ST-43 the name that a client asks for decides who the server is`(version: String) throws {
+    func `ST-43 the name that a client asks for decides the server's identity`(version: String) throws {
         let settings = try TLSServerTests.settings {
             $0.identities = [
                 "Elsewhere.invalid": try! Self.identity(.wrongHost),
@@ -49,7 +49,7 @@ import Testing
         #expect(shown == "CN = localhost" && heard == nil)
     }
 
-    @Test func `ST-43 an identity with another kind of key takes the place of the default one`() throws {
+    @Test func `ST-43 an identity with another kind of key replaces the default one`() throws {
         let path = temporaryPath()
         defer { for suffix in ["", ".key"] { unlink(path + suffix) } }
         try TestServerProcess.run([

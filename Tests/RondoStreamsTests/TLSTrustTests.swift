@@ -4,9 +4,9 @@ import RondoStreams
 import RondoTestSupport
 import Testing
 
-/// Questions in the middle of a handshake, and who answers them when.
+/// Questions in the middle of a handshake, and when they are answered.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSTrustTests {
-    /// A client of `openssl s_server` that asks whom to trust; what it says when it is done.
+    /// A client of `openssl s_server` that asks whether to trust; what it says when it is done.
     private func connect(
         _ kind: TestCertificates.Kind, _ settings: TLSSettings = .test, _ options: [String] = [],
         answer: @escaping (TLSTrust) -> Void
@@ -86,12 +86,12 @@ import Testing
             talk.channel.onTrust = { trust in box.withLock { $0 = trust } }
             talk.open(in: loop)
             try loop.run { box.withLock { $0 != nil } }
-            let turns = Mutex(0)
-            let other = RunLoop.Source { turns.withLock { $0 += 1 } }
+            let calls = Mutex(0)
+            let other = RunLoop.Source { calls.withLock { $0 += 1 } }
             loop.add(other, forMode: .default)
             for turn in 1...20 {
                 other.signal()
-                try loop.run { turns.withLock { $0 } == turn }
+                try loop.run { calls.withLock { $0 } == turn }
             }
             other.invalidate()
             let waiting = "\(talk.channel.isOpen) \(talk.words.last ?? "")"

@@ -18,7 +18,7 @@ import Testing
         return client
     }
 
-    /// A certificate, who is looked for, and by which settings: accepted, or refused for a problem.
+    /// A certificate, the host that is looked for, and the settings: accepted, or refused for a problem.
     struct Row: Sendable, CustomTestStringConvertible {
         let kind: TestCertificates.Kind
         let problem: CertificateProblem.Kind?
@@ -68,7 +68,7 @@ import Testing
             Row(.wrongHost, nil, host: "127.0.0.1", "any name") { $0.verification = .withoutHostName },
             Row(.expired, .expired, "any name") { $0.verification = .withoutHostName },
             Row(.untrusted, .unknownIssuer, "any name") { $0.verification = .withoutHostName },
-            // Who is trusted: nobody, this machine's authorities, texts, several sources, itself.
+            // What is trusted: nothing, this machine's authorities, texts, several sources, the certificate itself.
             Row(.good, .unknownIssuer, "by nobody") { $0.certificateAuthorities = [] },
             Row(.good, .unknownIssuer, "by the machine") { $0.certificateAuthorities = [.system] },
             Row(.good, .unknownIssuer, "by a stranger") {

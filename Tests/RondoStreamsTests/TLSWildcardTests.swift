@@ -5,7 +5,7 @@ import Testing
 
 /// Certificates with a star.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct TLSWildcardTests {
-    @Test func `ST-43 a star right below a registry's suffix stands for nobody`() throws {
+    @Test func `ST-43 a star right below a registry's suffix stands for no host`() throws {
         let certificates = TestCertificates.shared
         let path = temporaryPath()
         defer { unlink(path) }

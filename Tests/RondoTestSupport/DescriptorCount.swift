@@ -46,7 +46,7 @@ package struct OpenDescriptors: CustomStringConvertible {
 package func openDescriptorCount() throws -> Int { try OpenDescriptors().count }
 
 /// Has Dispatch make the descriptors by which it serves timers, as it does on first use and in its own time:
-/// whoever counts descriptors counts them from the start.
+/// a count of descriptors begins before that.
 package func makeDispatchTimers() { _ = dispatchTimers }
 
 private let dispatchTimers: Void = {

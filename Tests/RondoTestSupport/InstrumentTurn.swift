@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The instrument is the process's, and so are the tests: whoever sets it takes his turn.
+/// Lets one test at a time set the instrument, which all tests of the process share.
 package enum InstrumentTurn {
     private static let turn = DispatchSemaphore(value: 1)
 

@@ -20,7 +20,7 @@ package final class Latch: Sendable {
         guard semaphore.wait(timeout: .now() + testPatience) == .success else {
             throw NeverCame(description: "waited in vain at a latch")
         }
-        // For whoever else waits.
+        // For other threads that wait.
         semaphore.signal()
     }
 }

@@ -15,17 +15,17 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
     ) async throws {
         try makeWhatStays()
         tidy()
-        let turn = Self.turns.withLock { $0.begin() }
+        let run = Self.runs.withLock { $0.begin() }
         let before = try Leftovers()
         let servers = TestServer.Scope()
         defer { servers.stopAll() }
         do {
             try await TestServer.$scope.withValue(servers) { try await function() }
         } catch {
-            _ = Self.turns.withLock { $0.end(turn) }
+            _ = Self.runs.withLock { $0.end(run) }
             throw error
         }
-        guard Self.turns.withLock({ $0.end(turn) }) else { return }
+        guard Self.runs.withLock({ $0.end(run) }) else { return }
         servers.stopAll()
         tidy()
         do {
@@ -39,7 +39,7 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
     }
 
     /// Which suites run at the same time.
-    private struct Turns {
+    private struct Runs {
         var running = 0
         var begun = 0
 
@@ -50,13 +50,13 @@ package struct LeavesNothing: SuiteTrait, TestScoping {
         }
 
         /// - Returns: Whether the suite was alone from beginning to end.
-        mutating func end(_ turn: Int?) -> Bool {
+        mutating func end(_ run: Int?) -> Bool {
             running -= 1
-            return running == 0 && turn == begun
+            return running == 0 && run == begun
         }
     }
 
-    private static let turns = Mutex(Turns())
+    private static let runs = Mutex(Runs())
 }
 
 extension Trait where Self == LeavesNothing {
@@ -68,12 +68,12 @@ extension Trait where Self == LeavesNothing {
     }
 }
 
-/// Makes what a process makes on first use, and keeps: whoever counts descriptors counts them from there.
+/// Makes what a process makes on first use, and keeps: a count of descriptors begins after that.
 package func makeWhatStays() throws {
     try RunLoop.loader.waitUntilAsleep()
     makeDispatchTimers()
     SharedCache.isEmptied
-    // Whoever first asks for any of Foundation's loops has it make the main one as well.
+    // The first question for any of Foundation's loops makes the main one as well.
     _ = Foundation.RunLoop.main
 }
 

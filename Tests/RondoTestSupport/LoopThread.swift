@@ -79,7 +79,7 @@ package struct NeverCame: Error, CustomStringConvertible {
 private let looksBeforeBlocking = 100
 private let blockedMilliseconds: Int32 = 1
 
-/// Waits until `value` is there. It is most often the state of somebody else, who tells nobody of its changes.
+/// Waits until `value` is there. It is most often the state of another object, which tells no one of its changes.
 ///
 /// The thread is blocked meanwhile, and not only yields. It is one of libdispatch's few, which are as many as there are
 /// processors and give way to others only when they block: if all of them span, an operation queue that is to bring

@@ -376,7 +376,7 @@ package final class TestPeer: Sendable {
         _ = shutdown(descriptor.withLock { $0 }, Int32(SHUT_WR))
     }
 
-    /// Both directions, from any thread: who waits in a read or write comes back.
+    /// Both directions, from any thread: a thread that waits in a read or write returns.
     package func shutDown() {
         descriptor.withLock { if $0 >= 0 { _ = shutdown($0, Int32(SHUT_RDWR)) } }
     }

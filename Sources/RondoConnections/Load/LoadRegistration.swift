@@ -44,17 +44,17 @@ final class LoadRegistration: @unchecked Sendable {
     ///
     /// - Parameter deferred: The pass may come after the callbacks of the descriptors that are ready by now.
     func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
-        let turns = schedule.withLock { schedule in
+        let queues = schedule.withLock { schedule in
             schedule.isWanted = true
-            return schedule.turnsToAskFor()
+            return schedule.startWaiting()
         }
-        turns.ask(for: client, later: deferred)
+        queues.enqueue(client, deferred: deferred)
     }
 
     /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
     func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
         schedule.withLock { schedule in
-            guard schedule.turnHasCome(by: queue, to: client) else { return false }
+            guard schedule.endWaiting(servedBy: queue, client) else { return false }
             defer { schedule.isWanted = false }
             return schedule.isWanted
         }

@@ -33,14 +33,14 @@ package struct Terminal: Sendable {
         return name.contains("UTF-8") || name.contains("UTF8")
     }
 
-    /// Columns and rows, asked anew each time because windows change; 80 by 24 where nobody says.
+    /// Columns and rows, asked anew each time because windows change; 80 by 24 where the system does not say.
     package var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
         return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    /// Writes all of `text` at once. Returns false where nobody reads any more.
+    /// Writes all of `text` at once. Returns false when the reader is gone.
     @discardableResult
     package func write(_ text: String) -> Bool {
         var text = text

@@ -15,7 +15,7 @@ package struct ActivityStrip: Sendable, Equatable {
         self.loads = loads
     }
 
-    /// Goes on to `elapsed` seconds, the loop being in `mode`. A slot keeps the mode in which it began.
+    /// Goes on to `elapsed` seconds, the loop being in `mode`. A column keeps the mode in which it began.
     package mutating func advance(to elapsed: Double, mode: RunLoop.Mode) {
         while Double(slots.count) * Self.slotLength <= elapsed {
             slots.append(Slot(mode: mode, bytes: Array(repeating: 0, count: loads)))

@@ -2,7 +2,7 @@ package import Rondo
 
 // What the scrolling experiment counted, and what follows from it.
 //
-// The sentence at the end of the demo is never written in: it is put together from these counts. Whoever
+// The sentence at the end of the demo is never written in: it is put together from these counts. A change that
 // breaks the isolation of modes gets other counts, another sentence, and a failure.
 
 /// What became of one of the two loads.

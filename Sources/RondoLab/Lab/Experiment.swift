@@ -5,7 +5,7 @@ package struct Experiment: Sendable {
     /// As in `rondo lab run NAME`: words with hyphens.
     package let name: String
     package let title: String
-    /// What somebody has to know to understand the question, who has not met run loops before; may be empty.
+    /// What a reader who has not met run loops before needs to understand the question; may be empty.
     package let background: String
     package let question: String
     /// What a reader may predict.

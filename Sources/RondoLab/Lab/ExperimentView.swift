@@ -81,7 +81,7 @@ package struct ExperimentView: Sendable {
 
     // MARK: After
 
-    /// - Parameter prediction: The choice that was made before; nil if nobody was asked.
+    /// - Parameter prediction: The choice that was made before; nil if none was asked for.
     package func end(_ outcome: Outcome, prediction: Int?, showsCode: Bool) {
         let experiment = outcome.experiment
         var text = ""

@@ -3,7 +3,7 @@ internal import RondoTrace
 
 /// What a recorder costs a run loop, measured on this machine.
 package struct RecorderCost: Sendable {
-    /// Nanoseconds of processor time a pass that serves one source, with nobody listening and with a recorder.
+    /// Nanoseconds of processor time a pass that serves one source, without a listener and with a recorder.
     package let passWithout: Double
     package let passWith: Double
     /// What a recorder is told of such a pass: the signal, the call-out, and the pass.

@@ -39,7 +39,7 @@ public struct StreamChunks: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
 
-    /// Has the stream opened before anybody asks for bytes.
+    /// Opens the stream before bytes are asked for.
     func open() { reader.open() }
 
     public struct Iterator: AsyncIteratorProtocol {
@@ -103,7 +103,7 @@ private final class ChunkReader: Sendable {
         waiter?.resume(throwing: CancellationError())
     }
 
-    /// On the loop's thread. Whoever waits first has what there is; the others the next.
+    /// On the loop's thread. The first waiter gets what there is, the next one what comes next.
     private func serve(_ stream: InputStream) {
         while state.withLock({ !$0.waiters.isEmpty }), let result = attempt(stream) {
             let waiter = state.withLock { state in
@@ -114,7 +114,7 @@ private final class ChunkReader: Sendable {
         }
     }
 
-    /// What was read for a task that was cancelled at that very moment.
+    /// What was read for a task that was cancelled in the meantime.
     private let kept = Mutex<[UInt8]?>(nil)
 
     private func keep(_ result: Result<[UInt8]?, any Error>) {

@@ -7,7 +7,7 @@ internal import RondoCore
 /// has ended, since nothing would come any more and a task would wait for ever.
 ///
 /// `@unchecked Sendable`: the stream is only touched in `serve`, on the loop's thread, after it was handed
-/// over whole; the source is set once, before anybody else knows the driver; `serve` and `abandon` are
+/// over whole; the source is set once, in `init`; `serve` and `abandon` are
 /// Sendable.
 final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Sendable {
     private let stream: Driven
@@ -31,7 +31,7 @@ final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Senda
         self.serve = serve
         self.abandon = abandon
         let source = RunLoop.Source(
-            cancel: { [weak self] _, _ in self?.abandon() }, perform: { [weak self] in self?.turn() })
+            cancel: { [weak self] _, _ in self?.abandon() }, perform: { [weak self] in self?.serveStream() })
         source.label = "asynchronous stream"
         self.source = source
         loop.add(source, forMode: mode)
@@ -45,7 +45,7 @@ final class StreamDriver<Driven: DrivenStream>: StreamDelegate, @unchecked Senda
         source.signalAndWakeUp()
     }
 
-    private func turn() {
+    private func serveStream() {
         if !hasStarted {
             hasStarted = true
             stream.delegate = self

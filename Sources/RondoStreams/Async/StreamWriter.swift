@@ -83,7 +83,7 @@ public final class StreamWriter: Sendable {
 
     private func cancel(_ id: UInt64) {
         let job = state.withLock { state in
-            // Closing is not given up: it waits for nobody but the writes before it.
+            // Closing is not cancelled: it waits for the writes before it only.
             state.jobs.firstIndex { $0.id == id && !$0.isLast }.map { state.jobs.remove(at: $0) }
         }
         job?.continuation.resume(throwing: CancellationError())

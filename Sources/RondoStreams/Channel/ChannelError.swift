@@ -15,8 +15,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     /// The connection stood and broke.
     case broken(host: String, port: Int, SocketError)
 
-    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`; nil where nobody but Rondo has said
-    /// no.
+    /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`; nil where Rondo itself has
+    /// refused.
     package var underlyingError: NSError? {
         if case .resolve(let error) = self, error.kind == .tooManyLookups { return nil }
         return switch self {

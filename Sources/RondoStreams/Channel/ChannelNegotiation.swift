@@ -44,7 +44,7 @@ package struct NegotiationError: Error, Hashable, Sendable, CustomStringConverti
     package let code: Int
     /// A sentence that names the proxy, the host and the cause.
     package let description: String
-    /// What the proxy has said, as far as somebody needs it: the head of an HTTP response.
+    /// What the proxy has said, as far as an owner can use it: the head of an HTTP response.
     package let response: [UInt8]
 
     package init(_ kind: Kind, code: Int = 0, response: [UInt8] = [], description: String) {

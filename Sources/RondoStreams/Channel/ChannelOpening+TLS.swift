@@ -109,7 +109,7 @@ extension ChannelOpening {
         if let asker = asker.take() { sources.remove(asker) }
     }
 
-    /// Releases what it has called: a question whose asker is gone has to answer itself.
+    /// A closure that is released when it was called: the question that it holds answers itself when it is released.
     private final class OneCall: Sendable {
         private let body: Mutex<(@Sendable () -> Void)?>
 

@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// Brings a channel a pass in one of its modes when any thread asks for it: the channel's client of the modes' shared queues.
+/// The channel's client of the shared queues: has the channel served in one of its modes when any thread asks for it.
 ///
 /// It keeps the modes from being empty while a name is looked up and there is no descriptor yet.
 final class ChannelWakeUp: SharedQueueClient {
@@ -19,13 +19,13 @@ final class ChannelWakeUp: SharedQueueClient {
     /// - Parameter queue: It was joined for the channel, and is left by it.
     /// - Returns: False if the channel has the queue's mode already: the queue is not left.
     func add(_ queue: SharedQueue) -> Bool {
-        let turns = schedule.withLock { schedule -> StreamSchedule.Turns? in
+        let queues = schedule.withLock { schedule -> StreamSchedule.Queues? in
             guard !schedule.contains(queue) else { return nil }
             schedule.insert(queue)
-            return schedule.isWanted ? schedule.turnsToAskFor() : StreamSchedule.Turns.none
+            return schedule.isWanted ? schedule.startWaiting() : StreamSchedule.Queues.none
         }
-        guard let turns else { return false }
-        turns.ask(for: self)
+        guard let queues else { return false }
+        queues.enqueue(self)
         return true
     }
 
@@ -43,11 +43,11 @@ final class ChannelWakeUp: SharedQueueClient {
 
     /// Asks for a pass of the channel in one of its modes. Any thread.
     func signal() {
-        let turns = schedule.withLock { schedule in
+        let queues = schedule.withLock { schedule in
             schedule.isWanted = true
-            return schedule.turnsToAskFor()
+            return schedule.startWaiting()
         }
-        turns.ask(for: self)
+        queues.enqueue(self)
     }
 
     /// Ends it: the channel gets no pass any more.
@@ -61,7 +61,7 @@ final class ChannelWakeUp: SharedQueueClient {
 
     func serve(by queue: SharedQueue) -> Bool {
         let isWanted = schedule.withLock { schedule in
-            guard schedule.turnHasCome(by: queue, to: self) else { return false }
+            guard schedule.endWaiting(servedBy: queue, self) else { return false }
             defer { schedule.isWanted = false }
             return schedule.isWanted
         }

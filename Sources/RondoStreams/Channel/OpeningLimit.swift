@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// How long a connection may take to be opened, and a server's connection among how many others.
+/// The limits of an opening: its time and, for a server's connection, the number of unfinished handshakes.
 struct OpeningLimit {
     private enum Time {
         case unlimited

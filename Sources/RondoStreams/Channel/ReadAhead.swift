@@ -3,7 +3,7 @@ internal import RondoMutex
 
 /// Bytes that were read from a socket to see whether there are any.
 ///
-/// `@unchecked Sendable`: it is one pair's, which touches it under its lock, or a spare, which nobody touches.
+/// `@unchecked Sendable`: either one pair has it, and touches it under its lock, or it waits among the spares, untouched.
 final class ReadAhead: @unchecked Sendable {
     /// Enough for most messages.
     static let capacity = 4_096
@@ -16,14 +16,14 @@ final class ReadAhead: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// Those that are kept for the next messages, of whichever stream; more come and go with bursts.
+    /// How many are kept for the next messages of all streams; those of a burst beyond it are freed.
     private static let maximumSpare = 8
 
     private static let spare = Mutex<[ReadAhead]>([])
 
     static func take() -> ReadAhead { spare.withLock { $0.popLast() } ?? ReadAhead() }
 
-    /// To be called by who has let go of it, and of all that it has lent.
+    /// Returns it to the spares. The caller must not use it afterwards, nor what it has lent.
     static func give(back ahead: ReadAhead) {
         spare.withLock { if $0.count < maximumSpare { $0.append(ahead) } }
     }

@@ -67,7 +67,7 @@ package final class SocketChannel {
     /// without a copy of the phase.
     @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
     private let registration = ChannelRegistration()
-    /// Nil: there is nothing in it.
+    /// Made when a handler is set: most channels have none.
     private var handlers: ChannelHandlers?
 
     init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
@@ -94,7 +94,7 @@ package final class SocketChannel {
 
     deinit { close() }
 
-    // MARK: - What few owners set
+    // MARK: - Handlers and label
 
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
     package var onTrust: ((TLSTrust) -> Void)? {
@@ -265,8 +265,8 @@ extension SocketChannel {
     /// What any thread may touch.
     package var interest: ChannelInterest { registration.interest }
 
-    /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; taken
-    /// away by one that leaves.
+    /// Lets in what run loops bring. Set before the channel is scheduled, by an owner whose threads are several; removed
+    /// by an owner that gives the channel up.
     package var gate: (any ChannelGate)? {
         get { interest.gate }
         set { interest.gate = newValue }
@@ -278,7 +278,7 @@ extension SocketChannel {
         schedule(in: SharedQueue.join(loop, mode))
     }
 
-    /// In the mode of `queue`; to be called by a client of the queue, who leaves it after the channel.
+    /// In the mode of `queue`; to be called by a client of the queue, which leaves it after the channel.
     package func schedule(with queue: SharedQueue) {
         guard !isClosed else { return }
         queue.joinAgain()
@@ -308,8 +308,8 @@ extension SocketChannel {
     /// it in that run.
     package var isServedFurtherOut: Bool { transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
 
-    /// A callback of its source is on this thread's stack, in a run of the loop from which something may stay for the next
-    /// request; see `RunLoop.mayLeaveLater(_:)`.
+    /// A callback of its source is on this thread's stack, in a run of the loop after which a connection may stay
+    /// registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
     package var mayStayScheduled: Bool {
         transport.map { RunLoop.currentLoop().mayLeaveLater($0.source) } ?? false
     }
@@ -333,6 +333,8 @@ extension SocketChannel: ChannelOpeningOwner {
     func isOpened(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
+        // Its owner may have wanted to read since before: no socket announces what is decrypted already.
+        signalIfPlaintextIsPending()
         if handlers?.isEmpty ?? false { handlers = nil }
         // A proxy's has been told of.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }

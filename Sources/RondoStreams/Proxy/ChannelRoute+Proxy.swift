@@ -4,7 +4,7 @@ extension StreamProxy {
     package func route(toHost host: String, port: Int) -> ChannelRoute {
         let destination = ProxyDestination(host: host, port: port, proxy: self)
         let negotiation: any ChannelNegotiation =
-            switch kind {
+            switch kind.dialect {
             case .socks4: SOCKS4Negotiation(to: destination)
             case .socks5: SOCKS5Negotiation(to: destination)
             case .httpConnect: ConnectNegotiation(to: destination)

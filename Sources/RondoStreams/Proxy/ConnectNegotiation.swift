@@ -3,8 +3,8 @@ internal import RondoCore
 /// The client's side of HTTP's CONNECT (RFC 9110, section 9.3.6): a request, and the head of the answer.
 ///
 /// A head is all that is read: what comes behind that of a 2xx is the host's, and has no content of its own
-/// whatever its fields say. An answer that refuses is kept (`NegotiationError.response`), for whoever wants
-/// to answer its challenge on a new connection.
+/// whatever its fields say. An answer that refuses is kept (`NegotiationError.response`), for an owner
+/// that answers its challenge on a new connection.
 struct ConnectNegotiation: ChannelNegotiation {
     /// The most bytes of a head, as of other HTTP clients' (curl and nginx allow 8 to 100 KiB).
     static let headLimit = 16_384

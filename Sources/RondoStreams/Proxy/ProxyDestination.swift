@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Whom a proxy is asked for, and by whom.
+/// The host and port that a proxy is asked for, and the proxy.
 struct ProxyDestination: Sendable, Equatable {
     let host: String
     let port: Int
@@ -60,7 +60,7 @@ extension SocketAddress {
     }
 }
 
-/// Answers whose length shows as they come, cut out of whatever pieces they come in.
+/// Collects a proxy's answer, whose length shows as it comes, from the pieces in which it comes.
 struct ProxyAnswer: Sendable {
     private(set) var bytes: [UInt8] = []
 

@@ -6,13 +6,21 @@ internal import RondoCore
 /// through the proxy, which sees only what is encrypted; what is said to the proxy itself, a password included,
 /// is in plain text unless the proxy has `tls` of its own.
 public struct StreamProxy: Sendable, Hashable {
-    public enum Kind: Sendable, Hashable, CaseIterable {
+    /// The protocol in which a proxy is asked for a connection.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        enum Dialect: Hashable {
+            case socks4, socks5, httpConnect
+        }
+
+        let dialect: Dialect
+        public var description: String { "\(dialect)" }
+
         /// SOCKS 4; 4a where the host is given by name. It takes a user name and no password.
-        case socks4
+        public static let socks4 = Kind(dialect: .socks4)
         /// SOCKS 5 (RFC 1928), with user name and password where they are given (RFC 1929).
-        case socks5
+        public static let socks5 = Kind(dialect: .socks5)
         /// HTTP's CONNECT (RFC 9110, section 9.3.6), with Basic authentication where a user name is given.
-        case httpConnect
+        public static let httpConnect = Kind(dialect: .httpConnect)
     }
 
     public var kind: Kind
@@ -24,8 +32,8 @@ public struct StreamProxy: Sendable, Hashable {
     /// At most 255 bytes for SOCKS 5.
     public var password: String?
     /// How the connection to the proxy itself is secured, for what is called an https proxy as a rule; nil: it is
-    /// not. TLS with the host is inside of this one. Whoever wants to be asked about the proxy's certificate, or
-    /// for one to show it, sets the handlers of these settings.
+    /// not. TLS with the host is inside of this one. A program that wants to be asked about the proxy's certificate,
+    /// or for one to show it, sets the handlers of these settings.
     public var tls: TLSSettings?
 
     public init(

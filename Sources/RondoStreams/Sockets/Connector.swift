@@ -2,15 +2,17 @@
 //
 // A value: the owner starts and cancels the attempts and keeps the clock; this says only what is next. The
 // first address is tried at once, then one more every 250 ms, and at once when an attempt fails; attempts
-// under way go on meanwhile, and the first that succeeds wins. The two families take turns, beginning with
+// under way go on meanwhile, and the first that succeeds wins. The two families alternate, beginning with
 // the one that the resolver put first. There is no limit of time here: how long a connection may take in all
 // is a question of the request's timeout.
 
+/// Decides which addresses of a host are tried and when, as a value.
+///
 /// Inputs are the `mutating` methods; each answers what to do now, in this order.
 package struct Connector {
     /// The time between two attempts, unless one fails (RFC 8305, section 5: recommended 250 ms).
     package static let attemptDelay: UInt64 = 250_000_000
-    /// Addresses of a host that are tried at most; whoever has more names them in vain.
+    /// How many addresses of a host are tried at most; those beyond are ignored.
     package static let addressLimit = 32
 
     /// Numbers the attempts from 0 in the order of their start.
@@ -18,7 +20,7 @@ package struct Connector {
 
     package enum Action: Equatable {
         case start(AttemptID, SocketAddress)
-        /// Call `timeReached` at this moment; it replaces any earlier such wish.
+        /// Call `timeReached` at this time; it replaces any earlier such wish.
         case waitUntil(UInt64)
         case cancel(AttemptID)
         /// This attempt has won; every other one was cancelled.
@@ -72,13 +74,13 @@ package struct Connector {
         return trying.running.filter { $0 != id }.map(Action.cancel) + [.connected(id)]
     }
 
-    /// The moment of `waitUntil` has come; too early a call does no harm.
+    /// The time of `waitUntil` has come; too early a call does no harm.
     package mutating func timeReached(_ now: UInt64) -> [Action] {
         guard case .trying(let trying) = state, !trying.remaining.isEmpty else { return [] }
         return now >= trying.due ? advance(trying, now: now) : [.waitUntil(trying.due)]
     }
 
-    /// Nobody wants the connection any more.
+    /// The owner gives the connection up.
     package mutating func cancel() -> [Action] {
         defer { state = .over }
         guard case .trying(let trying) = state else { return [] }
@@ -101,7 +103,7 @@ package struct Connector {
             ? [.start(id, address)] : [.start(id, address), .waitUntil(trying.due)]
     }
 
-    /// RFC 8305, section 4: the families take turns, each in its own order, the first one first.
+    /// RFC 8305, section 4: the families alternate, each in its own order, the first one first.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         guard let family = addresses.first?.family else { return [] }
         let first = addresses.filter { $0.family == family }

@@ -2,7 +2,7 @@
 //
 // A socket that is closed while bytes are on their way to it answers them with a reset, and forgets what it
 // had yet to send itself. Over TLS that happens to well-behaved programs: a client that writes and closes at
-// once meets the session tickets that nobody has asked for, and its last bytes are lost. So the last record
+// once meets the session tickets that the server sends unasked, and its last bytes are lost. So the last record
 // and close_notify are sent, the connection is half closed (FIN), and what comes is thrown away until the
 // peer has closed as well: for a bounded time and a bounded number of bytes, as HTTP servers do (RFC 9112,
 // section 9.6).
@@ -12,6 +12,8 @@
 internal import RondoCore
 internal import RondoMutex
 
+/// The orderly end of one connection over TLS: waits for the peer's end before it closes the socket.
+///
 /// `@unchecked Sendable`: from `begin` on it is used by the loader's thread alone, its socket and engine as
 /// well; what is set before is seen there because of the lock that the loop's members are behind.
 package final class LingeringClose: @unchecked Sendable {
@@ -41,7 +43,7 @@ package final class LingeringClose: @unchecked Sendable {
         self.received = received
     }
 
-    /// Takes the socket and the engine over, which nobody uses any more, and closes the socket in the end.
+    /// Takes over the socket and the engine, which the caller must not use any more, and closes the socket in the end.
     ///
     /// - Returns: False: there is nothing to wait for, and nothing was taken over.
     static func begin(_ socket: Socket, _ engine: TLSEngine) -> Bool {

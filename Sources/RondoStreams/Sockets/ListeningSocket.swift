@@ -14,7 +14,7 @@ final class ListeningSocket {
 
     enum Accepted {
         case connection(Socket)
-        /// Nobody is waiting.
+        /// No connection waits to be accepted.
         case none
         /// The connection was gone before it was accepted, or the network has a fault that passes.
         case lost
@@ -95,8 +95,8 @@ final class ListeningSocket {
         } ?? ENAMETOOLONG
     }
 
-    /// Whether a socket's file is left over from a program that has ended: nobody listens behind it. What is
-    /// no socket is never taken for one.
+    /// Whether a socket's file is left over from a program that has ended: no process listens on it. Another
+    /// kind of file is never taken for one.
     private func isStale(_ path: String) -> Bool {
         guard FileIdentity(path)?.isSocket ?? false else { return false }
         do throws(SocketError) {
@@ -129,7 +129,7 @@ final class ListeningSocket {
     }
 }
 
-/// Which file a path names at a moment.
+/// The file that a path names now, by device and number.
 private struct FileIdentity: Equatable {
     let device: dev_t
     let number: ino_t

@@ -7,13 +7,14 @@
 //
 // Threads: any may ask and cancel. A completion is called on one of the resolver's threads, or inside the call that asked
 // where nothing is looked up, and does no more than hand the answer on. All that is shared is in two Mutexes: the
-// resolver's (who waits, how many threads there are) and each request's (its completion, taken once). A
+// resolver's (which requests wait, how many threads there are) and each request's (its completion, taken once). A
 // completion is always called with neither held.
 
 internal import Glibc
 package import RondoCore
 internal import RondoMutex
 
+/// Looks names up on threads of its own, a few at the same time.
 package final class Resolver: Sendable {
     package static let shared = Resolver()
 
@@ -108,7 +109,7 @@ extension Resolver {
         }
 
         /// Gives the look-up up: a completion that has not begun by now is never called. (One may be running
-        /// on the resolver's thread at this moment.)
+        /// on the resolver's thread just then.)
         package func cancel() {
             // Released after the lock is let go: it may be the last owner of anything.
             let completion = takeCompletion()
@@ -141,8 +142,8 @@ extension Resolver {
         }
     }
 
-    /// The system has no thread for us. If others are at work they will come to what waits; if there is none
-    /// nobody would, so everything waiting fails.
+    /// The system has no thread for us. If other threads are at work they will serve what waits; if there is none,
+    /// everything waiting fails, because no thread would serve it.
     private func failForLackOfThreads(_ code: Int32) {
         let abandoned: [Request] = state.withLock { state in
             state.threads -= 1
@@ -182,7 +183,7 @@ extension Resolver {
             if !requests.isEmpty { return requests }
             guard work.wait(timeout: .now() + idleTime) == .timedOut else { continue }
             let ends = state.withLock { state in
-                // Somebody counted on this thread while its time ran out: its wake-up is on the way.
+                // A request counted on this thread while its time ran out: its wake-up is on the way.
                 guard state.idle > 0 else { return false }
                 state.idle -= 1
                 state.threads -= 1

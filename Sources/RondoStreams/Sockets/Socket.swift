@@ -1,19 +1,20 @@
-// One non-blocking TCP or Unix socket, and nothing of run loops: who waits for it, and how, is decided above.
+// One non-blocking TCP or Unix socket, and nothing of run loops: the layers above wait for it.
 //
-// Threads: a socket belongs to whoever drives it, one thread at a time; nothing here is locked.
+// Threads: one thread at a time uses a socket, as its owner sees to; nothing here is locked.
 //
 // Lifetime: the object owns the descriptor. `close()` is idempotent, and `deinit` closes as well, so that a
-// connection attempt can simply be dropped. Whoever has told a run loop about the descriptor takes it back
+// connection attempt can simply be dropped. An owner that has added the descriptor to a run loop removes it
 // before closing, because the kernel gives the number to the next socket that is opened.
 
 internal import Glibc
 internal import RondoCore
 
+/// Owns one non-blocking descriptor, and closes it.
 package final class Socket {
     /// The descriptor's number, or -1 once closed. (Unchecked: one thread at a time drives a socket, and no access lasts
     /// while anything else is called.)
     @exclusivity(unchecked) package private(set) var descriptor: Int32
-    /// As whoever made the descriptor has set them; -1 if this object did. (Not an optional: with that the
+    /// The descriptor's flags from before it was adopted; -1 if this object made it. (Not an optional: with that the
     /// object would have a size class more.)
     private let flags: Int32
 
@@ -59,7 +60,7 @@ package final class Socket {
 
     package func close() {
         guard descriptor >= 0 else { return }
-        // Not retried on EINTR: Linux has given the number back already, and it may be somebody else's.
+        // Not retried on EINTR: Linux has given the number back already, and another socket may have it by now.
         _ = Glibc.close(descriptor)
         descriptor = -1
     }
@@ -81,7 +82,7 @@ package final class Socket {
         return descriptor
     }
 
-    /// Small writes go out at once: whoever wants larger segments writes larger pieces.
+    /// Has small writes go out at once. A program that wants larger segments writes larger pieces.
     private func setNoDelay() {
         var on: Int32 = 1
         // Refused for what is no TCP socket (a Unix socket taken over): nothing is lost by that.
@@ -239,8 +240,8 @@ extension Socket {
         descriptor >= 0 && SocketCalls.poll(descriptor, for: POLLIN) != 0
     }
 
-    /// Whether a connection that was kept idle can be used again: it is open and the peer has said nothing
-    /// that nobody asked for. (Over TLS, session tickets may come unasked: `TLSEngine.isQuiet()` knows them.)
+    /// Whether a connection that was kept idle can be used again: it is open and the peer has sent nothing
+    /// unasked. (Over TLS, session tickets may come unasked: `TLSEngine.isQuiet()` knows them.)
     package func isQuiet() -> Bool {
         descriptor >= 0 && !isReadable()
     }

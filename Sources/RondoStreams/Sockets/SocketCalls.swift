@@ -10,6 +10,7 @@
 internal import Glibc
 internal import RondoCore
 
+/// The system calls on a socket's descriptor, without allocations.
 enum SocketCalls {
     enum Outcome {
         /// How many bytes were moved; 0 from a receive is the peer's end.
@@ -56,7 +57,7 @@ enum SocketCalls {
     static func poll(_ descriptor: Int32, for events: Int32) -> Int32 {
         var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
         while Glibc.poll(&entry, 1, 0) < 0 {
-            // What cannot be polled is no longer usable, which is all that anybody asks.
+            // A descriptor that cannot be polled is no longer usable, which is what the callers ask.
             guard errno == EINTR else { return POLLNVAL }
         }
         return Int32(entry.revents)
@@ -82,7 +83,7 @@ enum SocketCalls {
     /// Those of many descriptors on which `poll(2)` finds bytes, an end or an error, in one call.
     static func readable(among descriptors: [Int32]) -> Set<Int32> {
         var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        // Fails where memory does: nothing is known then, and whoever asks may ask again.
+        // Fails for want of memory: nothing is known then, and the caller may ask again.
         let count = try? systemCall("poll") { Glibc.poll(&entries, nfds_t(entries.count), 0) }
         guard let count, count > 0 else { return [] }
         return Set(entries.lazy.filter { $0.revents != 0 }.map(\.fd))

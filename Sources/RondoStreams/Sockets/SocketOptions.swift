@@ -22,7 +22,7 @@ public struct SocketOptions: Sendable, Hashable {
     }
 
     /// Whether what is written goes out at once (`TCP_NODELAY`), instead of waiting for the answer to what
-    /// was sent before (Nagle's algorithm). True at first: whoever wants large segments writes large pieces.
+    /// was sent before (Nagle's algorithm). True at first: a program that wants large segments writes large pieces.
     public var sendsAtOnce = true
     /// Nil, as at first: no probes.
     public var keepAlive: KeepAlive?

@@ -7,12 +7,13 @@
 internal import RondoCore
 internal import RondoMutex
 
+/// What is behind the two streams of a bound pair: one ring of bytes.
 final class BoundPair: StreamBackend, Sendable {
     private struct State {
         let ring: ByteRing
         var isWriterClosed = false
         var isReaderClosed = false
-        /// Whoever waits for bytes, or for space: one thread an end.
+        /// The threads that wait for bytes and for space: one an end.
         var reader: DispatchSemaphore?
         var writer: DispatchSemaphore?
     }
@@ -64,7 +65,7 @@ final class BoundPair: StreamBackend, Sendable {
         switch side {
         // The reader gets what is there, and then the end.
         case .output: input.update { settleInput(&$0) }
-        // Nobody will ever make space.
+        // No reader will make space any more.
         case .input: output.update { settleOutput(&$0) }
         }
         reader?.signal()
@@ -72,8 +73,8 @@ final class BoundPair: StreamBackend, Sendable {
     }
 
     var peerName: String? { "bound pair" }
-    func schedule(in place: ScheduledMode) {}
-    func remove(from place: ScheduledMode) {}
+    func schedule(in mode: ScheduledMode) {}
+    func remove(from mode: ScheduledMode) {}
     func advance() {}
 
     // MARK: - Reading

@@ -1,10 +1,10 @@
 package import RondoCore
 
-/// What `InputStream` and `OutputStream` have in common, and cannot inherit from one class, since each has
-/// one of Foundation's above it.
+/// The common part of `InputStream` and `OutputStream`, which cannot inherit it from one class, since each has one of
+/// Foundation's above it.
 protocol DrivenStream: StreamWithPeer {
     var core: StreamCore { get }
-    /// Nil: Foundation's own file or memory, which never makes anybody wait.
+    /// Nil: the stream is Foundation's own file or memory, on which no call waits.
     var backend: (any StreamBackend)? { get }
     var direction: StreamState.Direction { get }
 }
@@ -18,13 +18,14 @@ package protocol LastingDelegate: StreamDelegate {
 extension DrivenStream {
     var peerName: String? { backend?.peerName }
 
-    /// A connection that is being opened goes on with that, as far as it can at once, where nobody has
-    /// scheduled it: a client that polls has no other way to see it opened without waiting.
+    /// Goes on with opening, as far as that is possible at once, if the stream is scheduled nowhere: a client that polls has
+    /// no other way to see it opened without waiting.
     func goOnOpening() {
         if core.status == .opening { backend?.advance() }
     }
 
-    /// The status as it is; whoever asks again may find another (rule ST-3: opening comes first).
+    /// The status as it is now. Asking lets opening go on, so the next question may find another one (rule ST-3: `opening`
+    /// is seen first).
     var statusAskedFor: Foundation.Stream.Status {
         let status = core.status
         goOnOpening()
@@ -33,30 +34,30 @@ extension DrivenStream {
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let hadQueue = core.queue != nil
-        let place = ScheduledMode(loop: loop, mode: mode)
-        guard core.schedule(in: place) else { return }
-        backend?.schedule(in: place)
+        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        guard core.schedule(in: scheduled) else { return }
+        backend?.schedule(in: scheduled)
         if hadQueue { backend?.remove(from: .loader) }
     }
 
     func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let place = ScheduledMode(loop: loop, mode: mode)
-        if core.remove(from: place) { backend?.remove(from: place) }
+        let scheduled = ScheduledMode(loop: loop, mode: mode)
+        if core.remove(from: scheduled) { backend?.remove(from: scheduled) }
     }
 
-    /// What a socket needs is then done on the loader's thread, and the queue has the events.
+    /// Delivers the events on a queue; the loader's thread then serves the socket.
     func enter(_ queue: DispatchQueue?) {
-        let (places, hadQueue) = (core.modes, core.queue != nil)
+        let (modes, hadQueue) = (core.modes, core.queue != nil)
         guard core.setQueue(queue) else { return }
         if queue != nil {
             do throws(SystemError) {
                 _ = try RunLoop.startedLoader()
             } catch {
-                // There is no thread that could do it.
+                // The system gives no thread that could serve the socket.
                 core.update { $0.failed(.posix(error.code, error.description)) }
             }
             backend?.schedule(in: .loader)
-            for place in places { backend?.remove(from: place) }
+            for mode in modes { backend?.remove(from: mode) }
         } else if hadQueue {
             backend?.remove(from: .loader)
         }
@@ -64,9 +65,9 @@ extension DrivenStream {
 
     /// - Returns: Whether there was something to close: the caller closes Foundation's own, where it is that.
     func leaveAndClose() -> Bool {
-        let places = core.modes + (core.queue == nil ? [] : [.loader])
+        let modes = core.modes + (core.queue == nil ? [] : [.loader])
         guard core.close() else { return false }
-        for place in places { backend?.remove(from: place) }
+        for mode in modes { backend?.remove(from: mode) }
         backend?.close(direction)
         return true
     }

@@ -61,7 +61,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     // MARK: - Delegate
 
-    /// Whom to tell; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
+    /// The object that is told of events; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -203,7 +203,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
 
     /// Whether `read` would answer without waiting; of a file, only trying can tell (rule ST-26).
     ///
-    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for
+    /// It never waits itself. A client that polls without a schedule drives the connection by asking, here or for
     /// the status.
     open override var hasBytesAvailable: Bool {
         goOnOpening()

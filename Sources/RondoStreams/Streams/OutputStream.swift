@@ -83,7 +83,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     // MARK: - Delegate
 
-    /// Whom to tell; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
+    /// The object that is told of events; held weakly. By default, and after setting nil, the stream itself (rule ST-9).
     open override weak var delegate: (any StreamDelegate)? {
         get { super.delegate ?? self }
         set {
@@ -226,7 +226,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
 
     /// Whether `write` would answer without waiting (rule ST-26).
     ///
-    /// It never waits itself. Whoever polls without a schedule drives the connection by asking, here or for
+    /// It never waits itself. A client that polls without a schedule drives the connection by asking, here or for
     /// the status.
     open override var hasSpaceAvailable: Bool {
         if case .socket = destination, core.isReady { return true }

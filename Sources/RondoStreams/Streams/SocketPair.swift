@@ -1,6 +1,6 @@
 // The input and the output stream of one connection: two streams over one SocketChannel.
 //
-// *Who runs.* The channel is in the loops and modes of both streams, so a pass on behalf of one may serve the
+// *Threads and modes.* The channel is in the loops and modes of both streams, so a pass on behalf of one may serve the
 // other. Therefore nothing is delivered from here: what the channel says changes the two states, and each
 // stream tells its delegate in its own modes (StreamCore.swift).
 //
@@ -26,11 +26,11 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     // Under `lock` no access overlaps with another: to check each takes 11 % of the instructions of a small message from one
     // stream to the other (bench-guard's stream.message).
 
-    /// The last of the streams was closed, and with it the connection.
+    /// True once the last of the streams was closed, and with it the connection.
     @exclusivity(unchecked) private(set) var isOver = false
     let input = StreamCore(.input)
     let output = StreamCore(.output)
-    // Of these `+Bytes` and `+Properties` change what they are for.
+    // Also changed in `+Bytes` and `+Properties`.
     @exclusivity(unchecked) var reader: SocketReader
     @exclusivity(unchecked) var writer: SocketWriter
     var settings = SocketSettings.standard
@@ -70,8 +70,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     /// Of an output whose input stays open the peer is told the end, and is read on.
     func close(_ side: StreamState.Direction) {
-        // What the connection lets go of may be the program's, and call back: it is closed and released without the lock,
-        // when nothing leads to it any more.
+        // The connection may release objects of the program's, which may call back: it is closed and released without the
+        // lock, when no stream refers to it any more.
         var (closed, old): (SocketChannel?, SocketSettings?)
         lock.withLock { _ in
             old = settings
@@ -111,8 +111,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         channel.gate = self
         channel.handler = { [self] event in handle(event) }
         channel.closesDescriptor = closesDescriptor
-        for place in drivers(of: .input) + drivers(of: .output) {
-            channel.schedule(in: place.loop, forMode: place.mode)
+        for mode in drivers(of: .input) + drivers(of: .output) {
+            channel.schedule(in: mode.loop, forMode: mode.mode)
         }
         self.channel = channel
         channel.open()
@@ -139,21 +139,20 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         core(side).modes + (core(side).queue == nil ? [] : [.loader])
     }
 
-    func schedule(in place: ScheduledMode) {
+    func schedule(in mode: ScheduledMode) {
         lock.withLock { _ in
-            channel?.schedule(in: place.loop, forMode: place.mode)
-            channel?.resumeInterest()
+            channel?.schedule(in: mode.loop, forMode: mode.mode)
             checkSpaceAtOnce()
         }
     }
 
-    func remove(from place: ScheduledMode) {
+    func remove(from mode: ScheduledMode) {
         lock.withLock { _ in
             checkSpaceAtOnce()
             guard let channel else { return }
             // The other stream may still need it.
-            guard !drivers(of: .input).contains(place), !drivers(of: .output).contains(place) else { return }
-            channel.remove(from: place.loop, forMode: place.mode)
+            guard !drivers(of: .input).contains(mode), !drivers(of: .output).contains(mode) else { return }
+            channel.remove(from: mode.loop, forMode: mode.mode)
         }
     }
 

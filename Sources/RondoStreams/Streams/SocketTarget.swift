@@ -6,7 +6,7 @@ enum SocketTarget {
     // Indirect: larger than the others, and seldom.
     /// A Unix socket's.
     indirect case address(SocketAddress)
-    /// A connected socket of the client's, who closes it unless told otherwise (rule ST-40).
+    /// A connected socket of the client's, which closes it unless told otherwise (rule ST-40).
     case descriptor(Int32)
     /// One that a listener has accepted.
     case socket(Socket)

@@ -4,33 +4,34 @@ internal import RondoCore
 /// Finds out which of the sockets that were written to since the loop polled last have space for more: one system call
 /// for all of them, where each would need its own.
 ///
-/// `@unchecked Sendable`: its arrays are touched by the loop's thread alone. A pair adds itself where it is
-/// told in that loop alone, and deferred work is done there.
+/// `@unchecked Sendable`: only the loop's thread touches its arrays. A pair adds itself on that thread, if its events go to
+/// that loop alone, and deferred work is done there.
 final class SpaceCheck: DeferredWork, @unchecked Sendable {
     /// Pairs beyond this number are checked one by one.
     static let maximumPairs = 64
 
     @exclusivity(unchecked) private var pairs: [SocketPair] = []
-    // Empty, but while they are looked at: room that is used again.
+    // Empty except while the sockets are polled: kept to use its memory again.
     @exclusivity(unchecked) private var entries: [pollfd] = []
 
-    /// That of `loop`, which is the calling thread's: a loop keeps one for all its modes.
+    /// The check of `loop`, which is the calling thread's: a loop keeps one for all its modes.
     static func of(_ loop: RunLoop) -> SpaceCheck? {
         loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() }) as? SpaceCheck
     }
 
     /// On the loop's thread, with no lock held.
     ///
-    /// - Returns: False: it is to be found out now.
+    /// - Returns: False: the caller has to look now.
     func add(_ pair: SocketPair) -> Bool {
-        guard pairs.isEmpty ? isDeferred() : pairs.count < Self.maximumPairs else {
+        guard pairs.isEmpty ? deferLook() : pairs.count < Self.maximumPairs else {
             return false
         }
         pairs.append(pair)
         return true
     }
 
-    private func isDeferred() -> Bool {
+    /// - Returns: False: the loop has nothing to serve before, or defers nothing.
+    private func deferLook() -> Bool {
         let loop = RunLoop.currentLoop()
         return loop.hasDescriptorsToServe() && loop.deferWork(self)
     }

@@ -1,17 +1,17 @@
 internal import RondoCore
 
-/// What is behind a stream that is no file and no memory: a socket, or the other end of a bound pair.
+/// The connection behind a stream that is no file and no memory: a socket, or the other end of a bound pair.
 ///
 /// It tells the stream's core what has become possible; the stream tells it what the client does.
 protocol StreamBackend: AnyObject {
     func open(_ side: StreamState.Direction)
     func close(_ side: StreamState.Direction)
-    /// The stream's core has this place already.
-    func schedule(in place: ScheduledMode)
-    /// The stream's core does not have this place any more.
-    func remove(from place: ScheduledMode)
-    /// The client asks how far it is: does what can be done at once and what nobody else does, since the
-    /// streams are scheduled nowhere. It never waits.
+    /// The stream's core has this mode already.
+    func schedule(in mode: ScheduledMode)
+    /// The stream's core does not have this mode any more.
+    func remove(from mode: ScheduledMode)
+    /// Serves streams that are scheduled nowhere, when the client asks how far they are: does what can be done at once, and
+    /// never waits.
     func advance()
     /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
     var peerName: String? { get }

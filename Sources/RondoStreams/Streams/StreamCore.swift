@@ -2,11 +2,11 @@
 //
 // A stream is in the loops and modes that the client has scheduled it in and nowhere else. Whatever makes it
 // ready (a socket in some loop's pass, the other end of a bound pair on another thread, a read) only changes
-// the state, and asks the couriers of those modes for a turn. The delegate is called in such a turn alone,
-// and so in the right mode, on the right thread and never inside a call of the client's, whatever the bytes
-// came from. Where a stream is in several places all are asked, and the first to come finds what is owed;
-// for the others nothing is left (rule ST-18). A stream with a dispatch queue has its turns there (rule
-// ST-21).
+// the state, and enqueues the stream in the queues of those modes. The delegate is called only when one of them
+// serves the stream, and so in the right mode, on the right thread and never inside a call of the client's,
+// wherever the bytes came from. A stream that is in several modes is enqueued in all of them; the first one that
+// serves it delivers what is owed, and nothing is left for the others (rule ST-18). A stream with a dispatch queue
+// is served there (rule ST-21).
 //
 // Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked
 // again after every call, because a handler may close, unschedule or release its stream (rule ST-19).
@@ -22,12 +22,12 @@ protocol StreamWithPeer: Foundation.Stream {
     var peerName: String? { get }
 }
 
-/// What every stream shares: its state, its schedule, and how its delegate is told.
+/// The part that all streams share: keeps a stream's state and schedule, and delivers its events to the delegate.
 final class StreamCore: SharedQueueClient {
-    /// The way to the stream.
+    /// A weak reference to the stream.
     ///
-    /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a time into a
-    /// turn; by rule ST-20 that is the thread which uses the stream.
+    /// `@unchecked Sendable`: only followed by `beginDelivery`, under the lock, which lets one thread at a
+    /// time deliver; by rule ST-20 that is the thread which uses the stream.
     fileprivate struct Way: @unchecked Sendable {
         weak var stream: Foundation.Stream?
     }
@@ -43,9 +43,11 @@ final class StreamCore: SharedQueueClient {
         /// The thread that calls the delegate, while `depth` is not 0.
         var deliverer = pthread_t()
 
-        /// Whom to ask for a turn, if there is something to tell.
-        mutating func turnsToAskFor() -> StreamSchedule.Turns {
-            state.owed.isEmpty ? .none : schedule.turnsToAskFor()
+        /// Has the stream wait for its delivery, if there is something to tell.
+        ///
+        /// - Returns: The queues in which it has to be enqueued.
+        mutating func startWaiting() -> StreamSchedule.Queues {
+            state.owed.isEmpty ? .none : schedule.startWaiting()
         }
     }
 
@@ -56,7 +58,7 @@ final class StreamCore: SharedQueueClient {
         guarded = Mutex(Guarded(state: StreamState(direction)))
     }
 
-    // Nobody who waits for a turn goes.
+    // A stream that waits in a queue is retained by it.
     deinit { guarded.withLock { $0.schedule.takeAll(of: nil) }.leave() }
 
     /// The stream whose delegate is told. To be called once, before anything else.
@@ -70,32 +72,32 @@ final class StreamCore: SharedQueueClient {
     /// Changes the state and sees to it that what it owes then is delivered.
     @discardableResult
     func update<R>(_ body: (inout StreamState) -> R) -> R {
-        let (result, turns) = guarded.withLock { guarded in
+        let (result, queues) = guarded.withLock { guarded in
             let result = body(&guarded.state)
-            return (result, guarded.turnsToAskFor())
+            return (result, guarded.startWaiting())
         }
-        ask(for: turns)
+        enqueue(in: queues)
         return result
     }
 
     func opened(isReady: Bool) {
-        let turns = guarded.withLock { guarded in
+        let queues = guarded.withLock { guarded in
             guarded.state.opened(isScheduled: !guarded.schedule.isEmpty, isReady: isReady)
-            return guarded.turnsToAskFor()
+            return guarded.startWaiting()
         }
-        ask(for: turns)
+        enqueue(in: queues)
     }
 
     var state: StreamState { guarded.withLock { $0.state } }
     // Of the state, without a copy of it.
     var status: Foundation.Stream.Status { guarded.withLock { $0.state.status } }
     var mayTransfer: Bool { guarded.withLock { $0.state.mayTransfer } }
-    /// It is open, and bytes or space are there as far as anybody knows.
+    /// It is open, and bytes or space are there as far as is known.
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
-    private func ask(for turns: StreamSchedule.Turns) {
-        if case .queue(let queue) = turns { queue.async { [self] in turnHasCome(on: queue) } }
-        turns.ask(for: self)
+    private func enqueue(in queues: StreamSchedule.Queues) {
+        if case .dispatch(let queue) = queues { queue.async { [self] in serve(on: queue) } }
+        queues.enqueue(self)
     }
 
     // MARK: - Schedule
@@ -114,37 +116,37 @@ final class StreamCore: SharedQueueClient {
     /// In a mode of a loop, or on a queue.
     var isScheduled: Bool { guarded.withLock { !$0.schedule.isEmpty } }
 
-    func isScheduled(in place: ScheduledMode) -> Bool { guarded.withLock { $0.schedule.contains(place) } }
+    func isScheduled(in mode: ScheduledMode) -> Bool { guarded.withLock { $0.schedule.contains(mode) } }
 
-    /// The queue that has the turns, where no loop has them.
-    var queue: DispatchQueue? { guarded.withLock { $0.schedule.queue } }
+    /// The dispatch queue on which the delegate is called; nil: a loop calls it.
+    var queue: DispatchQueue? { guarded.withLock { $0.schedule.dispatchQueue } }
 
-    /// Takes the stream off its queue (rule ST-21).
+    /// Adds a mode, and takes the stream off its dispatch queue (rule ST-21).
     ///
     /// - Returns: False: it was there already, or the stream is closed.
-    func schedule(in place: ScheduledMode) -> Bool {
-        guard guarded.withLock({ !$0.schedule.contains(place) && $0.state.status != .closed }) else {
+    func schedule(in mode: ScheduledMode) -> Bool {
+        guard guarded.withLock({ !$0.schedule.contains(mode) && $0.state.status != .closed }) else {
             return false
         }
-        let courier = SharedQueue.join(place.loop, place.mode)
-        let turns = guarded.withLock { guarded -> StreamSchedule.Turns? in
+        let shared = SharedQueue.join(mode.loop, mode.mode)
+        let queues = guarded.withLock { guarded -> StreamSchedule.Queues? in
             // Another thread may have been quicker.
-            guard !guarded.schedule.contains(place), guarded.state.status != .closed else { return nil }
-            guarded.schedule.insert(courier)
-            return guarded.turnsToAskFor()
+            guard !guarded.schedule.contains(mode), guarded.state.status != .closed else { return nil }
+            guarded.schedule.insert(shared)
+            return guarded.startWaiting()
         }
-        guard let turns else {
-            courier.leave()
+        guard let queues else {
+            shared.leave()
             return false
         }
-        ask(for: turns)
+        enqueue(in: queues)
         return true
     }
 
     /// False: it was not there.
-    func remove(from place: ScheduledMode) -> Bool {
-        guard let courier = guarded.withLock({ $0.schedule.remove(place, of: self) }) else { return false }
-        courier.leave()
+    func remove(from mode: ScheduledMode) -> Bool {
+        guard let queue = guarded.withLock({ $0.schedule.remove(mode, of: self) }) else { return false }
+        queue.leave()
         return true
     }
 
@@ -152,17 +154,17 @@ final class StreamCore: SharedQueueClient {
     ///
     /// - Returns: False: the stream is closed.
     func setQueue(_ queue: DispatchQueue?) -> Bool {
-        let (isChanged, left, turns) = guarded.withLock {
-            guarded -> (Bool, StreamSchedule.Left, StreamSchedule.Turns) in
+        let (isChanged, left, queues) = guarded.withLock {
+            guarded -> (Bool, StreamSchedule.Left, StreamSchedule.Queues) in
             guard guarded.state.status != .closed else { return (false, .init(), .none) }
             // Without a queue there is nothing to take off: the loops stay.
-            guard queue != nil || guarded.schedule.queue != nil else { return (true, .init(), .none) }
+            guard queue != nil || guarded.schedule.dispatchQueue != nil else { return (true, .init(), .none) }
             let left = guarded.schedule.takeAll(of: self)
-            guarded.schedule.queue = queue
-            return (true, left, guarded.turnsToAskFor())
+            guarded.schedule.dispatchQueue = queue
+            return (true, left, guarded.startWaiting())
         }
         left.leave()
-        ask(for: turns)
+        enqueue(in: queues)
         return isChanged
     }
 
@@ -186,24 +188,24 @@ final class StreamCore: SharedQueueClient {
 
     func serve(by queue: SharedQueue) -> Bool {
         let delivery = guarded.withLock { guarded -> Delivery? in
-            // A courier that was left meanwhile has no turns to give.
-            guard guarded.schedule.turnHasCome(by: queue, to: self) else { return nil }
+            // A queue that was left meanwhile serves nothing.
+            guard guarded.schedule.endWaiting(servedBy: queue, self) else { return nil }
             return guarded.beginDelivery()
         }
         return delivery.map { deliver($0, on: queue.loop) } != nil
     }
 
-    private func turnHasCome(on queue: DispatchQueue) {
+    private func serve(on queue: DispatchQueue) {
         let delivery = guarded.withLock { guarded -> Delivery? in
-            // A queue that was left meanwhile has no turns to give.
-            guarded.schedule.turnHasCome(on: queue) ? guarded.beginDelivery() : nil
+            // A queue that was left meanwhile serves nothing.
+            guarded.schedule.endWaiting(servedOn: queue) ? guarded.beginDelivery() : nil
         }
         if let delivery { deliver(delivery, on: nil) }
     }
 
     /// Tells the delegate, until nothing more of what was owed at the beginning is.
     ///
-    /// - Parameter loop: Whose turn it is, for traces; nil where a dispatch queue calls.
+    /// - Parameter loop: The loop that serves the stream, for traces; nil where a dispatch queue does.
     private func deliver(_ begun: Delivery, on loop: RunLoop?) {
         var delivery = begun
         let stream = delivery.stream
@@ -212,22 +214,22 @@ final class StreamCore: SharedQueueClient {
             RunLoop.tracingDelegateCall(
                 event.nameInTraces, of: stream, label: nameInTraces(of: stream), on: loop
             ) { stream.delegate?.stream(stream, handle: event) }
-            let (isOver, turns) = guarded.withLock { guarded -> (Bool, StreamSchedule.Turns) in
+            let (isOver, queues) = guarded.withLock { guarded -> (Bool, StreamSchedule.Queues) in
                 if guarded.goesOn(&delivery) { return (false, .none) }
                 guarded.depth -= 1
-                return (true, guarded.turnsToAskFor())
+                return (true, guarded.startWaiting())
             }
-            if isOver { return ask(for: turns) }
+            if isOver { return enqueue(in: queues) }
         }
     }
 }
 
-/// What the delegate is being told.
+/// The delivery of the events that a stream owes at one time.
 ///
-/// `@unchecked Sendable`: it leaves the lock of `beginDelivery` for the thread that has called it, and no other gets one
-/// until that one's turn is over; see `StreamCore.Way`.
+/// `@unchecked Sendable`: it leaves the lock of `beginDelivery` for the thread that has called it, and no other thread
+/// gets one until that one has delivered; see `StreamCore.Way`.
 private struct Delivery: @unchecked Sendable {
-    /// Kept for the turn: the handler may release it.
+    /// Retained while the handler is called, which may release it.
     let stream: Foundation.Stream
     /// Of the schedule.
     let version: UInt32

@@ -1,7 +1,7 @@
 // Accepts connections on a run loop and hands out stream pairs.
 //
-// A descriptor source in the listener's modes accepts, a few connections a turn so that other sources have
-// theirs, and hands each to the program there. When descriptors run out, the connection stays in the kernel's
+// A descriptor source in the listener's modes accepts, and hands each connection to the program there; only a few in a
+// row, so that other sources are served in between. When descriptors run out, the connection stays in the kernel's
 // queue and the descriptor would be ready again at once, for ever: so the source watches nothing for a while
 // (`pauseSeconds`), and a timer in the same modes makes it look again.
 //
@@ -31,7 +31,7 @@ public final class StreamListener {
         public var sharesPort = false
         /// Whether a listener on an IPv6 address accepts IPv4 as well, where the address is "::".
         public var acceptsIPv4 = true
-        /// Whether the file of a Unix socket behind which nobody listens any more is replaced. One in use,
+        /// Whether the file of a Unix socket on which no process listens any more is replaced. One in use,
         /// and a file that is no socket, is never touched.
         public var replacesStaleSocket = true
         /// The permissions of a Unix socket's file, such as 0o600; nil: what the process's mask leaves.
@@ -41,13 +41,13 @@ public final class StreamListener {
         /// How the sockets of connections behave. The time to connect is that of TLS's handshake, if it is shorter
         /// than `handshakeTimeout`.
         public var socketOptions = SocketOptions()
-        /// How long a peer may take for TLS's handshake, in seconds; then the streams fail (`ETIMEDOUT`). 30 at first,
+        /// How long a peer may take for TLS's handshake, in seconds; then the streams fail (`ETIMEDOUT`). 30 at first;
         /// nil: as long as it likes. The time that a trust handler takes is not the peer's.
-        public var handshakeTimeout: TimeInterval? = StreamListener.handshakeSeconds
+        public var handshakeTimeout: TimeInterval? = 30
         /// How many handshakes may be unfinished at a time, 1,024 at first; with each beyond the oldest one is given up,
         /// and its streams fail (`ECONNABORTED`). An unfinished handshake takes about 50 KB. New peers are not left to
-        /// wait instead: then as many silent ones would keep everybody out.
-        public var maximumUnfinishedHandshakes = StreamListener.unfinishedHandshakes
+        /// wait instead: then as many silent ones would keep all others out.
+        public var maximumUnfinishedHandshakes = 1_024
 
         public init() {}
     }
@@ -62,17 +62,15 @@ public final class StreamListener {
         public let remotePort: Int
     }
 
-    /// Seconds that a TLS handshake may take by default.
-    public static let handshakeSeconds: TimeInterval = 30
-    /// TLS handshakes that may be unfinished at a time by default.
-    public static let unfinishedHandshakes = 1_024
-    /// Seconds for which nothing is accepted after descriptors or memory have run out.
-    public static let pauseSeconds: TimeInterval = 0.1
-    /// Connections that are accepted in one turn at most; the others have the next.
-    public static let connectionsPerTurn = 16
+    /// For how many seconds nothing is accepted after descriptors or memory have run out: long enough to cost no CPU, and
+    /// short beside what a client waits.
+    static let pauseSeconds: TimeInterval = 0.1
+    /// The most connections that are accepted for one readiness of the socket; the others wait for the next, so that other
+    /// sources are served in between.
+    static let connectionsPerReadiness = 16
 
     /// Called for each connection, on the loop's thread, in a scheduled mode. A connection whose streams are
-    /// dropped is closed. Where nobody is called, connections are closed as they come.
+    /// dropped is closed. Nil: connections are closed as they come.
     public var onConnection: ((sending Connection) -> Void)?
     /// Called when accepting pauses because descriptors or memory have run out, and when the listener has
     /// failed and closed itself: look at `isListening`. On the loop's thread.
@@ -124,7 +122,7 @@ public final class StreamListener {
     ///
     /// - Parameter path: At most 107 bytes; one that begins with a NUL is a name in Linux's abstract space,
     ///   and makes no file.
-    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where somebody listens
+    /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE` where a process listens
     ///   there or a file is in the way, `ENOENT`, `EACCES`, `ENAMETOOLONG` and so on.
     public convenience init(unixPath path: String, configuration: Configuration = Configuration()) throws {
         try self.init(on: [.unix(path: path)], configuration)
@@ -166,7 +164,7 @@ public final class StreamListener {
             fileDescriptor: socket.descriptor, keepsFile: true, interest: interest
         ) { source, _ in
             if let code = source.refusalCode {
-                way.listener?.isRefused(code)
+                way.listener?.replaceRefusedSource(code)
             } else {
                 way.listener?.accept()
             }
@@ -241,7 +239,7 @@ public final class StreamListener {
 
     private func accept() {
         // A callback may close the listener, or release it.
-        for _ in 0..<Self.connectionsPerTurn where isListening {
+        for _ in 0..<Self.connectionsPerReadiness where isListening {
             switch socket.accept() {
             case .connection(let accepted): hand(accepted)
             case .none: return
@@ -270,8 +268,8 @@ public final class StreamListener {
                 remotePort: Int(address?.port ?? 0)))
     }
 
-    /// The kernel will not watch the socket, as when memory has run out: it is asked again after the same pause.
-    private func isRefused(_ code: Int32) {
+    /// The kernel refuses to watch the socket, for want of memory for instance: a new source asks again after a pause.
+    private func replaceRefusedSource(_ code: Int32) {
         makeSource(interest: [])
         guard let source else { return }
         for mode in modes { loop?.add(source, forMode: mode) }

@@ -1,44 +1,44 @@
 package import RondoCore
 
-/// Where a stream is told of its events: modes of loops, or a dispatch queue; and where it waits for a turn.
+/// Where a stream is told of its events: modes of loops, or a dispatch queue; and in which of their queues it waits.
 ///
-/// A value; nearly every stream is in one mode of one loop, so that place needs no array.
+/// A value; nearly every stream is in one mode of one loop, so that one needs no array.
 package struct StreamSchedule {
     private struct Entry {
-        let courier: SharedQueue
-        /// A turn was asked for and has not come.
+        let queue: SharedQueue
+        /// The client was enqueued, and has not been served.
         var isWaiting = false
 
-        func isAt(_ place: ScheduledMode) -> Bool {
-            courier.loop === place.loop && courier.mode == place.mode
+        func isIn(_ mode: ScheduledMode) -> Bool {
+            queue.loop === mode.loop && queue.mode == mode.mode
         }
 
-        func isWith(_ other: SharedQueue) -> Bool {
-            courier === other || courier.loop === other.loop && courier.mode == other.mode
+        func serves(asDoes other: SharedQueue) -> Bool {
+            queue === other || queue.loop === other.loop && queue.mode == other.mode
         }
     }
 
-    /// Whom to ask for turns.
-    package enum Turns {
+    /// The queues in which a client has to be enqueued.
+    package enum Queues {
         case none
-        case courier(SharedQueue)
-        case couriers([SharedQueue])
-        case queue(DispatchQueue)
+        case one(SharedQueue)
+        case several([SharedQueue])
+        case dispatch(DispatchQueue)
 
-        /// To be called without a lock. A queue is the stream's own affair.
+        /// To be called without a lock. On a dispatch queue the client enqueues itself.
         ///
-        /// - Parameter later: The turn may wait until the loop has served what is ready.
-        package func ask(for client: any SharedQueueClient, later: Bool = false) {
+        /// - Parameter deferred: The client may be served after the callbacks of the descriptors that are ready by now.
+        package func enqueue(_ client: any SharedQueueClient, deferred: Bool = false) {
             switch self {
-            case .none, .queue: break
-            case .courier(let courier) where later: courier.enqueueDeferred(client)
-            case .courier(let courier): courier.enqueue(client)
-            case .couriers(let couriers): for courier in couriers { courier.enqueue(client) }
+            case .none, .dispatch: break
+            case .one(let queue) where deferred: queue.enqueueDeferred(client)
+            case .one(let queue): queue.enqueue(client)
+            case .several(let queues): for queue in queues { queue.enqueue(client) }
             }
         }
     }
 
-    /// Couriers that were left by the schedule, and have to be told so without a lock.
+    /// Queues that are no longer in the schedule, and have to be left without a lock.
     package struct Left: Sendable {
         fileprivate var first: SharedQueue?
         fileprivate var others: [SharedQueue] = []
@@ -47,163 +47,167 @@ package struct StreamSchedule {
 
         func forEach(_ body: (SharedQueue) -> Void) {
             if let first { body(first) }
-            for courier in others { body(courier) }
+            for queue in others { body(queue) }
         }
     }
 
-    /// What few have.
+    /// The schedule beyond its first mode, which few streams have.
     private enum More {
         case nothing
-        case places([Entry])
-        /// In place of all others.
-        case queue(DispatchQueue)
+        case modes([Entry])
+        /// In place of all modes.
+        case dispatchQueue(DispatchQueue)
     }
 
-    // The small ones stand together: that is 16 bytes less for every stream.
+    // The small properties stand together, which saves 16 bytes in every stream.
     private var first: Entry?
-    private var isWaitingOnQueue = false
-    /// The owner's: there is something to have a turn for. Here it costs nothing.
+    private var isWaitingOnDispatchQueue = false
+    /// For the owner's use: whether the client has something to be served for. It fills a gap in the layout.
     package var isWanted = false
     /// Changes with the schedule.
     private(set) var version: UInt32 = 0
     private var more = More.nothing
 
     private var others: [Entry] {
-        get { if case .places(let others) = more { others } else { [] } }
+        get { if case .modes(let others) = more { others } else { [] } }
         set {
             if !newValue.isEmpty {
-                more = .places(newValue)
-            } else if case .places = more {
+                more = .modes(newValue)
+            } else if case .modes = more {
                 more = .nothing
             }
         }
     }
 
-    /// Set when there are no places.
-    var queue: DispatchQueue? {
-        get { if case .queue(let queue) = more { queue } else { nil } }
+    /// Nil while the stream is in modes of loops.
+    var dispatchQueue: DispatchQueue? {
+        get { if case .dispatchQueue(let queue) = more { queue } else { nil } }
         set {
             if let newValue {
-                more = .queue(newValue)
-            } else if case .queue = more {
+                more = .dispatchQueue(newValue)
+            } else if case .dispatchQueue = more {
                 more = .nothing
             }
-            isWaitingOnQueue = false
+            isWaitingOnDispatchQueue = false
             version &+= 1
         }
     }
 
     package init() {}
 
-    package var isEmpty: Bool { first == nil && queue == nil }
+    package var isEmpty: Bool { first == nil && dispatchQueue == nil }
 
-    /// Nil where there are several, or none.
-    var onlyQueue: SharedQueue? { others.isEmpty ? first?.courier : nil }
+    /// Nil where there are several queues, or none.
+    var onlyQueue: SharedQueue? { others.isEmpty ? first?.queue : nil }
 
     var modes: [ScheduledMode] {
-        entries.map { ScheduledMode(loop: $0.courier.loop, mode: $0.courier.mode) }
+        entries.map { ScheduledMode(loop: $0.queue.loop, mode: $0.queue.mode) }
     }
 
-    /// Whether all its couriers have lost their threads.
+    /// Whether the threads of all its loops have ended.
     package var isLost: Bool {
         guard let first else { return false }
-        return first.courier.hasLoopEnded && others.allSatisfy { $0.courier.hasLoopEnded }
+        return first.queue.hasLoopEnded && others.allSatisfy { $0.queue.hasLoopEnded }
     }
 
     private var entries: [Entry] { (first.map { [$0] } ?? []) + others }
 
-    func contains(_ place: ScheduledMode) -> Bool {
-        first?.isAt(place) ?? false || others.contains { $0.isAt(place) }
+    func contains(_ mode: ScheduledMode) -> Bool {
+        first?.isIn(mode) ?? false || others.contains { $0.isIn(mode) }
     }
 
-    /// Whether one is there already that serves where `courier` does.
-    func contains(_ courier: SharedQueue) -> Bool {
-        first?.isWith(courier) ?? false || others.contains { $0.isWith(courier) }
+    /// Whether a queue of the same loop and mode is in the schedule already.
+    func contains(_ queue: SharedQueue) -> Bool {
+        first?.serves(asDoes: queue) ?? false || others.contains { $0.serves(asDoes: queue) }
     }
 
-    package mutating func insert(_ courier: SharedQueue) {
-        queue = nil
-        if first == nil { first = Entry(courier: courier) } else { others.append(Entry(courier: courier)) }
+    package mutating func insert(_ queue: SharedQueue) {
+        dispatchQueue = nil
+        if first == nil { first = Entry(queue: queue) } else { others.append(Entry(queue: queue)) }
     }
 
-    // What leaves a place wants no turn there any more: what was asked for is withdrawn. That has to be done by the
-    // lock under which turns are asked for.
+    // A client that leaves a mode is withdrawn from its queue. That has to be done under the lock under which it is
+    // enqueued.
 
-    /// - Returns: The courier to be left; nil: there was no such place.
-    mutating func remove(_ place: ScheduledMode, of client: any SharedQueueClient) -> SharedQueue? {
+    /// - Returns: The queue to be left; nil: the schedule does not have the mode.
+    mutating func remove(_ mode: ScheduledMode, of client: any SharedQueueClient) -> SharedQueue? {
         let removed: Entry
-        if let entry = first, entry.isAt(place) {
+        if let entry = first, entry.isIn(mode) {
             first = others.popLast()
             removed = entry
-        } else if let index = others.firstIndex(where: { $0.isAt(place) }) {
+        } else if let index = others.firstIndex(where: { $0.isIn(mode) }) {
             removed = others.remove(at: index)
         } else {
             return nil
         }
         version &+= 1
-        if removed.isWaiting { removed.courier.withdraw(client) }
-        return removed.courier
+        if removed.isWaiting { removed.queue.withdraw(client) }
+        return removed.queue
     }
 
-    /// - Parameter client: Nil: nobody who could have asked is left.
+    /// Empties the schedule, and withdraws `client` from the queues that it waits in.
+    ///
+    /// - Parameter client: Nil: it is gone, and waits nowhere.
     package mutating func takeAll(of client: (any SharedQueueClient)?) -> Left {
         if let client {
-            if let first, first.isWaiting { first.courier.withdraw(client) }
-            for entry in others where entry.isWaiting { entry.courier.withdraw(client) }
+            if let first, first.isWaiting { first.queue.withdraw(client) }
+            for entry in others where entry.isWaiting { entry.queue.withdraw(client) }
         }
         defer {
             first = nil
             others = []
-            queue = nil
+            dispatchQueue = nil
         }
-        return Left(first: first?.courier, others: others.map(\.courier))
+        return Left(first: first?.queue, others: others.map(\.queue))
     }
 
-    // MARK: Turns
+    // MARK: Waiting
 
-    /// Everybody who has not been asked yet.
-    package mutating func turnsToAskFor() -> Turns {
-        if let queue {
-            defer { isWaitingOnQueue = true }
-            return isWaitingOnQueue ? .none : .queue(queue)
+    /// Notes that the client waits to be served.
+    ///
+    /// - Returns: The queues in which it does not wait yet: it has to be enqueued there once the lock is released.
+    package mutating func startWaiting() -> Queues {
+        if let dispatchQueue {
+            defer { isWaitingOnDispatchQueue = true }
+            return isWaitingOnDispatchQueue ? .none : .dispatch(dispatchQueue)
         }
         guard !others.isEmpty else {
             guard let entry = first, !entry.isWaiting else { return .none }
             first?.isWaiting = true
-            return .courier(entry.courier)
+            return .one(entry.queue)
         }
-        let asked = entries.filter { !$0.isWaiting }.map(\.courier)
+        let missing = entries.filter { !$0.isWaiting }.map(\.queue)
         first?.isWaiting = true
         for index in others.indices { others[index].isWaiting = true }
-        return asked.isEmpty ? .none : .couriers(asked)
+        return missing.isEmpty ? .none : .several(missing)
     }
 
-    /// The turn that was asked for has come to `client`, by one courier: the others need not come for it, or a run in
-    /// another mode would end for nothing.
+    /// Notes that `queue` serves `client`, and withdraws it from the other queues: otherwise a run in another mode would end
+    /// for nothing.
     ///
-    /// - Returns: False: the courier's place is not in the schedule.
-    package mutating func turnHasCome(by courier: SharedQueue, to client: any SharedQueueClient) -> Bool {
+    /// - Returns: False: the queue is not in the schedule.
+    package mutating func endWaiting(servedBy queue: SharedQueue, _ client: any SharedQueueClient) -> Bool {
         if others.isEmpty {
-            guard first?.courier === courier else { return false }
+            guard first?.queue === queue else { return false }
             first?.isWaiting = false
             return true
         }
-        guard entries.contains(where: { $0.courier === courier }) else { return false }
-        // Whoever asks again has to come by the lock that is held here: so what is withdrawn was asked for before.
-        for entry in entries where entry.isWaiting && entry.courier !== courier {
-            entry.courier.withdraw(client)
+        guard entries.contains(where: { $0.queue === queue }) else { return false }
+        // The client is enqueued again only under the lock that is held here: what is withdrawn was enqueued before.
+        for entry in entries where entry.isWaiting && entry.queue !== queue {
+            entry.queue.withdraw(client)
         }
         first?.isWaiting = false
         for index in others.indices { others[index].isWaiting = false }
         return true
     }
 
-    /// As `turnHasCome(by:to:)`, where a dispatch queue has the turns.
+    /// As `endWaiting(servedBy:_:)`, where a dispatch queue serves the client.
     ///
-    /// - Returns: False: the stream has been taken off `queue` since it was asked.
-    mutating func turnHasCome(on queue: DispatchQueue) -> Bool {
-        guard self.queue === queue else { return false }
-        isWaitingOnQueue = false
+    /// - Returns: False: the stream was taken off `queue` meanwhile.
+    mutating func endWaiting(servedOn queue: DispatchQueue) -> Bool {
+        guard dispatchQueue === queue else { return false }
+        isWaitingOnDispatchQueue = false
         return true
     }
 }

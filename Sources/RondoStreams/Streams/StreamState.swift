@@ -12,6 +12,7 @@
 
 internal import RondoCore
 
+/// The state of one stream, as a value: its status, and the events that its delegate is owed.
 struct StreamState: Sendable {
     enum Direction: Sendable {
         case input, output
@@ -25,11 +26,11 @@ struct StreamState: Sendable {
         }
     }
 
-    /// What is so or is not. In one byte, as every stream has them.
+    /// Flags of the state, in one byte because every stream has them.
     private struct Facts: OptionSet {
         let rawValue: UInt8
 
-        /// Bytes, or space, are there as far as anybody knows.
+        /// Bytes, or space, are there as far as is known.
         static let isReady = Facts(rawValue: 1)
         /// The client has reacted to the last event of its direction.
         static let isArmed = Facts(rawValue: 2)
@@ -84,7 +85,7 @@ struct StreamState: Sendable {
         return true
     }
 
-    /// Opening has succeeded. A client that nobody could tell loses the event (rule ST-12).
+    /// Opening has succeeded. A stream that is scheduled nowhere then loses the event (rule ST-12).
     mutating func opened(isScheduled: Bool, isReady: Bool) {
         guard status == .opening else { return }
         status = .open

@@ -33,8 +33,6 @@ final class WaitingThreads {
         guard !loops.contains(loop) else { return }
         loops.append(loop)
         channel.schedule(in: loop, forMode: Self.mode)
-        // What it had to do before it was in any loop, to begin with opening, it does now.
-        channel.resumeInterest()
     }
 
     /// Serves what is ready in the waiting mode of `loop`, which is the thread's own. Without the lock.

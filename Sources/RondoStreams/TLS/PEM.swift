@@ -4,6 +4,7 @@ internal import COpenSSL
 internal import Glibc
 internal import RondoCore
 
+/// Reads certificates and keys from texts and files.
 enum PEM {
     /// The most bytes that a file of certificates, keys or revocation lists may have. This machine's own list
     /// of authorities has about 220,000; revocation lists of large authorities have some millions.
@@ -68,7 +69,7 @@ enum PEM {
 
     /// The whole of a file, if it is no longer than `fileLimit`.
     static func contents(of path: String) -> Result<[UInt8], SystemFailure> {
-        // Not blocking: a pipe that nobody writes to has no end.
+        // Not blocking: a pipe without a writer has no end.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(SystemFailure(code: errno)) }
         defer { close(descriptor) }
@@ -86,12 +87,14 @@ enum PEM {
         return .failure(SystemFailure(code: EFBIG))
     }
 
+    /// Why a file could not be read, by its errno.
     struct SystemFailure: Error {
         let code: Int32
         var words: String { SocketError.sentence(of: code) }
     }
 }
 
+/// Hashes of bytes, by OpenSSL.
 enum Digest {
     /// 32 bytes, or none where OpenSSL has no memory.
     static func sha256(_ data: Data) -> Data {

@@ -1,4 +1,4 @@
-// Domains below which anybody can have a name, as far as certificates are concerned.
+// Domains below which a registry gives out names, as far as certificates are concerned.
 
 internal import RondoCore
 
@@ -6,6 +6,7 @@ internal import RondoCore
     internal import CPsl
 #endif
 
+/// Asks libpsl, if it is there, whether a domain is a registry's.
 enum RegistrySuffix {
     #if PublicSuffix
         /// `@unchecked Sendable`: the list is read only, made once and never freed; libpsl's look-ups change nothing.

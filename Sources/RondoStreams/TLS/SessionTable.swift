@@ -4,7 +4,7 @@ package protocol ResumableSession {
     var isForOneUse: Bool { get }
 }
 
-/// Which sessions are kept for whom: decisions only, no OpenSSL.
+/// A table of the sessions that are kept, by host. It decides only, and knows no OpenSSL.
 package struct SessionTable<Key: Hashable, Session: ResumableSession> {
     package let hostLimit: Int
     package let sessionLimit: Int

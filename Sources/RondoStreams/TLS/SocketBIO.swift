@@ -18,6 +18,7 @@ internal import COpenSSL
 internal import Glibc
 internal import RondoMutex
 
+/// The BIO by which OpenSSL reads and writes a socket's descriptor.
 enum SocketBIO {
     /// What a BIO's data field holds, as one 64-bit value.
     private struct Note {

@@ -1,8 +1,8 @@
 internal import RondoMutex
 
-/// The place for an answer that may come later, from any thread, once.
+/// An answer that may come later, from any thread, once.
 ///
-/// The handshake keeps it and looks; whoever was asked holds an object that fills it.
+/// The handshake keeps it and looks; the question that the program holds fills it.
 final class TLSAnswer<Value: Sendable>: Sendable {
     private enum State {
         case open(whenGiven: (@Sendable () -> Void)?)
@@ -17,7 +17,7 @@ final class TLSAnswer<Value: Sendable>: Sendable {
         }
     }
 
-    /// Who is told when the answer is there; set before anybody is asked.
+    /// Sets what is called when the answer is there; before the question is asked.
     func whenGiven(_ body: @escaping @Sendable () -> Void) {
         state.withLock { state in
             if case .open = state { state = .open(whenGiven: body) }

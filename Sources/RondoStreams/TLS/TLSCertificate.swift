@@ -8,10 +8,10 @@ public import RondoCore
 ///
 /// Nothing that it says is true unless it was verified. Two certificates are equal if their bytes are.
 public struct TLSCertificate: Sendable {
-    /// Whom it was issued to, as RFC 2253 writes it: "CN=example.com,O=Example". At most 1,000 bytes; control
+    /// The name that it was issued to, as RFC 2253 writes it: "CN=example.com,O=Example". At most 1,000 bytes; control
     /// characters are replaced.
     public let subject: String
-    /// Who has issued it, in the same form.
+    /// The name of its issuer, in the same form.
     public let issuer: String
     /// The hosts that it is valid for: DNS names and IP addresses, in the order of the certificate, the first
     /// 100 of them. What the subject says does not count (RFC 9525).

@@ -1,4 +1,4 @@
-// Whom a context trusts: certificate authorities from the machine, files and texts.
+// The authorities that a context trusts: from the machine, files and texts.
 
 internal import COpenSSL
 internal import Glibc
@@ -9,13 +9,13 @@ extension TLSContext {
         // A server that asks for no certificate checks none.
         if settings.role == .server, settings.clientCertificates == .notRequested { return }
         let store = SSL_CTX_get_cert_store(pointer)
-        // Whoever names an authority between a root and the peer trusts it; the root need not be there.
+        // An authority between a root and the peer that the settings name is trusted, without its root.
         X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
         for authorities in settings.certificateAuthorities { try trust(authorities) }
     }
 
     private func trust(_ authorities: TLSSettings.CertificateAuthorities) throws(TLSError) {
-        switch authorities {
+        switch authorities.origin {
         case .system:
             guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
                 throw unusable("certificateAuthorities (.system)")

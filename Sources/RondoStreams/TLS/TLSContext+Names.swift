@@ -1,4 +1,4 @@
-// A server that is somebody else by each name that it is asked for (SNI).
+// A server's identities by the name that a client asks for (SNI).
 
 internal import COpenSSL
 internal import RondoCore
@@ -26,7 +26,7 @@ extension TLSContext {
         return name.last == "." ? String(name.dropLast()) : name
     }
 
-    /// Who this server is by that name; nil: who it is to all others.
+    /// The identity by that name; nil: the one for all other names.
     func identity(byName name: String) -> TLSIdentity? {
         let name = Self.canonical(name)
         if let identity = identities[name] { return identity }

@@ -21,11 +21,11 @@ package final class TLSContext: Sendable {
     /// `TLSSettings.alpn` as it goes over the wire: each name behind its length. OpenSSL is handed pointers
     /// into it, which live as long as an engine, and that keeps its context.
     ///
-    /// Unsafe in name only: written before anybody sees it, and freed in `deinit`.
+    /// `nonisolated(unsafe)`: the memory is written before `init` returns, and freed in `deinit`.
     nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
 
-    /// Contexts kept for reuse. Programs have one or two settings; whoever makes them up anew for each
-    /// connection pays for it, but does not grow.
+    /// Contexts kept for reuse. Programs have one or two settings; one that makes other settings for
+    /// each connection has every context made anew, and its memory does not grow.
     package static let sharedLimit = 16
 
     /// `TLSSettings.identities` as they are looked up: by names in small letters.
@@ -52,7 +52,7 @@ package final class TLSContext: Sendable {
     package static func shared(
         for settings: TLSSettings, now: LoopInstant = LoopClock.machineNow
     ) throws(TLSError) -> TLSContext {
-        // Who is asked does not change what OpenSSL prepares, with one exception: a server's tickets go out before
+        // The handlers do not change what OpenSSL prepares, with one exception: a server's tickets go out before
         // the program has decided about the client, and a client that comes back with one shows no certificate.
         var settings = settings
         if settings.role == .server, settings.trustHandler != nil { settings.resumesSessions = false }
@@ -218,18 +218,6 @@ extension TLSContext {
     }
 }
 
-extension TLSSettings.Version {
-    /// OpenSSL's number for it.
-    fileprivate var number: Int32 {
-        switch self {
-        case .tls10: TLS1_VERSION
-        case .tls11: TLS1_1_VERSION
-        case .tls12: TLS1_2_VERSION
-        case .tls13: TLS1_3_VERSION
-        }
-    }
-}
-
 // MARK: - Protocols (ALPN)
 
 extension TLSContext {
@@ -274,7 +262,7 @@ extension TLSContext {
             var start: UnsafeMutablePointer<UInt8>?
             let answer = SSL_select_next_proto(
                 &start, count, ours.baseAddress, UInt32(ours.count), offered, offeredCount)
-            // Otherwise `start` is the client's first, which nobody here speaks.
+            // Otherwise `start` is the client's first, which this server does not speak.
             guard answer == OPENSSL_NPN_NEGOTIATED else { return SSL_TLSEXT_ERR_ALERT_FATAL }
             chosen?.pointee = UnsafePointer(start)
             return SSL_TLSEXT_ERR_OK

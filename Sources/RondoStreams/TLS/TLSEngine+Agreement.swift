@@ -1,4 +1,4 @@
-// What the handshake asks, what was agreed upon, and with whom: the answers of its TLSHandshakeState.
+// What the handshake asks, what was agreed upon, and what the peer has shown: the answers of its TLSHandshakeState.
 extension TLSEngine {
     package typealias Question = TLSQuestion
 

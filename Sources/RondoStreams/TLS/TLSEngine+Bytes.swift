@@ -5,7 +5,7 @@ internal import RondoCore
 extension TLSEngine {
     /// Whether `read` has something for which no socket will turn readable: bytes that were decrypted
     /// already, or an end that was met behind the last ones. What the TLS below has decrypted may be half a
-    /// record of this one; a read then takes that and wants more, so that nobody reads for it twice.
+    /// record of this one; a read then takes that and wants more, so that no second read is made for it.
     package var hasPendingPlaintext: Bool {
         SSL_pending(ssl) > 0 || hasMetMore || carrier?.hasPendingPlaintext ?? false
     }

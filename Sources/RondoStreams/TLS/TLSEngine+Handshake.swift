@@ -3,7 +3,7 @@ internal import RondoCore
 
 // How it begins and ends, and what OpenSSL's answers mean.
 extension TLSEngine {
-    /// Goes on with the handshake. After `.done` the peer is who it claims to be, as far as the settings ask.
+    /// Goes on with the handshake. After `.done` the peer has proved its identity, as far as the settings ask.
     package func handshake() throws(TLSError) -> HandshakeResult {
         if let failure { throw failure }
         if state.asking?.waits ?? false { return .waits }
@@ -64,7 +64,7 @@ extension TLSEngine {
         OpenSSLErrors.clear()
         // Called again until it is sent: OpenSSL's own flag for that (SSL_SENT_SHUTDOWN) is set before.
         let result = SSL_shutdown(ssl)
-        // 0 says that the peer's answer has not come yet, which nobody waits for.
+        // 0 says that the peer's answer has not come yet; it is not waited for.
         if result < 0, outcome(of: result) == .wantsWrite { return .wantsWrite }
         hasSentEnd = true
         return .done
@@ -78,7 +78,7 @@ extension TLSEngine {
         return carrier.shutdown()
     }
 
-    /// Whether something may still come from a peer with whom the handshake is done, or has failed on this
+    /// Whether something may still come from a peer after the handshake is done, or has failed on this
     /// side: it has neither ended nor gone, as far as this side has heard. It is the one next to the socket.
     package var peerMaySpeak: Bool {
         if let carrier { return carrier.peerMaySpeak }

@@ -1,4 +1,4 @@
-// One side of one TLS connection, over a socket that somebody else owns and waits for.
+// One side of one TLS connection, over a socket that the owner of the engine owns and waits for.
 //
 // style.md sketched an engine with ciphertext in and out through memory. This one is given the descriptor's
 // number instead and lets OpenSSL call recv and send on it (SocketBIO.swift): that saves one copy of every
@@ -11,9 +11,9 @@
 // - *Plaintext is never forgotten because the socket is quiet.* OpenSSL decrypts whole records; a small
 //   buffer leaves the rest of one inside. As long as `hasPendingPlaintext`, read again without waiting. It
 //   asks SSL_pending, not SSL_has_pending: the latter is true of half a record that has not arrived yet as
-//   well, and a caller who read again for it would spin.
+//   well, and a caller that read again for it would spin.
 // - *A write that has begun cannot be taken back.* Once a record is encrypted OpenSSL wants to be called with
-//   the same bytes until it is sent, and a caller who changed his mind would corrupt the stream. So such a
+//   the same bytes until it is sent, and other bytes would corrupt the stream. So such a
 //   record's bytes count as written and are kept here (`hasUnsentBytes`), at most one record, until `flush()`
 //   or the next write has sent them.
 // - *An error is a state that is never left.* What a call threw, every later one throws again. A failure that
@@ -25,6 +25,7 @@
 internal import COpenSSL
 internal import RondoCore
 
+/// One side of one TLS connection: its handshake, its bytes and its end.
 package final class TLSEngine {
     package enum HandshakeResult: Hashable, Sendable {
         case done
@@ -90,7 +91,7 @@ package final class TLSEngine {
     /// - Parameters:
     ///   - hostName: A DNS name or an IP address without brackets; `TLSSettings.serverName` overrides it.
     ///   - port: With the host, what sessions of earlier connections are found by; 0: none are.
-    ///   - received: What the peer has said and somebody has read before it was known to be TLS.
+    ///   - received: Bytes of the peer's that were read before they were known to be TLS.
     ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to send.
     ///   - leadsToProxy: The peer is a proxy that is to be one.
     ///   - sessions: Where a client's sessions are kept.

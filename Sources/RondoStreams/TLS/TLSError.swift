@@ -96,7 +96,7 @@ extension TLSError: CustomStringConvertible {
 // MARK: - OpenSSL's error queue
 
 /// The errors that OpenSSL has left for this thread. It must be empty before a call, because `SSL_get_error`
-/// looks at it, and is read to the end after one, so that nothing is left for anybody else.
+/// looks at it, and is read to the end after one, so that no later call finds what this one has left.
 enum OpenSSLErrors {
     struct Entry {
         let code: UInt

@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import RondoCore
 
-// What was agreed upon, and with whom.
+// What was agreed upon, and what the peer has shown.
 extension TLSHandshakeState {
     /// "TLSv1.3", once the handshake is done.
     var version: String { String(cString: SSL_get_version(ssl)) }

@@ -1,4 +1,4 @@
-// What is asked in the middle of a handshake: whether to trust the peer, and who this side is.
+// What is asked in the middle of a handshake: whether to trust the peer, and which identity to show.
 //
 // OpenSSL asks by callbacks that must answer at once, or say that they cannot: then SSL_do_handshake returns,
 // and the next call asks again. So a callback here makes the question, and the engine's owner takes it from

@@ -1,9 +1,9 @@
-// A certificate with its private key: who this side is.
+// The identity of this side: a certificate with its private key.
 
 internal import COpenSSL
 public import RondoCore
 
-/// Who this side of a connection is: a chain of certificates and the private key of the first one.
+/// The identity of one side of a connection: a chain of certificates and the private key of the first one.
 ///
 /// A server needs one; a client has one where servers ask for it. Two are equal if their certificates are.
 public struct TLSIdentity: Sendable {
@@ -17,7 +17,7 @@ public struct TLSIdentity: Sendable {
     ///   - chainFile: The own certificate first, then those between it and the authority.
     ///   - privateKeyFile: Nil: the key stands in `chainFile` as well.
     ///   - password: Of an encrypted key.
-    /// - Throws: What could not be read, and why. Nobody is ever asked for a password.
+    /// - Throws: What could not be read, and why. A missing password is an error: the terminal is not asked for it.
     public init(
         chainFile: String, privateKeyFile: String? = nil, password: String? = nil
     ) throws(TLSIdentityError) {

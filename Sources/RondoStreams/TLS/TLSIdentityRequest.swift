@@ -11,7 +11,7 @@ public final class TLSIdentityRequest: Sendable {
         case byDefault
     }
 
-    /// Whom the connection is to. The server has been verified already.
+    /// The host that the connection is to. The server has been verified already.
     public let host: String
     /// The authorities whose certificates the server accepts, as RFC 2253 writes them, the first 1,000. Empty:
     /// it does not say.
@@ -31,7 +31,7 @@ public final class TLSIdentityRequest: Sendable {
 
     deinit { answer.give(.byDefault) }
 
-    /// Whether the server accepts the issuer of one of the identity's certificates, or does not say whom.
+    /// Whether the server accepts the issuer of one of the identity's certificates, or names no issuers.
     public func accepts(_ identity: TLSIdentity) -> Bool {
         issuers.isEmpty || identity.certificates.contains { issuers.contains($0.issuer) }
     }

@@ -1,13 +1,14 @@
 // The secrets of connections, for Wireshark and its kin, if the environment variable SSLKEYLOGFILE names a
 // file: the variable and the form of the lines are those of browsers, curl and Python.
 //
-// Whoever can read that file can read the connections. A program that runs with more rights than its user
+// With that file the connections can be decrypted. A program that runs with more rights than its user
 // (AT_SECURE) does not heed the variable.
 
 internal import COpenSSL
 internal import Glibc
 internal import RondoCore
 
+/// Writes the secrets of connections into the file that SSLKEYLOGFILE names.
 enum TLSKeyLog {
     /// Opened when the first context is made, and never closed. -1: none.
     private static let descriptor: Int32 = {

@@ -34,7 +34,7 @@ extension TLSSettings {
         switch StreamSocketSecurityLevel(rawValue: text) {
         case .none: return .some(nil)
         case .negotiatedSSL: settings.minimumVersion = TLSSettings().minimumVersion
-        // Any version, as Apple has it: whoever writes this asks for what his server can do.
+        // Any version, as Apple has it: a program that sets this level has a server with old versions only.
         case .tlSv1: settings.minimumVersion = .tls10
         default: return nil
         }

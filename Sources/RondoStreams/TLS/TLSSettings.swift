@@ -1,7 +1,7 @@
 public import RondoCore
 
-/// How a connection is secured: which side this is, who it is, which versions of TLS it speaks, whom it
-/// trusts, and what is checked.
+/// How a connection is secured: which side this is, by which identity, which versions of TLS it speaks, which authorities
+/// it trusts, and what is checked.
 ///
 /// The default is what a careful client does: TLS 1.2 or 1.3, the certificate authorities of this machine,
 /// and a certificate that is valid now and names the host that was asked for. A server says so by `role` and
@@ -12,9 +12,9 @@ public import RondoCore
 /// or written to is read again for the next connection, within a second; one that is gone, or cannot be read any
 /// more, fails that. Connections that stand are left as they are.
 public struct TLSSettings: Sendable, Hashable {
-    /// The side of a handshake.
+    /// The side of a handshake. TLS has these two, so the enum is complete and may be switched over.
     public enum Role: Sendable, Hashable {
-        /// Speaks first, and checks who answers.
+        /// Speaks first, and checks the server's certificate.
         case client
         /// Answers, and needs an identity.
         case server
@@ -22,39 +22,65 @@ public struct TLSSettings: Sendable, Hashable {
 
     /// A version of TLS. 1.0 and 1.1 are here for old devices on a trusted network only: they are broken
     /// (RFC 8996), and allowing them allows the weak ciphers and signatures that they need as well.
-    public enum Version: Int, Sendable, Hashable, Comparable, CaseIterable {
-        case tls10, tls11, tls12, tls13
+    public struct Version: Sendable, Hashable, Comparable, CustomStringConvertible {
+        /// TLS's own number, which OpenSSL uses too (RFC 8446, section 4.2.1).
+        let number: Int32
+        public var description: String { "TLS 1.\(number - Self.tls10.number)" }
 
-        public static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
+        public static let tls10 = Version(number: 0x0301)
+        public static let tls11 = Version(number: 0x0302)
+        public static let tls12 = Version(number: 0x0303)
+        public static let tls13 = Version(number: 0x0304)
+
+        public static func < (a: Version, b: Version) -> Bool { a.number < b.number }
     }
 
     /// Where certificate authorities to be trusted come from.
-    public enum CertificateAuthorities: Sendable, Hashable {
+    public struct CertificateAuthorities: Sendable, Hashable {
+        enum Origin: Hashable {
+            case system
+            case file(String)
+            case directory(String)
+            case pem(String)
+            case certificates([TLSCertificate])
+        }
+
+        let origin: Origin
+
         /// Those of this machine: OpenSSL's default file and directory, or what the environment variables
         /// `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
-        case system
+        public static let system = Self(origin: .system)
         /// All certificates of a file in PEM form.
-        case file(String)
+        public static func file(_ path: String) -> Self { Self(origin: .file(path)) }
         /// A directory as `openssl rehash` prepares it: one certificate a file, found by its hash.
-        case directory(String)
+        public static func directory(_ path: String) -> Self { Self(origin: .directory(path)) }
         /// All certificates of a text in PEM form.
-        case pem(String)
+        public static func pem(_ text: String) -> Self { Self(origin: .pem(text)) }
         /// These certificates.
-        case certificates([TLSCertificate])
+        public static func certificates(_ certificates: [TLSCertificate]) -> Self {
+            Self(origin: .certificates(certificates))
+        }
     }
 
     /// What is checked before the first byte is sent.
-    public enum Verification: Sendable, Hashable {
+    public struct Verification: Sendable, Hashable, CustomStringConvertible {
+        private enum Extent: Hashable {
+            case full, withoutHostName, none
+        }
+
+        private let extent: Extent
+        public var description: String { "\(extent)" }
+
         /// The certificate is valid now, was issued by a trusted authority, and names the host. (A server
         /// checks no name of a client.)
-        case full
-        /// As `full`, but whatever host the certificate names: anybody with a certificate of any name from a
+        public static let full = Verification(extent: .full)
+        /// As `full`, but whatever host the certificate names: an attacker with a certificate of any name from a
         /// trusted authority can stand between. For private authorities that issue for one purpose only.
-        case withoutHostName
+        public static let withoutHostName = Verification(extent: .withoutHostName)
         /// **Dangerous.** Nothing is checked but `pinnedKeys`: without those the connection is encrypted, but
-        /// to whoever answers, and everything sent on it, passwords included, can be read and changed on the
+        /// perhaps with an attacker, and everything sent on it, passwords included, can be read and changed on the
         /// way. For experiments on loopback only.
-        case none
+        public static let none = Verification(extent: .none)
     }
 
     /// Problems of a certificate that are overlooked, for `kCFStreamPropertySSLSettings`. Each weakens what
@@ -68,18 +94,20 @@ public struct TLSSettings: Sendable, Hashable {
         public static let expiredCertificates = Tolerance(rawValue: 1)
         /// An authority's certificate that has expired.
         public static let expiredRoots = Tolerance(rawValue: 2)
-        /// Authorities that nobody knows, and certificates that were issued by themselves.
+        /// Authorities that are not trusted, and certificates that were issued by themselves.
         public static let anyRoot = Tolerance(rawValue: 4)
     }
 
-    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form.
+    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form. Bytes come from a file or from
+    /// memory, so the enum is complete and may be switched over: no list is fetched.
     public enum RevocationList: Sendable, Hashable {
         case file(String)
         case data(Data)
     }
 
     /// Whether a server asks clients for a certificate. What comes is checked like a server's, against
-    /// `certificateAuthorities`, its host name aside.
+    /// `certificateAuthorities`, its host name aside. The answers are no, yes and must (RFC 8446, section 4.3.2), so the
+    /// enum is complete and may be switched over.
     public enum ClientCertificates: Sendable, Hashable {
         case notRequested
         /// A client may have none.
@@ -90,18 +118,18 @@ public struct TLSSettings: Sendable, Hashable {
 
     /// Which side this is.
     public var role = Role.client
-    /// Who this side is. A server needs one; a client shows it to servers that ask.
+    /// The identity of this side. A server needs one; a client shows it to servers that ask.
     public var identity: TLSIdentity?
-    /// Who a server is to clients that ask for a name (SNI, RFC 6066, section 3) for which that is not
+    /// A server's identities for clients that ask for a name (SNI, RFC 6066, section 3), where that is not
     /// `identity`. By DNS names, in capitals or not; "*.example.com" stands for every name with one label in
-    /// place of the star, where the name itself is not there. Whoever asks for another name, or for none,
-    /// meets `identity`. Of servers only.
+    /// place of the star, where the name itself is not there. A client that asks for another name, or for
+    /// none, meets `identity`. Of servers only.
     public var identities: [String: TLSIdentity] = [:]
     /// The oldest version that is accepted.
     public var minimumVersion = Version.tls12
     /// The newest version that is offered.
     public var maximumVersion = Version.tls13
-    /// Whose certificates are accepted; several sources add up. Empty: nobody's.
+    /// The authorities whose certificates are accepted; several sources add up. Empty: none is accepted.
     public var certificateAuthorities: [CertificateAuthorities] = [.system]
     /// What is checked; leave it at `.full`.
     public var verification = Verification.full
@@ -118,7 +146,7 @@ public struct TLSSettings: Sendable, Hashable {
     /// Whether there has to be a list of every issuer of a chain; without it a certificate is refused whose
     /// issuer's list is missing.
     public var requiresRevocationLists = false
-    /// Asked about every peer, in place of deciding by the other settings alone; nil: nobody is asked.
+    /// Asked about every peer, in place of deciding by the other settings alone; nil: the settings decide.
     public var trustHandler: TLSTrustHandler?
     /// Asked for an identity when a server wants one; nil: `identity` is shown, if there is one.
     public var identityHandler: TLSIdentityHandler?
@@ -141,8 +169,8 @@ public struct TLSSettings: Sendable, Hashable {
     /// The default settings: a careful client's.
     public init() {}
 
-    /// The settings without what is meant for one server alone, who this side is to it and what it is called; nil if
-    /// there is nothing of the kind. For connections that a server leads to elsewhere.
+    /// The settings without what is meant for one server alone, which is the identity and the server's name; nil if neither
+    /// is set. For connections that a server leads to elsewhere.
     package var elsewhere: TLSSettings? {
         guard identity != nil || serverName != nil else { return nil }
         var settings = self

@@ -16,7 +16,7 @@ public final class TLSTrust: Sendable {
         case accept, reject, byDefault
     }
 
-    /// Whom the connection is to: the name that the certificate has to have.
+    /// The host that the connection is to: the name that the certificate has to have.
     public let host: String
     /// The certificates as the peer has shown them, its own first. Never empty.
     public let certificates: [TLSCertificate]
@@ -56,7 +56,7 @@ public final class TLSTrust: Sendable {
     public func useDefault() { answer.give(.byDefault) }
 }
 
-/// Decides whom to trust, in place of `TLSSettings` alone.
+/// A handler that decides which peers to trust, in place of `TLSSettings` alone.
 ///
 /// An object, so that settings stay comparable: settings with different handlers are different.
 public final class TLSTrustHandler: Sendable {

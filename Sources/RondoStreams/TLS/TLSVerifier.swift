@@ -10,7 +10,7 @@
 internal import COpenSSL
 internal import RondoCore
 
-/// What OpenSSL calls to have a peer's certificates checked.
+/// Checks a peer's certificates in OpenSSL's callbacks, and notes every problem.
 enum TLSVerifier {
     /// Problems of one chain that the settings tolerate and that are kept, and as many that they do not; a
     /// chain has at most a hundred certificates. Dropping one is a problem itself (`Kind.tooMany`), which no
@@ -88,7 +88,8 @@ extension TLSHandshakeState {
         return refusal == nil ? 1 : 0
     }
 
-    /// Of a chain that was not checked only the first counts: anybody can show the certificates of others.
+    /// Looks for a pinned key. In a chain that was not checked only the first certificate counts: a peer can show
+    /// certificates of others, whose keys it does not have.
     private func checkPins(_ store: OpaquePointer) {
         guard !settings.pinnedKeys.isEmpty, let own = X509_STORE_CTX_get0_cert(store) else { return }
         var chain = [own]

@@ -37,7 +37,7 @@ struct TrustFiles: Hashable, Sendable {
     init(of settings: TLSSettings) {
         var stamps: [Stamp] = []
         for authorities in settings.certificateAuthorities {
-            switch authorities {
+            switch authorities.origin {
             case .system: stamps += Self.systemPaths.map { Stamp($0) }
             case .file(let path), .directory(let path): stamps.append(Stamp(path))
             case .pem, .certificates: break

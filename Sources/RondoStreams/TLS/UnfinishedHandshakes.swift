@@ -1,8 +1,8 @@
 // The handshakes of a listener's connections that are not over yet, and how many and how long they may be.
 //
 // A peer that connects and says nothing, or a byte an hour, costs it nothing and this side some 50 KB of OpenSSL's
-// memory. Beyond the limit the *oldest* one gives way. The other way, to accept nobody until one has finished,
-// would hand the server to the attacker: as many silent peers as the limit allows would keep everybody out until
+// memory. Beyond the limit the *oldest* one gives way. The other way, to accept no peer until one has finished,
+// would hand the server to the attacker: as many silent peers as the limit allows would keep all others out until
 // their time is over, and come again. To crowd an honest client out as it is done here an attacker has to open as
 // many connections as the limit within the client's handshake, a few round trips, and again for each client; what
 // remains of it is a flood, which the kernel and the network have to deal with.
@@ -12,14 +12,16 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// Shared by a listener and the channels of its connections. Any thread.
+/// The TLS handshakes of a listener's connections that are not over, at most as many as a limit allows.
+///
+/// The listener and the channels of its connections share it. Any thread.
 final class UnfinishedHandshakes: Sendable {
     /// How many there may be at a time.
     let limit: Int
     /// How long each may take, in seconds; nil: as long as the peer likes.
     let seconds: Double?
 
-    /// One that is not over. Its channel looks at it in a pass.
+    /// A handshake that is not over. Its channel looks at it in a pass.
     final class Entry: Sendable {
         fileprivate let number: Int
         private let whenGivenUp: @Sendable () -> Void
