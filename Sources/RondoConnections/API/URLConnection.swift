@@ -67,7 +67,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// Whether a connection can be made for `request` now: an http or https URL with a host, a file or data
     /// URL, or what a registered `URLProtocol` accepts (rule UC-64).
     open class func canHandle(_ request: URLRequest) -> Bool {
-        LoadRequest(request).canBeLoaded
+        CanonicalRequest.of(request) != nil
     }
 
     /// A connection that starts at once, in the default mode of the calling thread's loop.
@@ -84,7 +84,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         let loadRequest = LoadRequest(request)
         // Only a subclass can have its own answer; ours need not take the request apart once more.
         let canHandle =
-            Self.self == URLConnection.self ? loadRequest.canBeLoaded : Self.canHandle(request)
+            Self.self == URLConnection.self
+            ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
         guard canHandle else { return nil }
         self.request = loadRequest
         state = Mutex(State(delegate: DelegateObject(delegate), currentRequest: request))

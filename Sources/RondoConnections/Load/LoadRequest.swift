@@ -28,9 +28,6 @@ final class LoadRequest: Sendable, Equatable {
         left === right || left.value == right.value
     }
 
-    /// Whether anything can load it: a server, a protocol of the program, or what the URL itself says.
-    var canBeLoaded: Bool { CanonicalRequest.isSent(asIs: self) || CanonicalRequest.of(value) != nil }
-
     /// Whether it is by TLS.
     var isSecure: Bool { address?.isSecure ?? false }
 }

@@ -39,6 +39,9 @@ enum CanonicalRequest {
         return ProtocolRegistry.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
     }
 
+    /// Whether `of(_:)` has an answer.
+    static func exists(for request: LoadRequest) -> Bool { isSent(asIs: request) || of(request.value) != nil }
+
     private static func isCanonical(_ url: URL) -> Bool {
         WebAddress.isPlain(url) && KnownHSTSHosts.upgraded(url) == nil
     }

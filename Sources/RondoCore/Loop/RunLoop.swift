@@ -29,7 +29,7 @@ public final class RunLoop: NSObject, Sendable {
 
     let state = Mutex(LoopState())
     /// What `SharedQueue.join` has made for this loop, one for each mode with streams or loads. Locked before `state`.
-    let sharedQueues = Mutex<[any AnyObject & Sendable]>([])
+    let sharedQueues = Mutex<[SharedQueue]>([])
     let attention: Attention
     let intake: BlockIntake<Mode>
     /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and

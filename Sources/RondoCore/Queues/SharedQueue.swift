@@ -104,7 +104,7 @@ package final class SharedQueue: DeferredWork, Sendable {
     /// The queue of `mode`, which is not empty from now on until `leave()` was called as often as this.
     package static func join(_ loop: RunLoop, _ mode: RunLoop.Mode) -> SharedQueue {
         loop.sharedQueues.withLock { queues in
-            for case let queue as SharedQueue in queues where queue.mode == mode {
+            for queue in queues where queue.mode == mode {
                 queue.members.withLock { $0.count += 1 }
                 return queue
             }
