@@ -29,12 +29,24 @@ struct PollList {
         watchers.append(watcher)
     }
 
-    /// Sleeps until a descriptor is ready, or for so many milliseconds.
+    /// Sleeps until a descriptor is ready or `end` has come.
     ///
+    /// - Parameters:
+    ///   - end: Nil: the call does not sleep.
+    ///   - longest: The longest sleep, in milliseconds.
     /// - Returns: False if the call failed: memory has run out, there are more descriptors than the limit
     ///   allows, or a signal has come.
-    mutating func poll(milliseconds: Int32) -> Bool {
-        CEv.poll(&requests, nfds_t(requests.count), milliseconds) != -1
+    mutating func poll(until end: LoopInstant?, atMost longest: Int64) -> Bool {
+        let milliseconds = end.map { min(longest, Self.milliseconds(until: $0)) } ?? 0
+        return CEv.poll(&requests, nfds_t(requests.count), Int32(milliseconds)) != -1
+    }
+
+    /// Rounded up, or the loop would spin for the last part of a millisecond.
+    private static func milliseconds(until end: LoopInstant) -> Int64 {
+        guard end != .never else { return .max }
+        let (nanoseconds, overflows) = end.nanoseconds
+            .subtractingReportingOverflow(LoopClock.machineNow.nanoseconds)
+        return overflows || nanoseconds < 0 ? 1 : nanoseconds / 1_000_000 + 1
     }
 
     /// Calls `body` for each descriptor that has a watcher and was found ready.

@@ -33,7 +33,9 @@ extension ModeLoop {
                 list.add(watcher.pointee.io.fd, watcher, events: watcher.pointee.events)
             }
         }
-        guard list.poll(milliseconds: milliseconds(until: end)) else {
+        guard
+            list.poll(until: end, atMost: wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare)
+        else {
             if end != nil { SystemFailure.rest() }
             return
         }
@@ -45,15 +47,5 @@ extension ModeLoop {
             }
         }
         if loop != nil { lookAtOnce() }
-    }
-
-    private func milliseconds(until end: LoopInstant?) -> Int32 {
-        guard let end else { return 0 }
-        let longest = wakeUp == nil ? Self.longestSleepUnwakeable : Self.longestSleepBare
-        guard end != .never else { return Int32(longest) }
-        // Rounded up, or the loop would spin for the last part of a millisecond.
-        let nanoseconds = max(
-            0, end.nanoseconds.subtractingReportingOverflow(LoopClock.machineNow.nanoseconds).partialValue)
-        return Int32(min(longest, nanoseconds / 1_000_000 + 1))
     }
 }

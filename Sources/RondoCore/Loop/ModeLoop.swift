@@ -62,11 +62,7 @@ final class ModeLoop {
         var table = WatcherTable()
         (wakeUpWatcher, timerWatcher, mainQueueWatcher) = (table.take(), table.take(), table.take())
         self.table = table
-        rondo_ev_fork_init(remaking) { loop, _, _ in
-            guard let userdata = ev_userdata(loop) else { return }
-            // Safe as in `ioReadiness`.
-            Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef { $0.willBeRemade() }
-        }
+        rondo_ev_fork_init(remaking) { loop, _, _ in epollSetWillBeRemade(loop) }
         rondo_ev_idle_init(sleepless)
     }
 
@@ -154,7 +150,7 @@ final class ModeLoop {
 
     /// From libev's callback: a descriptor stands for another file than libev thought, and libev will add all
     /// descriptors to a new epoll set. It would abort the process if one of them is closed.
-    private func willBeRemade() {
+    func willBeRemade() {
         guard let loop else { return }
         wasRemade = true
         ev_idle_start(loop, sleepless)
@@ -445,23 +441,6 @@ final class ModeLoop {
         } else if !watches, mainQueueWatcher.pointee.isStarted {
             mainQueueWatcher.stop(in: loop)
             mainQueueIsReady = false
-        }
-    }
-}
-
-/// libev's callback for every descriptor: notes that it is ready and returns. The pass calls user code.
-///
-/// `ev_userdata` is the `ModeLoop`, `Unmanaged` to pass through C and unretained: it owns the `ev_loop` and
-/// outlives it.
-private func ioReadiness(loop: OpaquePointer, io: UnsafeMutablePointer<ev_io>, events: Int32) {
-    // If the kernel has refused a descriptor, errno is still the reason.
-    let code = events & rondo_ev_error == 0 ? 0 : errno
-    guard let userdata = ev_userdata(loop) else { return }
-    Unmanaged<ModeLoop>.fromOpaque(userdata)._withUnsafeGuaranteedRef {
-        if events & rondo_ev_error == 0 {
-            $0.report(WatcherPointer(io), events: events)
-        } else {
-            $0.noteRefusal(of: WatcherPointer(io), code: code)
         }
     }
 }
