@@ -34,10 +34,10 @@ package final class SocketChannel {
         set { heldHandler = newValue }
     }
     // Not as `handler` itself: what another module sets is checked for overlapping accesses, whatever stands here.
-    @exclusivity(unchecked) private var heldHandler: ((Event) -> Void)?
+    private var heldHandler: ((Event) -> Void)?
 
     /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
-    @exclusivity(unchecked) package var wantsRead = false {
+    package var wantsRead = false {
         didSet {
             guard wantsRead != oldValue else { return }
             updateInterest()
@@ -45,16 +45,16 @@ package final class SocketChannel {
         }
     }
     /// Whether `writable` is wanted: after a write that was not taken in full.
-    @exclusivity(unchecked) package var wantsWrite = false {
+    package var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
     /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
     private var hasOpened = false
     /// Of an open connection; `+Bytes` keeps it.
-    @exclusivity(unchecked) var tlsWaits = TLSWaits()
+    var tlsWaits = TLSWaits()
 
-    @exclusivity(unchecked) private(set) var phase: Phase {
+    private(set) var phase: Phase {
         didSet {
             if case .open(let transport) = phase, transport.engine == nil {
                 plainDescriptor = transport.socket.descriptor
@@ -65,7 +65,7 @@ package final class SocketChannel {
     }
     /// The descriptor of a connection that is open and not secured, otherwise negative: for what is done with each message,
     /// without a copy of the phase.
-    @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
+    private(set) var plainDescriptor: Int32 = -1
     private let registration = ChannelRegistration()
     /// Made when a handler is set: most channels have none.
     private var handlers: ChannelHandlers?
