@@ -80,8 +80,6 @@ final class ChannelOpening {
 
     // MARK: - State
 
-    var isStarting: Bool { if case .starting = stage { true } else { false } }
-
     /// The connected socket, if there is one.
     var transport: ChannelTransport? {
         switch stage {

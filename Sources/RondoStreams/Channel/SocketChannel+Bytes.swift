@@ -82,12 +82,12 @@ extension SocketChannel {
     }
 
     /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
-    package var hasBufferedBytes: Bool { openTransport?.hasPendingPlaintext ?? false }
+    package var hasBufferedBytes: Bool { phase.openTransport?.hasPendingPlaintext ?? false }
 
     /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
     /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
     package var hasUnreadBytes: Bool {
-        hasBufferedBytes || openTransport?.socket.isReadable() ?? false
+        hasBufferedBytes || phase.openTransport?.socket.isReadable() ?? false
     }
 
     /// Whether the peer has proved its identity: its certificate was checked in full and nothing was wrong with it, so that
@@ -121,7 +121,7 @@ extension SocketChannel {
     }
 
     /// Of a connection that is not in use: whether it is as it should be, open and silent.
-    package var isAliveWhenIdle: Bool { openTransport?.isQuiet ?? false }
+    package var isAliveWhenIdle: Bool { phase.openTransport?.isQuiet ?? false }
 
     /// Which of these descriptors of channels that are not in use have something to read: their channels may have
     /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.

@@ -16,28 +16,15 @@ package final class SocketChannel {
     package typealias Event = ChannelEvent
     package typealias ReadResult = ChannelReadResult
 
-    enum Phase {
-        // Indirect, because every channel has the size of the largest case.
-        indirect case created(ChannelOpening.Origin)
-        case opening(ChannelOpening)
-        case open(ChannelTransport)
-        case closed
-    }
-
     package internal(set) var configuration: Configuration
     package internal(set) var remoteAddress: SocketAddress?
     /// Whether closing the channel closes the descriptor, or leaves it to the program that has handed it in.
     package var closesDescriptor = true
 
-    package var handler: ((Event) -> Void)? {
-        get { heldHandler }
-        set { heldHandler = newValue }
-    }
-    // Not as `handler` itself: what another module sets is checked for overlapping accesses, whatever stands here.
-    @exclusivity(unchecked) private var heldHandler: ((Event) -> Void)?
+    package var handler: ((Event) -> Void)?
 
     /// Whether `readable` is wanted. While it is not, the kernel's buffer fills and TCP holds the peer back.
-    @exclusivity(unchecked) package var wantsRead = false {
+    package var wantsRead = false {
         didSet {
             guard wantsRead != oldValue else { return }
             updateInterest()
@@ -45,30 +32,22 @@ package final class SocketChannel {
         }
     }
     /// Whether `writable` is wanted: after a write that was not taken in full.
-    @exclusivity(unchecked) package var wantsWrite = false {
+    package var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
     /// The owner has been told that it is open: a later `secure(_:)` does not tell it again.
     private var hasOpened = false
     /// Of an open connection; `+Bytes` keeps it.
-    @exclusivity(unchecked) var tlsWaits = TLSWaits()
+    var tlsWaits = TLSWaits()
 
-    @exclusivity(unchecked) private(set) var phase: Phase {
-        didSet {
-            if case .open(let transport) = phase, transport.engine == nil {
-                plainDescriptor = transport.socket.descriptor
-            } else {
-                plainDescriptor = -1
-            }
-        }
+    private(set) var phase: ChannelPhase {
+        didSet { plainDescriptor = phase.plainDescriptor }
     }
-    /// The descriptor of a connection that is open and not secured, otherwise negative: for what is done with each message,
-    /// without a copy of the phase.
-    @exclusivity(unchecked) private(set) var plainDescriptor: Int32 = -1
+    /// That of the phase, for what is done with each message: without a copy of the phase.
+    private(set) var plainDescriptor: Int32 = -1
     private let registration = ChannelRegistration()
-    /// Made when a handler is set: most channels have none.
-    private var handlers: ChannelHandlers?
+    private var handlers = ChannelHandlers()
 
     init(_ configuration: Configuration, _ origin: ChannelOpening.Origin) {
         self.configuration = configuration
@@ -98,25 +77,18 @@ package final class SocketChannel {
 
     /// Asked about the peer, in place of `TLSSettings.trustHandler`; like `handler`, in a pass.
     package var onTrust: ((TLSTrust) -> Void)? {
-        get { handlers?.onTrust }
-        set { if newValue != nil || handlers != nil { madeHandlers.onTrust = newValue } }
+        get { handlers.onTrust }
+        set { handlers.onTrust = newValue }
     }
     /// Asked for an identity, in place of `TLSSettings.identityHandler`; like `handler`, in a pass.
     package var onIdentityRequest: ((TLSIdentityRequest) -> Void)? {
-        get { handlers?.onIdentityRequest }
-        set { if newValue != nil || handlers != nil { madeHandlers.onIdentityRequest = newValue } }
+        get { handlers.onIdentityRequest }
+        set { handlers.onIdentityRequest = newValue }
     }
     /// The name of its sources in traces.
     package var label: String? {
         get { registration.label }
         set { if newValue != label { registration.label = newValue } }
-    }
-
-    private var madeHandlers: ChannelHandlers {
-        if let handlers { return handlers }
-        let handlers = ChannelHandlers()
-        self.handlers = handlers
-        return handlers
     }
 
     // MARK: - State
@@ -125,28 +97,17 @@ package final class SocketChannel {
 
     private var isClosed: Bool { if case .closed = phase { true } else { false } }
 
-    /// The socket's descriptor, once connected and until closed. It stays the channel's.
+    /// The socket's descriptor, once connected and until closed. The caller must not close it.
     package var descriptor: Int32? { transport?.socket.descriptor }
 
     /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
-    package var negotiatedBytes: Int {
-        if case .opening(let opening) = phase { opening.negotiatedBytes } else { 0 }
-    }
+    package var negotiatedBytes: Int { phase.negotiatedBytes }
 
     /// The connected socket.
-    var transport: ChannelTransport? {
-        switch phase {
-        case .opening(let opening): opening.transport
-        case .open(let transport): transport
-        case .created, .closed: nil
-        }
-    }
-
-    /// The connection, while bytes can be moved.
-    var openTransport: ChannelTransport? { if case .open(let transport) = phase { transport } else { nil } }
+    var transport: ChannelTransport? { phase.transport }
 
     /// TLS with the peer, while bytes can be moved.
-    var engine: TLSEngine? { openTransport?.engine }
+    var engine: TLSEngine? { phase.openTransport?.engine }
 
     // MARK: - From `open()` to `close()`
 
@@ -289,8 +250,6 @@ extension SocketChannel {
     private func schedule(in queue: SharedQueue) {
         if gate == nil { gate = OpenGate(self) }
         registration.add(queue)
-        // Opened before it had anywhere to start.
-        if case .opening(let opening) = phase, opening.isStarting { registration.signal() }
     }
 
     package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
@@ -306,7 +265,9 @@ extension SocketChannel {
 
     /// A callback of its source is on this thread's stack, and the loop runs again inside: nothing would be heard of
     /// it in that run.
-    package var isServedFurtherOut: Bool { transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false }
+    package var isServedFurtherOut: Bool {
+        transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false
+    }
 
     /// A callback of its source is on this thread's stack, in a run of the loop after which a connection may stay
     /// registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
@@ -335,7 +296,7 @@ extension SocketChannel: ChannelOpeningOwner {
         updateInterest()
         // Its owner may have wanted to read since before: no socket announces what is decrypted already.
         signalIfPlaintextIsPending()
-        if handlers?.isEmpty ?? false { handlers = nil }
+        handlers.shrink()
         // A proxy's has been told of.
         if let engine = transport.engine, !engine.leadsToProxy { handler?(engine.securedEvent) }
         guard isOpen, !hasOpened else { return }

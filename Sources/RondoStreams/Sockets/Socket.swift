@@ -11,9 +11,8 @@ internal import RondoCore
 
 /// Owns one non-blocking descriptor, and closes it.
 package final class Socket {
-    /// The descriptor's number, or -1 once closed. (Unchecked: one thread at a time drives a socket, and no access lasts
-    /// while anything else is called.)
-    @exclusivity(unchecked) package private(set) var descriptor: Int32
+    /// The descriptor's number, or -1 once closed.
+    package private(set) var descriptor: Int32
     /// The descriptor's flags from before it was adopted; -1 if this object made it. (Not an optional: with that the
     /// object would have a size class more.)
     private let flags: Int32
@@ -152,7 +151,6 @@ extension Socket {
         try Self.read(descriptor, into: buffer)
     }
 
-    @inline(__always)
     static func read(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
     ) throws(SocketError) -> ReadResult {
@@ -218,7 +216,6 @@ extension Socket {
         try Self.write(bytes, to: descriptor)
     }
 
-    @inline(__always)
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SocketError)
         -> WriteResult
     {

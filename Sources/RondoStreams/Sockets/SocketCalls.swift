@@ -20,7 +20,6 @@ enum SocketCalls {
         case failed(Int32)
     }
 
-    @inline(__always)
     static func receive(_ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Outcome {
         retrying { recv(descriptor, start, count, 0) }
     }
@@ -29,7 +28,6 @@ enum SocketCalls {
         retrying { recv(descriptor, start, count, Int32(MSG_PEEK)) }
     }
 
-    @inline(__always)
     static func send(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Outcome {
         retrying { Glibc.send(descriptor, start, count, Int32(MSG_NOSIGNAL)) }
     }
@@ -39,7 +37,6 @@ enum SocketCalls {
         return retrying { sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) }
     }
 
-    @inline(__always)
     private static func retrying(_ call: () -> Int) -> Outcome {
         while true {
             let result = call()

@@ -10,9 +10,9 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
     /// Pairs beyond this number are checked one by one.
     static let maximumPairs = 64
 
-    @exclusivity(unchecked) private var pairs: [SocketPair] = []
+    private var pairs: [SocketPair] = []
     // Empty except while the sockets are polled: kept to use its memory again.
-    @exclusivity(unchecked) private var entries: [pollfd] = []
+    private var entries: [pollfd] = []
 
     /// The check of `loop`, which is the calling thread's: a loop keeps one for all its modes.
     static func of(_ loop: RunLoop) -> SpaceCheck? {

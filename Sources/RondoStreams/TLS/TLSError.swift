@@ -109,7 +109,6 @@ enum OpenSSLErrors {
         }
     }
 
-    @inline(__always)
     static func clear() { ERR_clear_error() }
 
     /// Takes all errors, the first one first.

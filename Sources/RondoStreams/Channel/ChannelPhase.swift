@@ -1,0 +1,32 @@
+/// Where a channel stands between its creation and its end; each case carries what exists only in it.
+enum ChannelPhase {
+    // Indirect, because every channel has the size of the largest case.
+    indirect case created(ChannelOpening.Origin)
+    case opening(ChannelOpening)
+    case open(ChannelTransport)
+    case closed
+
+    /// The connected socket, if there is one.
+    var transport: ChannelTransport? {
+        switch self {
+        case .opening(let opening): opening.transport
+        case .open(let transport): transport
+        case .created, .closed: nil
+        }
+    }
+
+    /// The connection, while bytes can be moved.
+    var openTransport: ChannelTransport? { if case .open(let transport) = self { transport } else { nil } }
+
+    /// The descriptor of a connection that is open and not secured, otherwise negative.
+    var plainDescriptor: Int32 {
+        if case .open(let transport) = self, transport.engine == nil {
+            transport.socket.descriptor
+        } else {
+            -1
+        }
+    }
+
+    /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
+    var negotiatedBytes: Int { if case .opening(let opening) = self { opening.negotiatedBytes } else { 0 } }
+}
