@@ -11,13 +11,13 @@ public func CFReadStreamCreateWithFile(_ alloc: CFAllocator?, _ fileURL: URL!) -
 /// `InputStream(data:)` of bytes that need not be copied: they must stay as they are until the stream is
 /// gone.
 ///
-/// - Parameter bytesDeallocator: `kCFAllocatorNull` where somebody else frees them; otherwise they are freed,
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` where the caller frees them; otherwise they are freed,
 ///   by `free`, with the stream.
 public func CFReadStreamCreateWithBytesNoCopy(
     _ alloc: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex, _ bytesDeallocator: CFAllocator!
 ) -> CFReadStream! {
     guard let bytes, length >= 0 else { return nil }
-    // Mutable in type alone: nobody writes to them.
+    // Mutable in type alone: nothing writes to them.
     let start = UnsafeMutableRawPointer(mutating: bytes)
     let isKept = bytesDeallocator === kCFAllocatorNull
     return CFReadStream(data: Data(bytesNoCopy: start, count: length, deallocator: isKept ? .none : .free))
@@ -255,7 +255,7 @@ public let kCFStreamPropertySOCKSProxyHost = StreamSOCKSProxyConfiguration.hostK
 public let kCFStreamPropertySOCKSProxyPort = StreamSOCKSProxyConfiguration.portKey.rawValue
 /// One of the two versions below; 5 by default.
 public let kCFStreamPropertySOCKSVersion = StreamSOCKSProxyConfiguration.versionKey.rawValue
-/// A String; nobody by default.
+/// A String; no user by default.
 public let kCFStreamPropertySOCKSUser = StreamSOCKSProxyConfiguration.userKey.rawValue
 /// A String.
 public let kCFStreamPropertySOCKSPassword = StreamSOCKSProxyConfiguration.passwordKey.rawValue

@@ -32,7 +32,7 @@ package struct Recording: Sendable, Equatable {
     }
 
     /// A span held back ends when the loop begins to run its mode, which is known more exactly than when
-    /// somebody looked.
+    /// it was looked at.
     private static func clipped(_ records: [TraceRecord]) -> [TraceRecord] {
         guard records.contains(where: { $0.kind == .heldBack }) else { return records }
         struct Place: Hashable {

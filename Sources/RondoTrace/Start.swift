@@ -38,7 +38,7 @@ private final class TraceFile: Sendable {
     private let writing = PeriodicThread(name: "rondo.trace", interval: interval)
 
     init?(path: String) {
-        // A FIFO that nobody reads is an error, and is not waited for.
+        // A FIFO without a reader is an error, and is not waited for.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)

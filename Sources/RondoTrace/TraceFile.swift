@@ -1,6 +1,6 @@
 internal import RondoCore
 
-// A recording as it is written while a program runs: a head, then frames. Whoever reads it gets all that had been
+// A recording as it is written while a program runs: a head, then frames. A reader gets all that had been
 // written when the program ended, however it ended.
 //
 //     "RONDOTR1"

@@ -90,7 +90,7 @@ struct TraceIndex {
 
     /// The loop is gone: another may get its identity.
     ///
-    /// - Returns: Its place, which is nobody else's; nil: it had none.
+    /// - Returns: Its index, which no other object has; nil: it had none.
     mutating func forget(_ loop: RunLoop) -> UInt16? {
         lastLoop = nil
         return loops.removeValue(forKey: ObjectIdentifier(loop))

@@ -45,7 +45,7 @@ final class DelegateObject: @unchecked Sendable {
         other = base == nil ? Other(object) : nil
     }
 
-    /// The default of `method` was called for `object`: this delegate itself, or somebody that it has forwarded to.
+    /// The default of `method` was called for `object`: this delegate itself, or an object that it has forwarded to.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         if base === object { kind?.defaults.insert(method) }
     }

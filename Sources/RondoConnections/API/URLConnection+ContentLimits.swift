@@ -4,7 +4,7 @@ extension URLConnection {
     /// How much may come out of a response with a Content-Encoding before it is taken for an attack; the load
     /// then fails with `dataLengthExceedsMaximum`.
     ///
-    /// Content is decoded as it comes and nothing of it is kept by the connection; these protect delegates who
+    /// Content is decoded as it comes and nothing of it is kept by the connection; these protect delegates that
     /// keep it.
     public struct ContentLimits: Sendable, Equatable {
         /// Bytes that come out for each that goes in; 200 unless set. Looked at from `ratioThreshold` on.

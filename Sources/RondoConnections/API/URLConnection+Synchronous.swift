@@ -32,7 +32,7 @@ extension URLConnection {
             if ended == .finished { break }
             if ended == .stopped { wasStopped = true }
         }
-        // Nobody knows of this run but us: a stop that ended it was meant for the one further out.
+        // No other code knows of this run: a stop that ended it was meant for the one further out.
         if wasStopped { loop.stop() }
         guard let result = collector.result else {
             connection.cancel()

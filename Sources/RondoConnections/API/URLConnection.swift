@@ -269,7 +269,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         }
     }
 
-    /// What its sources and traces bear: its label, or while somebody listens host and path; no more of the
+    /// What its sources and traces bear: its label, or while a trace is recorded host and path; no more of the
     /// URL, which may hold secrets.
     var nameInRunLoops: String? {
         if isLabelled.load(ordering: .acquiring) { return label }

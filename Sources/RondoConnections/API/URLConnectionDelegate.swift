@@ -24,7 +24,7 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
     /// 32 of one server; none of more than 8 KiB is stored.
     func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool
 
-    /// The server, or a proxy, wants to know who asks. The load waits, however long that takes, until the
+    /// The server, or a proxy, wants a credential. The load waits, however long that takes, until the
     /// challenge's sender gets an answer, from any thread; a second answer does nothing (rule UC-47).
     ///
     /// A delegate that has this method gets every challenge by it, and none of the three older ones below is

@@ -25,7 +25,7 @@ public protocol URLDownloadDelegate: NSObjectProtocol {
         _ download: URLDownload, canAuthenticateAgainstProtectionSpace protectionSpace: URLProtectionSpace
     ) -> Bool
 
-    /// The server, or a proxy, wants to know who asks, and neither the URL nor the credential storage holds what
+    /// The server, or a proxy, wants a credential, and neither the URL nor the credential storage holds what
     /// works. The download waits until the challenge's sender gets an answer, from any thread. By default it gets
     /// the default handling.
     func download(_ download: URLDownload, didReceive challenge: URLAuthenticationChallenge)

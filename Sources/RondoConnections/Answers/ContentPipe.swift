@@ -5,7 +5,7 @@ internal import RondoHTTP
 /// What lies between a body as it is transferred and what the delegate gets: content codings, and the parts
 /// of a `multipart/x-mixed-replace`. Also the way of content that was not transferred at all.
 ///
-/// It gives a piece at a time, so that a delegate who wants no more stops the decoding too. Touched inside
+/// It gives a piece at a time, so that a delegate that wants no more stops the decoding too. Touched inside
 /// the load's gate only.
 final class ContentPipe {
     enum Output {

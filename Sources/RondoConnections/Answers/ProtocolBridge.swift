@@ -32,7 +32,7 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private let state = Mutex(State())
     private let onMessage: @Sendable () -> Void
     private var instance: URLProtocol?
-    /// Where it runs; nil: on the schedule's loop, by whoever calls.
+    /// Where it runs; nil: on the schedule's loop, on the calling thread.
     private let loop: RunLoop?
 
     /// - Parameters:

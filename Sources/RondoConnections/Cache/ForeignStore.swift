@@ -206,7 +206,7 @@ struct ForeignStore: ResponseStore {
                     userInfo: userInfo, storagePolicy: cached.storagePolicy),
                 at: place)
         }
-        // Who has looked while it was being written has missed it.
+        // A load that looked for it while it was being written has missed it.
         let key = key(url)
         Self.memory.withLock { memory in
             if !memory.misses.isEmpty { memory.misses[key] = nil }

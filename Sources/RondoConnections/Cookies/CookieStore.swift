@@ -227,7 +227,7 @@ final class CookieStore: Sendable {
         case write
     }
 
-    /// - Returns: What is to be done, who is to be told of what was done, and whether to go on.
+    /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
     private func nextStep() -> (Step?, [@Sendable () -> Void], Bool) {
         let isRefused = visible.policy == .never
         return state.withLock { state in

@@ -2,9 +2,9 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-// Who asks: the challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
+// The challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
 //
-// A 401 names ways to say who one is, in protection spaces. They are gone through from the strongest on. For
+// A 401 names ways to authenticate, in protection spaces. They are gone through from the strongest on. For
 // each, what was sent last has failed, if it was for the same space; then the delegate, the URL and the
 // storage are looked at for another credential, in the order of the rules. Rejecting a space goes on to the
 // next. What was once accepted is sent with every further request of the load to that server.

@@ -3,9 +3,9 @@ internal import RondoMutex
 
 /// Lets one thread at a time into a load.
 ///
-/// A connection may be scheduled in several loops, and a callback may run its loop again: whoever comes
-/// while another call is inside does not wait (a delegate may be running there, for as long as it likes)
-/// but leaves word, and whoever is inside looks again before it leaves.
+/// A connection may be scheduled in several loops, and a callback may run its loop again. A call that comes while
+/// another one is inside does not wait, since a delegate may be running there for as long as it likes: it leaves a
+/// mark, and the call inside looks again before it leaves.
 struct Gate: ~Copyable, Sendable {
     // Not private: the compiler cannot lay out a gate in another file then.
     struct State {
@@ -15,15 +15,15 @@ struct Gate: ~Copyable, Sendable {
 
     private let state = Mutex(State())
 
-    /// Runs `body` if nobody is inside.
+    /// Runs `body` if no other call is inside.
     ///
     /// - Parameters:
-    ///   - catchUp: Run afterwards, as long as somebody was turned away meanwhile.
-    ///   - turnedAway: Run instead, if somebody is inside.
+    ///   - catchUp: Run afterwards, as long as a call was turned away meanwhile.
+    ///   - turnedAway: Run instead, if another call is inside.
     func enter(_ body: () -> Void, catchUp: () -> Void, turnedAway: () -> Void = {}) {
         let isOurs = state.withLock { state in
             if state.isTaken {
-                // Inside the lock: whoever is inside cannot leave before it is done.
+                // Inside the lock: the call inside cannot leave before this is done.
                 turnedAway()
                 state.wasMissed = true
                 return false

@@ -42,7 +42,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     @exclusivity(unchecked) private var consumed = 0
     @exclusivity(unchecked) private var sawEnd = false
     @exclusivity(unchecked) private var receiveFailure: ChannelError?
-    /// The end came without TLS's close_notify: somebody in between could have made it.
+    /// The end came without TLS's close_notify: anything between here and the server could have made it.
     @exclusivity(unchecked) private var endIsForgeable = false
     @exclusivity(unchecked) private var bodyReceived: Int64 = 0
     /// For the metrics.
@@ -349,7 +349,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         parse()
     }
 
-    /// From `consumed` on nobody has looked at it.
+    /// The bytes from `consumed` on were not read yet.
     private var unread: UnsafeRawBufferPointer {
         guard let buffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(rebasing: buffer.memory[..<filled])

@@ -40,7 +40,7 @@ final class HeapTrimmer: Sendable {
     /// To be called when no connection is used any more, and every now and then, since some may always be.
     /// Any thread.
     func trimAfterBurst() {
-        // A look, for nearly always; then whoever takes the count out has the work.
+        // Read first, since the count is nearly always 0; the thread that exchanges it does the work.
         guard parked.load(ordering: .relaxed) >= burst else { return }
         let now = LoopClock.machineNow
         let last = LoopInstant(nanoseconds: trimmedAt.load(ordering: .relaxed))

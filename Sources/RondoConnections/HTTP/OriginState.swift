@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The connections of one server: how many are in use, which are idle, and who waits for one. Decisions only.
+/// The connections of one server: how many are in use, which are idle, and which loads wait for one. Decisions only.
 struct OriginState<Connection, Waiter>: ~Copyable {
     enum Lease {
         /// An idle connection is used again.

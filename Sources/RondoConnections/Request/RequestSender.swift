@@ -69,7 +69,7 @@ final class RequestSender {
     /// Sends on.
     ///
     /// - Parameter onProgress: Told how many bytes of the body went out, how many so far, and of how many.
-    ///   False: nobody wants the rest.
+    ///   False: the rest is not wanted.
     func send(
         over connection: ServerConnection, onProgress: (_ now: Int, _ total: Int, _ expected: Int) -> Bool
     ) -> Outcome {

@@ -17,7 +17,7 @@ package struct BasicAuthentication: Sendable, Equatable {
         }
     }
 
-    /// `Basic dXNlcjpwYXNz`. Whoever reads it knows the password.
+    /// `Basic dXNlcjpwYXNz`. It holds the password as plain text does.
     package let fieldValue: String
 
     /// Both are sent in UTF-8 and in normal form C (§2.1): what servers ask for that say `charset="UTF-8"`, the

@@ -38,7 +38,7 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
 
     /// Bytes in, a hash out: for a body that is read in pieces.
     package struct RunningHash: ~Copyable {
-        /// Owned: made here, freed in `deinit`, handed to nobody.
+        /// Owned: made here, freed in `deinit`, never handed out.
         private let context: OpaquePointer
         private var isSound: Bool
 

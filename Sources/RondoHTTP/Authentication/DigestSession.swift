@@ -169,7 +169,7 @@ package struct DigestSession: Sendable, Equatable {
         case absent
         /// The server knows the password too.
         case confirmed
-        /// It does not: somebody else may have answered.
+        /// It does not: another server may have answered.
         case refuted
         /// `auth-int`, and the hash of the response's body was not handed in.
         case bodyHashMissing

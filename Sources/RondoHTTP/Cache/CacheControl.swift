@@ -3,7 +3,7 @@
 /// `private`, `s-maxage` and `proxy-revalidate` are for shared caches and have no place here.
 package struct CacheControl: Sendable, Equatable {
     package var noStore = false
-    /// Whoever knows the status code may overlook `noStore`; nobody else may store the response (§5.2.2.3).
+    /// A cache that knows the status code may overlook `noStore`; no other cache may store the response (§5.2.2.3).
     package var mustUnderstand = false
     /// Also with field names: what may be reused without them is not told apart (§5.2.2.4 allows that).
     package var noCache = false

@@ -2,7 +2,7 @@ package import Foundation
 
 /// Undoes the codings of a body as it comes, however many there are on top of each other.
 ///
-/// `receive` only stores bytes, `next` gives one event: so nothing is decoded before somebody can take it,
+/// `receive` only stores bytes, `next` gives one event: so nothing is decoded before its receiver can take it,
 /// and what is kept is what was received and a buffer for each coding. An error is a state that is never left.
 ///
 /// What comes after the end of the encoded content is dropped, as in the browsers. An empty body is empty
@@ -189,7 +189,7 @@ package final class ContentDecoder {
             hadInput = false
             step = try stage.decoder.decode(UnsafeRawBufferPointer(start: nil, count: 0), into: room)
         }
-        // No library does this; if one did, nobody would come out of here again.
+        // No library does this; if one did, this loop would never end.
         if hadInput, step.consumed == 0, step.produced == 0 {
             throw .corrupt(stage.decoder.coding, detail: "the decoder does not go on")
         }

@@ -1,7 +1,7 @@
 package import struct Foundation.Date
 
 /// Which cookies are kept and which are sent (RFC 6265bis §5). Values in, decisions out; the store and the
-/// clock are somebody else's.
+/// clock are the caller's.
 package enum CookieRules {
     /// No cookie lives longer (§5.5): 400 days.
     package static let maximumAge: Double = 400 * 86_400
@@ -22,7 +22,7 @@ package enum CookieRules {
         _ field: SetCookie, from origin: CookieOrigin, suffixes: PublicSuffixes = .shared, now: Date
     ) -> Cookie? {
         guard let (domain, isHostOnly) = domain(of: field, from: origin, suffixes) else { return nil }
-        // Nobody in between may set what only TLS may send (§5.7, step 8).
+        // A plain connection may not set what only TLS may send (§5.7, step 8).
         if field.isSecure, !origin.isSecure { return nil }
         guard prefixAllows(field, isHostOnly: isHostOnly) else { return nil }
         return Cookie(

@@ -55,7 +55,7 @@ package struct HTTP1Connection: Sendable {
     /// connection closed, the server has not closed it, and nothing came after the response.
     package var canBeReused: Bool { state.canBeReused && received.isEmpty }
 
-    /// Makes a connection that `canBeReused` ready for the next request. (Who asks that first from another module has the
+    /// Makes a connection that `canBeReused` ready for the next request. (A caller in another module that asks that first has the
     /// connection copied for it.)
     ///
     /// - Returns: False: it cannot be reused, and nothing is changed.
@@ -107,7 +107,7 @@ package struct HTTP1Connection: Sendable {
         if isChunk { HTTP1Writer.writeLineEnd(into: &output) }
     }
 
-    /// What has to be written before and after a piece of the body of `count` bytes, for who does not want it
+    /// What has to be written before and after a piece of the body of `count` bytes, for a caller that does not want it
     /// copied. Both are empty unless the body is chunked.
     package mutating func frame(
         bodyOf count: Int
@@ -198,7 +198,7 @@ package struct HTTP1Connection: Sendable {
             if state.hasPeerEnded { return .closed }
             return answered ? .paused : .needMoreData
         case .nothing(keepsAlive: false, _):
-            // Nobody will read what a server sends after its last response.
+            // Nothing reads what a server sends after its last response.
             consumed = input.count
             return .closed
         case .switching:

@@ -1,4 +1,4 @@
-// Who may say what next, on the client's side of one connection. No bytes here, and no grammar.
+// What either side may send next, as the client of one connection sees it. No bytes here, and no grammar.
 //
 // The two sides are independent, as in h11: a server may answer before it has read the whole request (a 413
 // during an upload), and a request is usually over before the response begins. Two things join them. A

@@ -1,7 +1,7 @@
 // A header or trailer section (RFC 9112 §5): looking for its end while it arrives, and taking it apart once
 // it is whole.
 //
-// Two liberties, both taken because we are where responses end: nothing is passed on, so nobody behind us can
+// Two liberties, both taken because we are where responses end: nothing is passed on, so no recipient behind us can
 // read the same bytes differently.
 //   - A line of a header may end in a bare LF, as RFC 9112 §2.2 allows. curl, Go and the browsers accept it,
 //     and servers that print their own headers send it. In trailers it is an error, as everywhere in a

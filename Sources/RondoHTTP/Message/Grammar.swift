@@ -1,5 +1,5 @@
 // The grammar of HTTP messages (RFC 9110 §5, RFC 9112 §2 to §5) as small functions on bytes. Nothing here
-// knows of messages, connections or who is speaking; what is not a byte class is at most one list or number.
+// knows of messages, connections or roles; what is not a byte class is at most one list or number.
 
 package enum Grammar {
     package static let tab: UInt8 = 0x09

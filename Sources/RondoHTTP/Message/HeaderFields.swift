@@ -1,7 +1,7 @@
 internal import Glibc
 
 // Header fields are kept as they came: one buffer of bytes and, for each field, where its name and its value
-// lie in it. A head of twenty fields thus costs three allocations and not forty; a String is made when somebody
+// lie in it. A head of twenty fields thus costs three allocations and not forty; a String is made when a caller
 // asks for one. Looking a name up compares bytes and allocates nothing.
 
 /// The fields of a header or trailer section: in order, repeated ones kept, names compared without regard to
@@ -24,7 +24,7 @@ package struct HeaderFields: Sendable {
     /// What fields are made of. In one object, since they are handed on far more often than they are changed.
     ///
     /// `@unchecked Sendable`: it is changed in two places only: in an initialiser, before anybody else can have it, and
-    /// through `own`, which makes a copy first unless nobody else holds it.
+    /// through `own`, which makes a copy first unless this is its only holder.
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
@@ -42,10 +42,10 @@ package struct HeaderFields: Sendable {
 
     private var storage: Storage
 
-    /// Shared by all that have no fields. Never changed, since whoever has it is not the only one.
+    /// Shared by all that have no fields. Never changed, since it has several holders.
     private static let empty = Storage()
 
-    /// What may be changed. To be asked for once in a change: who holds it is a second holder, and whoever asks again
+    /// What may be changed. To be asked for once in a change: a variable that holds it is a second holder, and asking again
     /// meanwhile gets a copy.
     private var own: Storage {
         mutating get {

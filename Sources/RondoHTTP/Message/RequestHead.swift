@@ -23,6 +23,6 @@ package enum RequestBodyFraming: Sendable, Equatable {
     case none
     /// Exactly this many bytes follow.
     case length(Int64)
-    /// A length nobody knows yet; each piece says its own.
+    /// A length that is not known yet; each piece says its own.
     case chunked
 }

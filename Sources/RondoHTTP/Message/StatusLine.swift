@@ -14,7 +14,7 @@ struct StatusLine: Sendable {
     /// Reads a line without its line end.
     ///
     /// Strict, with two exceptions: the space before an empty reason may be missing, as it often is, and the reason may
-    /// hold control characters, since nobody goes by it (RFC 9112 §4).
+    /// hold control characters, since no decision depends on it (RFC 9112 §4).
     init(_ line: UnsafeRawBufferPointer) throws(HTTP1Error) {
         func isDigit(_ index: Int) -> Bool { Grammar.isDigit(line[index]) }
         var invalid: HTTP1Error { .peer(.invalidStatusLine(excerpt: Grammar.excerpt(line))) }

@@ -1,7 +1,7 @@
 package import struct Foundation.URL
 
 // A port has 16 bits. Foundation's parser takes every row of digits for one, and gives none at all where the number
-// exceeds an Int: a request would go to the scheme's usual port, to which nobody has sent it.
+// exceeds an Int: a request would go to the scheme's usual port, which its URL does not name.
 
 /// What the authority of a URI says about the port.
 package enum URIPort: Sendable, Equatable {
