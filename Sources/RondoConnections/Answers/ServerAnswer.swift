@@ -86,25 +86,25 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var owner: (any ServerAnswerOwner)?
     private let shared = Mutex(Shared())
 
-    // Inside the gate no access overlaps with another; see `Load`.
-    @exclusivity(unchecked) private var phase = Phase.idle
-    @exclusivity(unchecked) private var url: URL?
+    // Inside the gate of the load:
+    private var phase = Phase.idle
+    private var url: URL?
     /// Times that the request under way was sent again.
-    @exclusivity(unchecked) private var retries = 0
+    private var retries = 0
     /// The request is handed to the proxy that it goes by, which answers it, and not through it.
-    @exclusivity(unchecked) private var isAskingProxy = false
-    @exclusivity(unchecked) private var isWaitingForBody = false
+    private var isAskingProxy = false
+    private var isWaitingForBody = false
     /// The body of a request, from a stream; it outlives the request, which may have to be sent again.
-    @exclusivity(unchecked) private var body: BodyStream?
-    @exclusivity(unchecked) private var bodyTimer: ScheduleTimer?
-    @exclusivity(unchecked) private var goAheadTimer: ScheduleTimer?
+    private var body: BodyStream?
+    private var bodyTimer: ScheduleTimer?
+    private var goAheadTimer: ScheduleTimer?
     /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
-    @exclusivity(unchecked) private var challenges: ServerChallenges?
+    private var challenges: ServerChallenges?
     /// What the delegate has said (rule UC-43).
     private let usesCredentialStorage: Bool
-    @exclusivity(unchecked) private(set) var transfers: [TransferMetrics] = []
+    private(set) var transfers: [TransferMetrics] = []
     /// The last exchange, which is over; see `takeFinished()`.
-    @exclusivity(unchecked) private var finished: (any Exchange)?
+    private var finished: (any Exchange)?
 
     init(
         for owner: any ServerAnswerOwner, in schedule: [LoopMode], settings: LoadSettings,

@@ -13,24 +13,24 @@ final class CacheLoad {
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
     @Boxed var found: FoundResponse?
     /// What a protocol of the program may take for an answer.
-    @exclusivity(unchecked) var kept: CachedURLResponse?
-    @exclusivity(unchecked) var isRevalidating = false
+    var kept: CachedURLResponse?
+    var isRevalidating = false
     /// As they were sent.
-    @exclusivity(unchecked) var fields = HeaderFields()
+    var fields = HeaderFields()
     var sentAt = Date.distantPast
     /// The response that is being stored, and its content so far.
-    @exclusivity(unchecked) var response: URLResponse?
+    var response: URLResponse?
     /// Its head; nil where a protocol of the program loads it.
-    @exclusivity(unchecked) private var head: ResponseHead?
+    private var head: ResponseHead?
     private var receivedAt = Date.distantPast
-    @exclusivity(unchecked) private var content = Data()
+    private var content = Data()
     private var bodyLength: Int64?
-    @exclusivity(unchecked) private var maximumSize = 0
+    private var maximumSize = 0
     /// A protocol of the program loads it, and has said so of what may be kept.
     private(set) var isOfProtocol = false
     var storagePolicy = URLCache.StoragePolicy.allowed
     /// What the delegate was asked about.
-    @exclusivity(unchecked) var proposal: CachedURLResponse?
+    var proposal: CachedURLResponse?
 
     /// Nil where the cache has nothing to do with the request.
     init?(_ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy) {

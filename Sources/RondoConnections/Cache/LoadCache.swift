@@ -41,7 +41,7 @@ final class LoadCache {
     /// The load, which outlives this object.
     private unowned let waiter: any StoreWaiter
     /// The request under way; nil: the cache has nothing to do with it, or no more.
-    @exclusivity(unchecked) private var current: CacheLoad?
+    private var current: CacheLoad?
 
     init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
     {

@@ -12,6 +12,7 @@ final class ServerConnection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
     private let origin: Origin
+    // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
     @exclusivity(unchecked) var isReused = false

@@ -47,7 +47,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     // MARK: Inside the gate
 
     // The gate lets one call in at a time, so that no access overlaps with another: to check each of the fifty that a small
-    // GET on a kept connection makes takes 8 % of its instructions (bench-guard's http.request).
+    // GET on a kept connection makes takes 7 % of its instructions (bench-guard's http.request).
 
     @exclusivity(unchecked) var state: LoadState
     /// Kept alive by the load from start to end (rule UC-15).

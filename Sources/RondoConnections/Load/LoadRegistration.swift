@@ -9,7 +9,7 @@ final class LoadRegistration: @unchecked Sendable {
     /// Where the load is scheduled; it does not change.
     let modes: [LoopMode]
     private let schedule = Mutex(StreamSchedule())
-    // Inside the gate no access overlaps with another; see `Load`.
+    // Unchecked, inside the gate: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) private var first: SharedQueue.Registration?
     /// Where there are several loops or modes.
     @exclusivity(unchecked) private var others: [SharedQueue.Registration] = []

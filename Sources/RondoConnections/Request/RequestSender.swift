@@ -32,12 +32,12 @@ final class RequestSender {
 
     private let body: OutgoingBody
     private let framing: RequestBodyFraming
-    @exclusivity(unchecked) private var head: [UInt8] = []
-    @exclusivity(unchecked) private(set) var headSent = 0
+    private var head: [UInt8] = []
+    private(set) var headSent = 0
     /// Bytes of the body that the channel has taken, framing not counted.
-    @exclusivity(unchecked) private(set) var bodySent = 0
-    @exclusivity(unchecked) private(set) var isWaitingForGoAhead: Bool
-    @exclusivity(unchecked) private(set) var isSent = false
+    private(set) var bodySent = 0
+    private(set) var isWaitingForGoAhead: Bool
+    private(set) var isSent = false
 
     // Of a body from a stream.
     private var buffer: [UInt8] = []

@@ -13,7 +13,6 @@ package enum Grammar {
     // MARK: Classes of bytes
 
     /// `tchar`, what names and methods are made of (RFC 9110 §5.6.2).
-    @inline(__always)
     package static func isToken(_ byte: UInt8) -> Bool {
         // One bit a byte of ASCII: a table of 256 would be fetched from memory for each header name.
         let mask: UInt64 = byte < 64 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
@@ -21,36 +20,30 @@ package enum Grammar {
     }
 
     /// What may stand in a field value or a reason phrase: HTAB, SP, VCHAR and obs-text (RFC 9110 §5.5).
-    @inline(__always)
     package static func isFieldValue(_ byte: UInt8) -> Bool {
         byte >= space ? byte != 0x7F : byte == tab
     }
 
     /// What may stand in a request target: visible ASCII. Anything else has to be percent-encoded before.
-    @inline(__always)
     package static func isTarget(_ byte: UInt8) -> Bool {
         byte > space && byte < 0x7F
     }
 
     /// OWS and BWS: SP or HTAB (RFC 9110 §5.6.3).
-    @inline(__always)
     package static func isWhitespace(_ byte: UInt8) -> Bool {
         byte == space || byte == tab
     }
 
-    @inline(__always)
     package static func isDigit(_ byte: UInt8) -> Bool {
         byte &- 0x30 < 10
     }
 
     /// CR, LF and NUL: what would end a line, or a string.
-    @inline(__always)
     static func endsLine(_ byte: UInt8) -> Bool {
         byte <= carriageReturn && (byte == carriageReturn || byte == lineFeed || byte == 0)
     }
 
     /// The value of a hexadecimal digit, nil for any other byte.
-    @inline(__always)
     package static func hexadecimalValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case 0x30...0x39: byte - 0x30
@@ -61,7 +54,6 @@ package enum Grammar {
     }
 
     /// ASCII letters in lower case, every other byte as it is.
-    @inline(__always)
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
@@ -94,7 +86,6 @@ package enum Grammar {
     }
 
     /// Whether there are bytes, and all are of a class. In one piece, which a walk over `text.utf8` is not.
-    @inline(__always)
     private static func areAll(_ text: String, _ isOfClass: (UInt8) -> Bool) -> Bool {
         var text = text
         return text.withUTF8 { bytes in
@@ -104,7 +95,6 @@ package enum Grammar {
     }
 
     /// Whether two sequences of bytes are equal but for the case of ASCII letters.
-    @inline(__always)
     package static func equalIgnoringCase(
         _ left: some Collection<UInt8>, _ right: some Collection<UInt8>
     ) -> Bool {

@@ -93,17 +93,14 @@ package struct HeaderFields: Sendable {
     }
 
     /// The mark of a name of so many bytes, which are told apart by their number and the first of them.
-    @inline(__always)
     static func mark(_ count: Int, _ first: UInt8) -> UInt64 {
         1 &<< UInt64(truncatingIfNeeded: count &* 7 &+ Int(Grammar.lowercased(first)))
     }
 
-    @inline(__always)
     private static func mark(_ name: StaticString) -> UInt64 {
         name.utf8CodeUnitCount == 0 ? 1 : mark(name.utf8CodeUnitCount, name.utf8Start.pointee)
     }
 
-    @inline(__always)
     private static func mark(_ name: String) -> UInt64 {
         name.utf8.first.map { mark(name.utf8.count, $0) } ?? 1
     }
@@ -237,10 +234,8 @@ package struct HeaderFields: Sendable {
         mayHave(name) && entries.contains { isNamed($0, name) }
     }
 
-    @inline(__always)
     private func mayHave(_ name: StaticString) -> Bool { marks & Self.mark(name) != 0 }
 
-    @inline(__always)
     private func mayHave(_ name: String) -> Bool { marks & Self.mark(name) != 0 }
 
     /// Hashes how many fields are called `name`, and their values, in order.
