@@ -1,9 +1,6 @@
 # Rondo: what a developer needs in one word each. `make` alone prints the list.
 
 SWIFT ?= swift
-# The package manager hands on the names of the traits in an order that changes whenever it plans a build (for a new
-# file, for another FILTER), and another order builds everything anew. It is that of a hashed set: this keeps it.
-BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
@@ -15,12 +12,12 @@ help: ## print this list
 
 demo: ## two connections on one run loop, seen in the terminal; ARGS=--json for figures alone
 	@Scripts/prepare
-	@$(BUILD) --product rondo >&2
+	@$(SWIFT) build --product rondo >&2
 	@"$$($(SWIFT) build --show-bin-path)/rondo" demo $(ARGS)
 
 lab: ## run all experiments with run loops and write rondo-lab.html
 	@Scripts/prepare
-	@$(BUILD) --product rondo >&2
+	@$(SWIFT) build --product rondo >&2
 	@"$$($(SWIFT) build --show-bin-path)/rondo" lab report --output rondo-lab.html
 
 docs: ## build the documentation as a site, .build/site; BASE_PATH=NAME where it is to lie in a folder
@@ -29,7 +26,7 @@ docs: ## build the documentation as a site, .build/site; BASE_PATH=NAME where it
 
 build: ## build the library and the command
 	@Scripts/prepare
-	$(BUILD)
+	$(SWIFT) build
 
 # A home of their own: the tests use what programs use that set nothing, the shared cookies and the shared cache, and
 # these outlive a process.
@@ -40,13 +37,13 @@ TEST_ENVIRONMENT = SWIFT='$(SWIFT)' $(TEST_HOME)
 # One suite after the other, so that what each leaves behind can be counted.
 test: ## build and run the tests; FILTER='UC-7' runs those whose name matches
 	@Scripts/prepare --tests
-	$(BUILD) --build-tests
+	$(SWIFT) build --build-tests
 	rm -rf .build/test-home
 	$(TEST_ENVIRONMENT) $(SWIFT) test --skip-build --no-parallel $(if $(FILTER),--filter '$(FILTER)')
 
 interface: ## write the public interface into Documentation/Interface.txt, to which a test compares it
 	@Scripts/prepare
-	$(BUILD)
+	$(SWIFT) build
 	@SWIFT='$(SWIFT)' Scripts/interface --modules "$$($(SWIFT) build --show-bin-path)/Modules"
 
 rules: ## print the rules of behaviour that no test carries in its name; SECTIONS='RL TM' fails for those
@@ -54,16 +51,16 @@ rules: ## print the rules of behaviour that no test carries in its name; SECTION
 
 sanitize: ## run the core's tests under the thread and the address sanitizer; FILTER='.' runs all tests
 	@Scripts/prepare --tests
-	$(BUILD) --build-tests --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
+	$(SWIFT) build --build-tests --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
 	$(SWIFT) test --skip-build --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan \
 		--disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
-	$(BUILD) --build-tests --sanitize=address --scratch-path .build-asan
+	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build-asan
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls or stored
 	@Scripts/prepare
-	$(BUILD) --package-path Fuzz -c release
+	$(SWIFT) build --package-path Fuzz -c release
 	@mkdir -p Fuzz/.build/corpus-$(or $(SUBJECT),response)
 	RONDO_FUZZ=$(or $(SUBJECT),response) Fuzz/.build/release/Fuzzer -dict=Fuzz/dictionary -timeout=10 \
 		-max_total_time=$(or $(SECONDS),60) -artifact_prefix=Fuzz/.build/ Fuzz/.build/corpus-$(or $(SUBJECT),response)
@@ -78,7 +75,7 @@ bench-guard: ## instructions and allocations an act, against Benchmarks/guard.js
 
 examples: ## build the programs of Examples/
 	@Scripts/prepare
-	$(BUILD) --package-path Examples
+	$(SWIFT) build --package-path Examples
 
 format: ## bring the sources into the common form
 	$(SWIFT) format format --in-place --parallel --recursive $(FORMATTED)

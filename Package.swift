@@ -15,27 +15,21 @@ let package = Package(
         .library(name: "Rondo", targets: ["Rondo"]),
         // For the tests of programs that use Rondo: a clock that they can hold.
         .library(name: "RondoTesting", targets: ["RondoTesting"]),
-        .executable(name: "rondo", targets: ["RondoCommand"]),
-    ],
-    traits: [
-        .default(enabledTraits: ["Brotli", "Zstd", "PublicSuffix"]),
-        .trait(name: "Brotli", description: "Responses in the content coding br (libbrotli)."),
-        .trait(name: "Zstd", description: "Responses in the content coding zstd (libzstd)."),
-        .trait(name: "PublicSuffix", description: "No cookies or wildcards for co.uk and its kin (libpsl)."),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0")
     ],
     targets: [
         // One system library each.
         .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CBrotli", providers: [.apt(["libbrotli-dev"])]),
-        .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
-        .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+
+        // The functions of libraries that are looked up when they are first used. (Not by traits: the package manager
+        // names several in changing order, and a user's every new file would compile all of Rondo again.)
+        .systemLibrary(name: "CLibraries"),
+        .target(name: "RondoLibraries", dependencies: ["CLibraries"], swiftSettings: settings),
 
         // Constructors, which run before `main`.
         .target(name: "CStart"),
@@ -49,19 +43,11 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: [
-                "RondoMutex", "RondoCore", "COpenSSL",
-                .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
-            ],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL"],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
-            dependencies: [
-                "RondoMutex", "COpenSSL", "CZlib",
-                .target(name: "CBrotli", condition: .when(traits: ["Brotli"])),
-                .target(name: "CZstd", condition: .when(traits: ["Zstd"])),
-                .target(name: "CPsl", condition: .when(traits: ["PublicSuffix"])),
-            ],
+            dependencies: ["RondoMutex", "RondoLibraries", "COpenSSL", "CZlib", "CLibraries"],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",
@@ -87,13 +73,6 @@ let package = Package(
             name: "RondoLab",
             dependencies: ["RondoMutex", "Rondo", "RondoTrace"],
             swiftSettings: settings),
-        .executableTarget(
-            name: "RondoCommand",
-            dependencies: [
-                "RondoMutex", "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: settings),
 
         // Tests.
         .target(
@@ -115,16 +94,6 @@ let package = Package(
         .testTarget(
             name: "RondoHTTPTests",
             dependencies: ["RondoHTTP", "CZlib"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "RondoCommandTests",
-            dependencies: ["RondoCommand", "RondoLab", "Rondo"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "RondoLabTests",
-            dependencies: [
-                "RondoMutex", "RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport",
-            ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoConnectionsTests",
@@ -164,7 +133,8 @@ let package = Package(
         .testTarget(
             name: "RondoTests",
             dependencies: [
-                "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe", "RondoFaultProbe",
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe",
+                "RondoFaultProbe",
             ],
             swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
@@ -174,3 +144,36 @@ let package = Package(
         .testTarget(name: "RondoTestsXCTest", dependencies: ["Rondo"], swiftSettings: settings),
     ]
 )
+
+// The command and its tests are there in a clone, and not where another package depends on this one: that package would
+// fetch the dependency of the command too, since the package manager prunes only what traits guard. To resolve
+// dependencies it reads manifests out of their repositories, as if those were the root folder; later it reads them in
+// its folder of checkouts.
+let folders = Context.packageDirectory.split(separator: "/")
+let isDependency = folders.isEmpty || (folders.dropLast().last == "checkouts" && folders.contains(".build"))
+
+if !isDependency {
+    package.dependencies += [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
+    ]
+    package.products += [.executable(name: "rondo", targets: ["RondoCommand"])]
+    package.targets += [
+        .executableTarget(
+            name: "RondoCommand",
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoCommandTests",
+            dependencies: ["RondoCommand", "RondoLab", "Rondo"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoLabTests",
+            dependencies: [
+                "RondoMutex", "RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport",
+            ],
+            swiftSettings: settings),
+    ]
+}

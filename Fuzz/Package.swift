@@ -9,7 +9,6 @@ let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("ExistentialAny"),
-    .define("Brotli"), .define("Zstd"), .define("PublicSuffix"),
     .unsafeFlags(["-sanitize=fuzzer,address", "-parse-as-library", "-enable-testing"]),
 ]
 
@@ -20,33 +19,38 @@ let package = Package(
         .systemLibrary(name: "CEv"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CZlib"),
-        .systemLibrary(name: "CBrotli"),
-        .systemLibrary(name: "CZstd"),
-        .systemLibrary(name: "CPsl"),
+        .systemLibrary(name: "CLibraries"),
         .systemLibrary(name: "CSQLite"),
         .systemLibrary(name: "CFuzzer", path: "CFuzzer"),
+        .target(name: "RondoMutex", swiftSettings: settings),
+        .target(name: "RondoLibraries", dependencies: ["CLibraries"], swiftSettings: settings),
         .target(
-            name: "RondoHTTP", dependencies: ["COpenSSL", "CZlib", "CBrotli", "CZstd", "CPsl"],
+            name: "RondoHTTP",
+            dependencies: ["RondoMutex", "RondoLibraries", "COpenSSL", "CZlib", "CLibraries"],
             swiftSettings: settings),
         .target(
-            name: "RondoCore", dependencies: ["CEv", .product(name: "Logging", package: "swift-log")],
+            name: "RondoCore",
+            dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
-            name: "RondoStreams", dependencies: ["RondoCore", "COpenSSL", "CPsl"], swiftSettings: settings),
+            name: "RondoStreams", dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL"],
+            swiftSettings: settings),
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         .target(name: "CStart"),
-        .target(name: "RondoTrace", dependencies: ["RondoCore", "CStart"], swiftSettings: settings),
+        .target(
+            name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CStart"], swiftSettings: settings),
         .target(
             name: "Rondo",
             dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
             swiftSettings: settings),
-        .target(name: "RondoLab", dependencies: ["Rondo", "RondoTrace"], swiftSettings: settings),
+        .target(
+            name: "RondoLab", dependencies: ["RondoMutex", "Rondo", "RondoTrace"], swiftSettings: settings),
         .executableTarget(
             name: "Fuzzer",
             dependencies: [

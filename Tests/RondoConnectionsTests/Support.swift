@@ -272,17 +272,3 @@ func longText(_ count: Int) -> String {
     }
     return String(text.prefix(count))
 }
-
-/// What of the package's traits this build has; without them content in such a coding is handed on as it is.
-enum Traits {
-    #if Brotli
-        static let hasBrotli = true
-    #else
-        static let hasBrotli = false
-    #endif
-    #if Zstd
-        static let hasZstd = true
-    #else
-        static let hasZstd = false
-    #endif
-}

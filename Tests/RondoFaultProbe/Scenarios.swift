@@ -7,6 +7,7 @@ let scenarios: [String: @Sendable ([String]) -> Void] = [
     "descriptors": withoutDescriptors,
     "all": withEverythingFailing,
     "exec": startingAnotherProgram,
+    "libraries": withoutLibraries,
 ]
 
 /// `epoll_ctl` fails with ENOSPC.
@@ -369,4 +370,11 @@ private func program(_ command: String, _ file: String) -> String {
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
     defer { unlink(file) }
     return (try? String(contentsOfFile: file, encoding: .utf8)) ?? "no output"
+}
+
+/// `dlopen` finds no library of a content coding, nor libpsl.
+private func withoutLibraries(_ arguments: [String]) {
+    let load = Load.start(arguments[0])
+    run(upTo: 20) { load.hasEnded }
+    expect(load.ends == 1 && load.error == nil, "the load has ended well: \(String(describing: load.error))")
 }

@@ -10,6 +10,7 @@
 // RONDO_FAULT_SEED chooses what is drawn; the n-th call of the process draws the n-th number, so one thread's program is
 // the same each time, and that of several differs as their calls do.
 // RONDO_FAULT_CALLERS: only calls made by objects whose path holds one of these words, separated by commas; none: all.
+// RONDO_FAULT_LIBRARIES: names, separated by commas, of libraries that dlopen does not find.
 // RONDO_FAULT_ARMED=0: nothing fails before the program calls rondo_faults_arm(1), which it finds by dlsym.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -288,4 +289,15 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     REAL(pthread_create);
     int code = fault(call_pthread_create, __builtin_return_address(0));
     return code ? code : real(thread, attributes, body, argument);
+}
+
+void *dlopen(const char *name, int flags) {
+    REAL(dlopen);
+    char words[512] = "";
+    const char *given = getenv("RONDO_FAULT_LIBRARIES");
+    if (given && name) strncpy(words, given, sizeof words - 1);
+    char *rest = words, *word;
+    while ((word = strsep(&rest, ",")))
+        if (*word && !strcmp(word, name)) return 0;
+    return real(name, flags);
 }

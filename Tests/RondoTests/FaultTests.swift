@@ -1,4 +1,5 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
 import Testing
 
@@ -22,14 +23,15 @@ import Testing
     /// - Returns: What it has said, its log as well.
     @discardableResult
     private static func play(
-        _ scenario: String, _ url: URL, faults: String?, seed: Int = 1, callers: String = ""
+        _ scenario: String, _ url: URL, faults: String?, seed: Int = 1, callers: String = "",
+        environment: [String] = []
     ) throws -> String {
         // Beside the program that runs the tests.
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoFaultProbe"
-        var environment: [String] = []
+        var environment = environment
         if let faults {
-            environment = [
+            environment += [
                 "LD_PRELOAD=\(try library.get())", "RONDO_FAULTS=\(faults)", "RONDO_FAULT_SEED=\(seed)",
                 "RONDO_FAULT_CALLERS=\(callers)", "RONDO_FAULT_ARMED=0", "RONDO_FAULT_LOG=1",
             ]
@@ -93,5 +95,26 @@ import Testing
         throws
     {
         try Self.play("exec", Self.server().url(), faults: nil)
+    }
+
+    @Test func `a coding whose library is not there is not accepted, and such content comes as it is`() throws
+    {
+        let accepted = Mutex<[String?]>([])
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                accepted.withLock { $0.append(request.value("Accept-Encoding")) }
+                // No Brotli: with its library this would be an error.
+                try peer.respond(
+                    "200 OK", ["Content-Encoding: br", "Set-Cookie: a=1; domain=name.localhost"],
+                    body: "\u{1}\u{2}")
+            }
+        }
+        let url = try #require(URL(string: "http://name.localhost:\(server.port)/"))
+        let output = try Self.play(
+            "libraries", url, faults: "",
+            environment: ["RONDO_FAULT_LIBRARIES=libbrotlidec.so.1,libzstd.so.1,libpsl.so.5"])
+        #expect(accepted.withLock { $0 } == ["gzip, deflate"])
+        #expect(output.contains("libpsl"))
     }
 }

@@ -193,7 +193,7 @@ enum URLErrors {
 
     private static func code(of error: ContentDecodingError) -> URLError.Code {
         switch error {
-        case .corrupt, .truncated, .outOfMemory: .cannotDecodeRawData
+        case .corrupt, .truncated, .outOfMemory, .missingLibrary: .cannotDecodeRawData
         case .tooManyCodings: .cannotDecodeContentData
         case .exceededRatio, .exceededSize: .dataLengthExceedsMaximum
         }

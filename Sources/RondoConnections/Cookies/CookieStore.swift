@@ -127,6 +127,7 @@ final class CookieStore: Sendable {
         for text in fields {
             guard let field = SetCookie(text), let cookie = CookieRules.cookie(field, from: origin, now: now)
             else { continue }
+            if !cookie.isHostOnly, !PublicSuffixes.hasList { Log.missingSuffixList }
             cookies.append(cookie)
         }
         if cookies.isEmpty { return false }

@@ -1,3 +1,5 @@
+internal import RondoLibraries
+
 /// A content coding that can be undone (RFC 9110 §8.4.1).
 package enum ContentCoding: String, Sendable, CaseIterable {
     case gzip
@@ -6,26 +8,18 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     case brotli = "br"
     case zstd
 
-    /// Those that this build can undo: Brotli and Zstandard are traits of the package.
+    /// Those that can be undone on this machine: the libraries of Brotli and Zstandard are looked up when they are first
+    /// asked for.
     package static let available: [ContentCoding] = allCases.filter { coding in
         switch coding {
-        case .gzip, .deflate: return true
-        case .brotli:
-            #if Brotli
-                return true
-            #else
-                return false
-            #endif
-        case .zstd:
-            #if Zstd
-                return true
-            #else
-                return false
-            #endif
+        case .gzip, .deflate: true
+        case .brotli: Brotli.library != nil
+        case .zstd: Zstandard.library != nil
         }
     }
 
-    /// The value of Accept-Encoding: `gzip, deflate, br, zstd`, as the browsers send it.
+    /// The value of Accept-Encoding: `gzip, deflate, br, zstd`, as the browsers send it, without those that are not
+    /// available.
     package static let acceptEncoding = available.map(\.rawValue).joined(separator: ", ")
 
     /// The codings that Content-Encoding names, in the order in which they were applied, `identity` left out;
@@ -77,6 +71,8 @@ package enum ContentDecodingError: Error, Sendable, Equatable, CustomStringConve
     case tooManyCodings(Int)
     /// The library could not allocate its memory.
     case outOfMemory(ContentCoding)
+    /// The machine lacks the library. (Such content is handed on as it is, and no decoder made.)
+    case missingLibrary(ContentCoding)
 
     package var description: String {
         switch self {
@@ -89,6 +85,7 @@ package enum ContentDecodingError: Error, Sendable, Equatable, CustomStringConve
         case .exceededSize(let limit): "The decoded content is longer than \(limit) bytes."
         case .tooManyCodings(let limit): "The content is encoded more than \(limit) times over."
         case .outOfMemory(let coding): "There is no memory to decode the coding \(coding.rawValue)."
+        case .missingLibrary(let coding): "There is no library for the coding \(coding.rawValue)."
         }
     }
 }

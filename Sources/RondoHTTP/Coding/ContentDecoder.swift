@@ -73,18 +73,8 @@ package final class ContentDecoder {
         switch coding {
         case .gzip: return try ZlibDecoder(.gzip)
         case .deflate: return try ZlibDecoder(.deflate)
-        case .brotli:
-            #if Brotli
-                return try BrotliDecoder()
-            #else
-                throw .corrupt(coding, detail: "the trait Brotli is off")
-            #endif
-        case .zstd:
-            #if Zstd
-                return try ZstdDecoder()
-            #else
-                throw .corrupt(coding, detail: "the trait Zstd is off")
-            #endif
+        case .brotli: return try BrotliDecoder()
+        case .zstd: return try ZstdDecoder()
         }
     }
 

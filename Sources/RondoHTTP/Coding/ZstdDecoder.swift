@@ -1,139 +1,140 @@
-#if Zstd
-    internal import CZstd
+internal import CLibraries
+internal import RondoLibraries
 
-    /// Zstandard (RFC 8878), a series of frames.
-    ///
-    /// libzstd decodes a frame that is there as a whole in another way than one that comes in pieces: it minds no limit
-    /// of the window then. And a frame whose last block is empty it does not hold to the size that its header says. So
-    /// the bytes of a header are given to it one at a time, and the size is looked at here.
-    final class ZstdDecoder: CodingDecoder {
-        /// The largest window, as a power of two: 8 MiB, the most that this content coding may use (RFC 9659).
-        private static let maximumWindowLog: Int32 = 23
+/// Zstandard (RFC 8878), a series of frames.
+///
+/// libzstd decodes a frame that is there as a whole in another way than one that comes in pieces: it minds no limit
+/// of the window then. And a frame whose last block is empty it does not hold to the size that its header says. So
+/// the bytes of a header are given to it one at a time, and the size is looked at here.
+final class ZstdDecoder: CodingDecoder {
+    /// The largest window, as a power of two: 8 MiB, the most that this content coding may use (RFC 9659).
+    private static let maximumWindowLog: Int32 = 23
 
-        private enum State {
-            /// Whether a frame begins is asked here, before the first one too: libzstd, as Debian builds it, also
-            /// decodes what was written before there was a standard, and minds no limit of the window there.
-            case beforeFrame(ContinuationProbe, isFirst: Bool)
-            /// The bytes of the header that have been decoded.
-            case header([UInt8])
-            /// How much is to come yet, where the header says it.
-            case decoding(left: UInt64?)
-            case ended
-        }
+    private enum State {
+        /// Whether a frame begins is asked here, before the first one too: libzstd, as Debian builds it, also
+        /// decodes what was written before there was a standard, and minds no limit of the window there.
+        case beforeFrame(ContinuationProbe, isFirst: Bool)
+        /// The bytes of the header that have been decoded.
+        case header([UInt8])
+        /// How much is to come yet, where the header says it.
+        case decoding(left: UInt64?)
+        case ended
+    }
 
-        var coding: ContentCoding { .zstd }
-        /// Owned: freed in `deinit`.
-        private let context: OpaquePointer
-        private var state = State.beforeFrame(ZstdDecoder.frameProbe, isFirst: true)
+    var coding: ContentCoding { .zstd }
+    /// Owned: freed in `deinit`.
+    private let context: OpaquePointer
+    private let library: Zstandard
+    private var state = State.beforeFrame(ZstdDecoder.frameProbe, isFirst: true)
 
-        init() throws(ContentDecodingError) {
-            guard let context = ZSTD_createDCtx() else { throw .outOfMemory(.zstd) }
-            self.context = context
-            ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Self.maximumWindowLog)
-        }
+    init() throws(ContentDecodingError) {
+        guard let library = Zstandard.library else { throw .missingLibrary(.zstd) }
+        guard let context = library.create() else { throw .outOfMemory(.zstd) }
+        (self.context, self.library) = (context, library)
+        _ = library.set(context, Int32(rondo_zstd_window_log_max), Self.maximumWindowLog)
+    }
 
-        deinit { ZSTD_freeDCtx(context) }
+    deinit { _ = library.free(context) }
 
-        func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
-            throws(ContentDecodingError) -> DecoderStep
-        {
-            switch state {
-            case .ended:
-                return DecoderStep(consumed: input.count, produced: 0)
-            case .beforeFrame(var probe, let isFirst):
-                let taken = probe.take(input)
-                switch probe.verdict {
-                case .undecided:
-                    state = .beforeFrame(probe, isFirst: isFirst)
-                case .more:
-                    state = .header([])
-                    _ = try probe.bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
-                        try readHeader([], UnsafeRawBufferPointer(bytes))
-                    }
-                case .other:
-                    if isFirst { throw .corrupt(.zstd, detail: "it does not begin with a frame") }
-                    state = .ended
+    func decode(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
+        throws(ContentDecodingError) -> DecoderStep
+    {
+        switch state {
+        case .ended:
+            return DecoderStep(consumed: input.count, produced: 0)
+        case .beforeFrame(var probe, let isFirst):
+            let taken = probe.take(input)
+            switch probe.verdict {
+            case .undecided:
+                state = .beforeFrame(probe, isFirst: isFirst)
+            case .more:
+                state = .header([])
+                _ = try probe.bytes.withUnsafeBufferPointer { (bytes) throws(ContentDecodingError) in
+                    try readHeader([], UnsafeRawBufferPointer(bytes))
                 }
-                return DecoderStep(consumed: taken, produced: 0)
-            case .header(let bytes):
-                return DecoderStep(consumed: try readHeader(bytes, input), produced: 0)
-            case .decoding(let left):
-                return try decompress(input, into: output, left: left)
+            case .other:
+                if isFirst { throw .corrupt(.zstd, detail: "it does not begin with a frame") }
+                state = .ended
             }
-        }
-
-        /// - Returns: How much of `input` belongs to the header.
-        private func readHeader(_ before: [UInt8], _ input: UnsafeRawBufferPointer)
-            throws(ContentDecodingError) -> Int
-        {
-            var bytes = before
-            for index in input.indices {
-                let byte = UnsafeRawBufferPointer(rebasing: input[index...index])
-                // A header makes no output. A frame to be skipped may be nothing but its header.
-                if try step(byte, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)).hasEnded {
-                    state = .beforeFrame(Self.frameProbe, isFirst: false)
-                    return index + 1
-                }
-                bytes.append(input[index])
-                // An error while bytes of the header are missing; of a frame to be skipped it is 0.
-                let size = ZSTD_getFrameContentSize(bytes, bytes.count)
-                if size != Self.sizeError {
-                    state = .decoding(left: size == Self.unknownSize ? nil : UInt64(size))
-                    return index + 1
-                }
-            }
-            state = .header(bytes)
-            return input.count
-        }
-
-        private func decompress(
-            _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer, left: UInt64?
-        ) throws(ContentDecodingError) -> DecoderStep {
-            let (step, hasEnded) = try step(input, into: output)
-            var rest = left
-            if let left {
-                let produced = UInt64(step.produced)
-                guard produced <= left, !hasEnded || produced == left else {
-                    throw .corrupt(.zstd, detail: "a frame is not as long as its header says")
-                }
-                rest = left - produced
-            }
-            state = hasEnded ? .beforeFrame(Self.frameProbe, isFirst: false) : .decoding(left: rest)
-            return step
-        }
-
-        /// One call of libzstd, and whether a frame has ended in it.
-        private func step(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
-            throws(ContentDecodingError) -> (DecoderStep, hasEnded: Bool)
-        {
-            // For this call only.
-            var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
-            var target = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
-            let result = ZSTD_decompressStream(context, &target, &source)
-            if ZSTD_isError(result) != 0 {
-                throw .corrupt(.zstd, detail: String(cString: ZSTD_getErrorName(result)))
-            }
-            return (DecoderStep(consumed: source.pos, produced: target.pos), hasEnded: result == 0)
-        }
-
-        /// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, macros that Swift does not see.
-        private static let unknownSize = CUnsignedLongLong.max
-        private static let sizeError = CUnsignedLongLong.max - 1
-
-        /// RFC 8878 §3.1.1 and §3.1.2: a frame, or one to be skipped. Little-endian.
-        private static var frameProbe: ContinuationProbe {
-            ContinuationProbe(length: 4) { bytes in
-                bytes == [0x28, 0xB5, 0x2F, 0xFD]
-                    || (bytes[0] & 0xF0 == 0x50 && bytes[1...] == [0x2A, 0x4D, 0x18])
-            }
-        }
-
-        func finish() throws(ContentDecodingError) {
-            switch state {
-            case .beforeFrame(let probe, isFirst: true) where !probe.bytes.isEmpty: throw .truncated(.zstd)
-            case .header, .decoding: throw .truncated(.zstd)
-            case .beforeFrame, .ended: break
-            }
+            return DecoderStep(consumed: taken, produced: 0)
+        case .header(let bytes):
+            return DecoderStep(consumed: try readHeader(bytes, input), produced: 0)
+        case .decoding(let left):
+            return try decompress(input, into: output, left: left)
         }
     }
-#endif
+
+    /// - Returns: How much of `input` belongs to the header.
+    private func readHeader(_ before: [UInt8], _ input: UnsafeRawBufferPointer)
+        throws(ContentDecodingError) -> Int
+    {
+        var bytes = before
+        for index in input.indices {
+            let byte = UnsafeRawBufferPointer(rebasing: input[index...index])
+            // A header makes no output. A frame to be skipped may be nothing but its header.
+            if try step(byte, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)).hasEnded {
+                state = .beforeFrame(Self.frameProbe, isFirst: false)
+                return index + 1
+            }
+            bytes.append(input[index])
+            // An error while bytes of the header are missing; of a frame to be skipped it is 0.
+            let size = library.contentSize(bytes, bytes.count)
+            if size != Self.sizeError {
+                state = .decoding(left: size == Self.unknownSize ? nil : UInt64(size))
+                return index + 1
+            }
+        }
+        state = .header(bytes)
+        return input.count
+    }
+
+    private func decompress(
+        _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer, left: UInt64?
+    ) throws(ContentDecodingError) -> DecoderStep {
+        let (step, hasEnded) = try step(input, into: output)
+        var rest = left
+        if let left {
+            let produced = UInt64(step.produced)
+            guard produced <= left, !hasEnded || produced == left else {
+                throw .corrupt(.zstd, detail: "a frame is not as long as its header says")
+            }
+            rest = left - produced
+        }
+        state = hasEnded ? .beforeFrame(Self.frameProbe, isFirst: false) : .decoding(left: rest)
+        return step
+    }
+
+    /// One call of libzstd, and whether a frame has ended in it.
+    private func step(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer)
+        throws(ContentDecodingError) -> (DecoderStep, hasEnded: Bool)
+    {
+        // For this call only.
+        var source = rondo_zstd_input(source: input.baseAddress, size: input.count, position: 0)
+        var target = rondo_zstd_output(target: output.baseAddress, size: output.count, position: 0)
+        let result = library.decode(context, &target, &source)
+        if library.isError(result) != 0 {
+            throw .corrupt(.zstd, detail: String(cString: library.errorName(result)))
+        }
+        return (DecoderStep(consumed: source.position, produced: target.position), hasEnded: result == 0)
+    }
+
+    /// `ZSTD_CONTENTSIZE_UNKNOWN` and `ZSTD_CONTENTSIZE_ERROR`, macros that Swift does not see.
+    private static let unknownSize = CUnsignedLongLong.max
+    private static let sizeError = CUnsignedLongLong.max - 1
+
+    /// RFC 8878 §3.1.1 and §3.1.2: a frame, or one to be skipped. Little-endian.
+    private static var frameProbe: ContinuationProbe {
+        ContinuationProbe(length: 4) { bytes in
+            bytes == [0x28, 0xB5, 0x2F, 0xFD]
+                || (bytes[0] & 0xF0 == 0x50 && bytes[1...] == [0x2A, 0x4D, 0x18])
+        }
+    }
+
+    func finish() throws(ContentDecodingError) {
+        switch state {
+        case .beforeFrame(let probe, isFirst: true) where !probe.bytes.isEmpty: throw .truncated(.zstd)
+        case .header, .decoding: throw .truncated(.zstd)
+        case .beforeFrame, .ended: break
+        }
+    }
+}

@@ -1,7 +1,0 @@
-// The public suffix list.
-#ifndef RONDO_CPSL_SHIM_H
-#define RONDO_CPSL_SHIM_H
-
-#include <libpsl.h>
-
-#endif
