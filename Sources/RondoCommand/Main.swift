@@ -11,6 +11,7 @@ struct RondoTool: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rondo",
         abstract: "Loads URLs over a run loop with named modes, and shows what modes are for.",
+        version: Version.text,
         subcommands: [Fetch.self, Serve.self, Demo.self, Lab.self, Trace.self])
 
     static func main() {

@@ -198,6 +198,63 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         }
     }
 
+    @Test func `UC-4 a download is driven in the modes that it is scheduled in, and told there`() throws {
+        try Self.inFolder { folder in
+            let server = try Self.server()
+            let modes = Box<Set<String>>([])
+            let recorder = DownloadRecorder { _, _ in
+                modes.mutate { _ = $0.insert(RunLoop.current.currentMode?.rawValue ?? "none") }
+            }
+            let url = server.url("/name.bin")
+            try onLoopThread { loop in
+                let download = URLDownload(
+                    request: URLRequest(url: url), delegate: recorder, startImmediately: false)
+                download.label = "the update"
+                download.schedule(in: loop, forMode: .work)
+                download.setDestination(folder + "/file", allowOverwrite: true)
+                #expect(!loop.debugDescription.contains("the update"))
+                download.start()
+                // It is not of the default mode, which is therefore empty.
+                #expect(loop.run(in: .default, for: .infinity, returnAfterSourceHandled: false) == .finished)
+                #expect(recorder.log == [])
+                while recorder.log.last != "finish", loop.run(mode: .work, before: .distantFuture) {}
+            }
+            #expect(
+                recorder.log == ["begin", "response", "decide name.bin", "create file", "data", "finish"])
+            #expect(modes.value == [RunLoop.Mode.work.rawValue])
+        }
+    }
+
+    @Test func `UC-68 an error status is saved unless the download is to fail on it`() throws {
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try peer.respond("404 Not Found", body: "no")
+            }
+        }
+        try Self.inFolder { folder in
+            for fails in [false, true] {
+                let recorder = DownloadRecorder()
+                let path = folder + "/\(fails)"
+                let url = server.url("/x")
+                try onLoopThread { loop in
+                    let download = URLDownload(
+                        request: URLRequest(url: url), delegate: recorder, startImmediately: false)
+                    download.failsOnErrorStatus = fails
+                    download.setDestination(path, allowOverwrite: true)
+                    download.start()
+                    Self.run(loop, recorder)
+                }
+                #expect(
+                    recorder.log
+                        == (fails
+                            ? ["begin", "response", "fail \(URLError.Code.badServerResponse.rawValue)"]
+                            : ["begin", "response", "create false", "data", "finish"]))
+                #expect(FileManager.default.fileExists(atPath: path) == !fails)
+            }
+        }
+    }
+
     /// zlib's format without compression (RFC 1950 and RFC 1951 §3.2.4).
     private static func deflated(_ data: Data) -> Data {
         var (low, high): (UInt32, UInt32) = (1, 0)

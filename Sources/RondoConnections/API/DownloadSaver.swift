@@ -44,20 +44,20 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
     func begin(_ download: URLDownload) {
         let connection = URLConnection(request: download.request, delegate: self, startImmediately: false)
         work.withLock { $0 = Work(download: download, connection: connection) }
-        let loop = RunLoop.currentLoop()
+        guard let (loop, modes) = download.schedule else { return }
         guard let connection else {
             let error = URLErrors.error(.unsupportedURL, url: download.request.url)
-            return loop.perform { [self] in
+            return loop.perform(inModes: modes) { [self] in
                 fail(error)
                 // A run that had nothing but this block to do ends (rule UC-16): it would sleep first (RL-32).
                 loop.wakeUp()
             }
         }
-        loop.perform { [self] in
+        loop.perform(inModes: modes) { [self] in
             guard let download = self.download else { return loop.wakeUp() }
             delegate?.downloadDidBegin(download)
         }
-        connection.schedule(in: loop, forMode: .default)
+        download.prepare(connection)
         connection.start()
     }
 
@@ -68,14 +68,14 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         guard let next = URLConnection(request: request, delegate: self, startImmediately: false) else {
             return fail(URLErrors.error(.unsupportedURL, url: resumption.url))
         }
-        let isWanted = work.withLock { work in
-            guard work.download != nil else { return false }
+        let download = work.withLock { work in
+            guard work.download != nil else { return URLDownload?.none }
             work.connection = next
             work.isAnew = true
-            return true
+            return work.download
         }
-        guard isWanted else { return }
-        next.schedule(in: RunLoop.currentLoop(), forMode: .default)
+        guard let download else { return }
+        download.prepare(next)
         next.start()
     }
 
@@ -150,6 +150,12 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             delegate?.download(download, willResumeWith: response, fromByte: resumedFrom)
         } else {
             delegate?.download(download, didReceive: response)
+        }
+        if download.failsOnErrorStatus, let status = (response as? HTTPURLResponse)?.statusCode, status >= 400
+        {
+            guard self.download != nil else { return }
+            connection.cancel()
+            return fail(URLErrors.error(.errorStatus(status), url: connection.currentRequest.url))
         }
         if let file = work.withLock({ $0.file }) { return saveAnew(response, in: file) }
         askAboutCodings(of: connection, download)

@@ -3,7 +3,8 @@ extension URLConnection {
     ///
     /// A load that finds no room waits, in order, and that time is not held against its timeout.
     ///
-    /// A load that stands still because its mode does not run keeps its connection.
+    /// A load that stands still because its mode does not run keeps its connection: with as many of them as one server
+    /// has connections, other loads from there wait too.
     public struct Limits: Sendable, Hashable {
         var values: ConnectionLimits
 
@@ -11,7 +12,7 @@ extension URLConnection {
 
         init(_ values: ConnectionLimits) { self.values = values }
 
-        /// To one host and port, or to one proxy; 256 unless set. At least 1.
+        /// To one host and port, or to one proxy; 6 unless set, as browsers and `URLSession` have it. At least 1.
         public var connectionsPerServer: Int {
             get { values.connectionsPerServer }
             set { values.connectionsPerServer = newValue }

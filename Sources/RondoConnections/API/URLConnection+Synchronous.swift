@@ -10,17 +10,21 @@ extension URLConnection {
     ///
     /// The thread's own run loop runs meanwhile in a private mode: none of its sources, timers and blocks is
     /// served, and it works on a thread whose loop never ran. Redirects are followed.
-    /// - Parameter response: Set to the last response, if there was one.
+    /// - Parameters:
+    ///   - response: Set to the last response, if there was one.
+    ///   - configuration: Authorities, pins, proxy, cookies, cache and the rest; nil: as every connection has them.
     /// - Throws: A `URLError`.
     @available(*, noasync, message: "It blocks the thread.")
     public class func sendSynchronousRequest(
-        _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?
+        _ request: URLRequest, returning response: UnsafeMutablePointer<URLResponse?>?,
+        configuration: Configuration? = nil
     ) throws -> Data {
         let collector = Collector { _ in }
         guard let connection = URLConnection(request: request, delegate: collector, startImmediately: false)
         else {
             throw URLErrors.error(.unsupportedURL, url: request.url)
         }
+        if let configuration { connection.configuration = configuration }
         let loop = RunLoop.currentLoop()
         connection.schedule(in: loop, forMode: .synchronousRequest)
         connection.start()
@@ -44,8 +48,11 @@ extension URLConnection {
 
     /// Loads `request` in the background and hands the end to `handler`, once, as an operation of `queue`
     /// (rule UC-63). The caller needs no run loop; for `OperationQueue.main` the main loop has to run.
+    ///
+    /// - Parameter configuration: Authorities, pins, proxy, cookies, cache and the rest; nil: as every connection has
+    ///   them.
     public class func sendAsynchronousRequest(
-        _ request: URLRequest, queue: OperationQueue,
+        _ request: URLRequest, queue: OperationQueue, configuration: Configuration? = nil,
         completionHandler handler: @escaping @Sendable (URLResponse?, Data?, (any Error)?) -> Void
     ) {
         let collector = Collector { collector in
@@ -63,6 +70,7 @@ extension URLConnection {
             let error = URLErrors.error(.unsupportedURL, url: request.url)
             return queue.addOperation { handler(nil, nil, error) }
         }
+        if let configuration { connection.configuration = configuration }
         connection.driveOnLoader()
         connection.start()
     }

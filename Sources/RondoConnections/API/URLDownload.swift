@@ -5,8 +5,8 @@ internal import RondoMutex
 
 /// What a `URLDownload` tells its delegate; all methods are optional.
 ///
-/// Called on the thread of the loop that the download was made on, while it runs in the default mode, in the
-/// order of rule UC-68.
+/// Called on the thread of the loop that the download is scheduled in, while that runs in one of its modes, in the order
+/// of rule UC-68.
 public protocol URLDownloadDelegate: NSObjectProtocol {
     func downloadDidBegin(_ download: URLDownload)
 
@@ -111,35 +111,51 @@ extension URLDownloadDelegate {
     public func download(_ download: URLDownload, didFailWithError error: any Error) {}
 }
 
-/// Loads a URL into a file. It starts in `init`, on the calling thread's loop in the default mode.
+/// Loads a URL into a file.
 ///
-/// The bytes are written as they come, so a file of any size takes little memory. The counterpart of Apple's
-/// `NSURLDownload`.
+/// One that starts at once is scheduled in the default mode of the loop of the thread that made it. To choose loop and
+/// modes, label and settings, create it with `startImmediately: false`, set them, and `start()` it: after the start they
+/// are fixed. While its loop does not run in one of these modes the download stands still.
+///
+/// The bytes are written as they come, so a file of any size takes little memory. An error status is a response like any
+/// other, and what comes with it is saved, as Apple's `NSURLDownload` has it, of which this is the counterpart: set
+/// `failsOnErrorStatus` where a page that says 404 is not what the file is for.
 public final class URLDownload: NSObject, Sendable {
     private struct State {
         var destination: (path: String, allowOverwrite: Bool)?
         var deletesFileUponFailure = true
         var resumption: DownloadResumption?
+        var hasStarted = false
+        var loop: RunLoop?
+        var modes: [RunLoop.Mode] = []
+        var label: String?
+        var configuration: URLConnection.Configuration?
+        var failsOnErrorStatus = false
     }
 
     public let request: URLRequest
     private let state = Mutex(State())
     private let saver: DownloadSaver
 
-    /// - Parameter delegate: An object that conforms to `URLDownloadDelegate`; retained until the end.
-    public init(request: URLRequest, delegate: Any?) {
+    /// - Parameters:
+    ///   - delegate: An object that conforms to `URLDownloadDelegate`; retained until the end.
+    ///   - startImmediately: False: nothing happens before `start()`, and until then the download can be scheduled and
+    ///     configured.
+    public init(request: URLRequest, delegate: Any?, startImmediately: Bool = true) {
         self.request = request
         saver = DownloadSaver(delegate: delegate as? any URLDownloadDelegate, continuing: nil)
         super.init()
         DelegateMethodCheck.downloads.lookOnce(at: delegate)
-        saver.begin(self)
+        if startImmediately { start() }
     }
 
     /// Goes on with a download that was cancelled or failed, in the file that it has left at `path`.
     ///
-    /// - Parameter resumeData: What `resumeData` of that download has said.
+    /// - Parameters:
+    ///   - resumeData: What `resumeData` of that download has said.
+    ///   - startImmediately: As of `init(request:delegate:startImmediately:)`.
     /// - Returns: Nil if these are no such data.
-    public init?(resumeData: Data, delegate: Any?, path: String) {
+    public init?(resumeData: Data, delegate: Any?, path: String, startImmediately: Bool = true) {
         guard var resumption = DownloadResumption(data: resumeData) else { return nil }
         // What the file has lost since cannot be continued.
         var status = stat()
@@ -150,8 +166,88 @@ public final class URLDownload: NSObject, Sendable {
         super.init()
         DelegateMethodCheck.downloads.lookOnce(at: delegate)
         setDestination(path, allowOverwrite: true)
-        saver.begin(self)
+        if startImmediately { start() }
     }
+
+    // MARK: - Before the start
+
+    /// Loop and mode for the whole download. Several modes of one loop may be given; `.common` stands for every common
+    /// mode. After the start, and for another loop than the first, it has no effect and is warned about in the log.
+    public func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        let complaint = state.withLock { state -> String? in
+            if state.hasStarted { return "schedule(in:forMode:) after the start has no effect" }
+            if let loop = state.loop, loop !== runLoop { return "a download is scheduled in one loop only" }
+            state.loop = runLoop
+            if !state.modes.contains(mode) { state.modes.append(mode) }
+            return nil
+        }
+        warn(complaint)
+    }
+
+    /// Takes one mode back, before the start.
+    public func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        let complaint = state.withLock { state -> String? in
+            if state.hasStarted { return "unschedule(from:forMode:) after the start has no effect" }
+            guard state.loop === runLoop else { return nil }
+            state.modes.removeAll { $0 == mode }
+            if state.modes.isEmpty { state.loop = nil }
+            return nil
+        }
+        warn(complaint)
+    }
+
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Set after the start it has no effect on those.
+    public var label: String? {
+        get { state.withLock { $0.label } }
+        set { state.withLock { $0.label = newValue } }
+    }
+
+    /// Settings beyond the request. Set after the start they have no effect.
+    public var configuration: URLConnection.Configuration {
+        get { state.withLock { $0.configuration } ?? URLConnection.Configuration() }
+        set { state.withLock { $0.configuration = newValue } }
+    }
+
+    /// Whether a status of 400 or more ends the download with an error (`.badServerResponse`), after `didReceive` and
+    /// before a file is made. False at first.
+    public var failsOnErrorStatus: Bool {
+        get { state.withLock { $0.failsOnErrorStatus } }
+        set { state.withLock { $0.failsOnErrorStatus = newValue } }
+    }
+
+    /// Starts the download. Without a schedule it runs in the default mode of the calling thread's loop. A second call
+    /// changes nothing.
+    public func start() {
+        let current = RunLoop.currentLoop()
+        let isFirst = state.withLock { state in
+            defer { state.hasStarted = true }
+            guard !state.hasStarted else { return false }
+            if state.loop == nil { (state.loop, state.modes) = (current, [.default]) }
+            return true
+        }
+        if isFirst { saver.begin(self) }
+    }
+
+    /// The loop and its modes, once it has started.
+    var schedule: (loop: RunLoop, modes: [RunLoop.Mode])? {
+        state.withLock { state in state.loop.map { ($0, state.modes) } }
+    }
+
+    /// Hands a connection what this download was given. Before its start.
+    func prepare(_ connection: URLConnection) {
+        let state = state.withLock { $0 }
+        if let configuration = state.configuration { connection.configuration = configuration }
+        connection.label = state.label
+        guard let loop = state.loop else { return }
+        for mode in state.modes { connection.schedule(in: loop, forMode: mode) }
+    }
+
+    private func warn(_ complaint: String?) {
+        guard let complaint else { return }
+        Log.connections.warning("\(request.url?.absoluteString ?? "a download"): \(complaint)")
+    }
+
+    // MARK: - Running
 
     /// What a new download needs to go on where this one stopped (rule UC-71).
     ///

@@ -157,6 +157,14 @@ enum URLErrors {
                 "The calling thread's run loop could not run; the log says why (file descriptors, as a rule).",
                 nil
             )
+        case .errorStatus(let status):
+            let phrase = HTTPURLResponse.localizedString(forStatusCode: status)
+            return (.badServerResponse, "\(host) answered \(status) (\(phrase)).", nil)
+        case .tooLongLine(let limit):
+            return (
+                .dataLengthExceedsMaximum,
+                "The response of \(host) has a line of more than \(limit) bytes; take it by its chunks.", nil
+            )
         case .collectedTooMuch(let limit):
             return (
                 .dataLengthExceedsMaximum,

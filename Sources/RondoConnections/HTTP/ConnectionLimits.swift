@@ -1,8 +1,8 @@
 /// How many connections to servers may be in use at once, and how many are kept open for later requests; see
 /// `URLConnection.Limits`, which programs set.
 struct ConnectionLimits: Sendable, Hashable {
-    /// To one server, or to one proxy.
-    var connectionsPerServer = 256
+    /// To one server, or to one proxy. As browsers, and as `URLSession` (`httpMaximumConnectionsPerHost`).
+    var connectionsPerServer = 6
     /// Other numbers for servers, or proxies, by "host:port".
     var exceptions: [String: Int] = [:]
     /// In all: well below the 1,024 descriptors that a process may have open as a rule.

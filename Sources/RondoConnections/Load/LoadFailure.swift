@@ -39,6 +39,9 @@ enum LoadFailure: Error, Equatable {
     /// The file that a download is written to.
     case file(URLError.Code, sentence: String, SystemError)
     case collectedTooMuch(Int)
+    case tooLongLine(Int)
+    /// A status of 400 or more, where that is to be an error.
+    case errorStatus(Int)
     case content(ContentDecodingError)
     /// The cache has nothing, and nothing may be loaded.
     case notInCache

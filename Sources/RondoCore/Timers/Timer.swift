@@ -6,6 +6,19 @@ internal import RondoMutex
 /// Never early; late only as long as the loop is busy or in another mode, and lateness does not add up
 /// (rules TM-1 to TM-6). Times are kept on the monotonic clock: setting the wall clock moves nothing.
 /// Retained by its loop until it is invalidated. The counterpart of `NSTimer` and `CFRunLoopTimer`.
+///
+/// The block is `@Sendable`, since a timer can be handed to the loop of another thread. So the compiler refuses a block that
+/// changes a variable (`count += 1`), until the program says what guards it. On the main loop that is the main actor:
+///
+/// ```swift
+/// var count = 0       // in main.swift, or in a class of the main actor
+/// Timer.scheduledTimer(withTimeInterval: 1, repeats: true) { _ in
+///     MainActor.assumeIsolated { count += 1 }
+/// }
+/// ```
+///
+/// Elsewhere declare the variable `nonisolated(unsafe) var count = 0` where the thread of the timer's loop alone touches
+/// it, and keep it in a `Mutex` where other threads do too.
 public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// What a repeating interval of 0 or less becomes, in seconds (rule TM-7).
     public static let minimumInterval: TimeInterval = 0.0001

@@ -171,4 +171,15 @@ public struct AsyncStreamPair: Sendable {
         // that was open, and the connection with it.
         chunks.open()
     }
+
+    /// Both directions of a connection that a listener has accepted.
+    ///
+    /// - Parameter mode: `.common` stands for every common mode.
+    public init(
+        _ connection: StreamListener.Connection, in loop: RunLoop, forMode mode: RunLoop.Mode = .default
+    ) {
+        // Handed over with the connection, whose streams no other owner has.
+        nonisolated(unsafe) let streams = (input: connection.input, output: connection.output)
+        self.init(streams, in: loop, forMode: mode)
+    }
 }

@@ -52,8 +52,13 @@ public final class StreamListener {
         public init() {}
     }
 
-    /// A connection that was accepted.
-    public struct Connection {
+    /// A connection that was accepted: two streams, neither opened nor scheduled.
+    ///
+    /// It can be handed to another thread, or to a task, as a whole; from then on the program uses it there alone.
+    ///
+    /// `@unchecked Sendable`: the listener keeps no reference to the streams, no loop knows them yet, and what the two
+    /// share has a lock (SocketPair).
+    public struct Connection: @unchecked Sendable {
         public let input: InputStream
         public let output: OutputStream
         /// The peer's address, such as "192.0.2.7"; empty for a Unix socket's, which has no name as a rule.

@@ -1,0 +1,2 @@
+/// The version of this library, by Semantic Versioning; CHANGELOG.md says what it brought.
+public let rondoVersion = "0.1.0"
