@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs build test interface rules sanitize fuzz bench bench-guard examples format format-check clean
+.PHONY: help install demo lab docs build test interface rules sanitize fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -27,6 +27,23 @@ docs: ## build the documentation as a site, .build/site; BASE_PATH=NAME where it
 build: ## build the library and the command
 	@Scripts/prepare
 	$(SWIFT) build
+
+PREFIX ?= /usr/local
+RELEASE = -c release --product rondo $(if $(STATIC),--static-swift-stdlib --scratch-path .build-static)
+INSTALLED = $(DESTDIR)$(PREFIX)
+
+install: ## install the command, its completions and its manual page; PREFIX=/usr/local, DESTDIR=, STATIC=1 with Swift's libraries in it
+	@Scripts/prepare
+	$(SWIFT) build $(RELEASE)
+	install -D "$$($(SWIFT) build $(RELEASE) --show-bin-path)/rondo" '$(INSTALLED)/bin/rondo'
+	install -d '$(INSTALLED)/share/bash-completion/completions' '$(INSTALLED)/share/zsh/site-functions' \
+		'$(INSTALLED)/share/fish/vendor_completions.d' '$(INSTALLED)/share/man/man1'
+	'$(INSTALLED)/bin/rondo' --generate-completion-script bash > '$(INSTALLED)/share/bash-completion/completions/rondo'
+	'$(INSTALLED)/bin/rondo' --generate-completion-script zsh > '$(INSTALLED)/share/zsh/site-functions/_rondo'
+	'$(INSTALLED)/bin/rondo' --generate-completion-script fish > '$(INSTALLED)/share/fish/vendor_completions.d/rondo.fish'
+	'$(INSTALLED)/bin/rondo' --experimental-dump-help \
+		| Scripts/manual "$$(sed -n 's/.*rondoVersion = "\(.*\)".*/\1/p' Sources/Rondo/Version.swift)" \
+		> '$(INSTALLED)/share/man/man1/rondo.1'
 
 # A home of their own: the tests use what programs use that set nothing, the shared cookies and the shared cache, and
 # these outlive a process.
@@ -84,4 +101,4 @@ format-check: ## fail if a source is not in the common form
 	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
 
 clean: ## remove what was built
-	rm -rf .build .build-tsan .build-asan Examples/.build Fuzz/.build Benchmarks/.build
+	rm -rf .build .build-tsan .build-asan .build-static Examples/.build Fuzz/.build Benchmarks/.build

@@ -2,16 +2,32 @@ import Rondo
 import RondoTestSupport
 import Testing
 
+/// What is looked at with the modules that were built with these tests; nothing is built.
 struct InterfaceTests {
-    /// Compares the modules that were built with these tests; builds nothing.
-    @Test func `the public interface is the one that Documentation/Interface.txt lists`() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    /// What the script finds wrong is an error that holds what it says.
+    private static func check(_ script: String, _ arguments: String...) throws {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let modules = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
             "Modules")
-        let script = root.appendingPathComponent("Scripts/interface").path
-        // A difference is an error that holds what the script says.
-        try TestServerProcess.run(["python3", script, "--check", "--modules", modules.path])
+        let path = root.appendingPathComponent("Scripts/\(script)").path
+        try TestServerProcess.run(["python3", path] + arguments + ["--modules", modules.path])
+    }
+
+    @Test func `the public interface is the one that Documentation/Interface.txt lists`() throws {
+        try Self.check("interface", "--check")
+    }
+
+    @Test func `the snippets of the README and of the documentation compile, and run where they end`() throws
+    {
+        try Self.check("snippets")
+    }
+
+    @Test func `the changelog has a section of this version`() throws {
+        let text = try String(
+            contentsOf: Self.root.appendingPathComponent("CHANGELOG.md"), encoding: .utf8)
+        #expect(text.contains("\n## [\(rondoVersion)]"))
     }
 }
