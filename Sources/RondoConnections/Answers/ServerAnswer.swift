@@ -63,17 +63,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case exchanging(any Exchange, LoadRequest)
     }
 
-    /// What a timer has to say to the next pass.
-    private struct Alarms: OptionSet {
-        let rawValue: Int
-        /// The server's go-ahead is waited for no longer.
-        static let goAhead = Alarms(rawValue: 1)
-        /// The body's stream is worth another look.
-        static let body = Alarms(rawValue: 2)
-    }
-
     private struct Shared {
-        var alarms: Alarms = []
+        /// The server's go-ahead is waited for no longer.
+        var mustGoAhead = false
         var admittedTicket: Int?
     }
 
@@ -94,9 +86,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The request is handed to the proxy that it goes by, which answers it, and not through it.
     private var isAskingProxy = false
     private var isWaitingForBody = false
-    /// The body of a request, from a stream; it outlives the request, which may have to be sent again.
-    private var body: BodyStream?
-    private var bodyTimer: ScheduleTimer?
+    /// Allocated by the first request whose body is a stream.
+    private var body: RequestBody?
     private var goAheadTimer: ScheduleTimer?
     /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
     private var challenges: ServerChallenges?
@@ -136,52 +127,34 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// First step: the body that goes with the request, if it is a stream.
     private func prepareBody(of attempt: Attempt) {
-        var attempt = attempt
         guard let stream = attempt.request.value.httpBodyStream else {
             closeBody()
             return authorize(attempt)
         }
-        if let body, body.origin === stream {
-            guard body.isUntouched else {
-                phase = .waitingForBodyStream(attempt)
-                owner?.received(.needsBodyStream(attempt.request.value))
-                return
-            }
-            attempt.body = body
-        } else {
-            attempt.body = useBody(stream, of: stream)
+        var attempt = attempt
+        attempt.body = madeBody.prepare(stream)
+        guard attempt.body != nil else {
+            phase = .waitingForBodyStream(attempt)
+            owner?.received(.needsBodyStream(attempt.request.value))
+            return
         }
         authorize(attempt)
     }
 
     /// The delegate's answer to `.needsBodyStream`; `.none` if it has no such method.
-    ///
-    /// Whether a delegate has the method is known only once it was called, and it may be called only where it is due.
-    /// So what is sent is kept until a delegate of that class was found to have the method (rules UC-39 and UC-40).
     func answered(bodyStream answer: Foundation.InputStream??) {
         guard case .waitingForBodyStream(var attempt) = phase,
             let origin = attempt.request.value.httpBodyStream
         else { return }
         phase = .idle
-        switch answer {
-        case .none:
-            guard let body, body.rewind() else { return fail(.bodyStreamMissing) }
-            attempt.body = body
-        case .some(.none):
-            defaults?.noteBodyStreamMethod()
-            return fail(.bodyStreamMissing)
-        case .some(.some(let stream)):
-            defaults?.noteBodyStreamMethod()
-            attempt.body = useBody(stream, of: origin)
-        }
+        attempt.body = madeBody.replace(by: answer, of: origin)
+        if attempt.body == nil { return fail(.bodyStreamMissing) }
         authorize(attempt)
     }
 
-    private func useBody(_ stream: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
-        closeBody()
-        let body = BodyStream(stream, of: origin, keeps: !(defaults?.hasBodyStreamMethod ?? false)) {
-            [weak self] in self?.wakeUp()
-        }
+    private var madeBody: RequestBody {
+        if let body { return body }
+        let body = RequestBody(in: schedule, defaults: defaults) { [weak self] in self?.wakeUp() }
         self.body = body
         return body
     }
@@ -210,25 +183,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// A piece of the body is hashed in a pass.
     private func hashBody(_ attempt: Attempt) {
-        let wanted = (authenticator?.bodyHashes(toProxy: true) ?? []).first { body?.digests[$0] == nil }
-        guard let body, let wanted else { return authorize(attempt) }
-        var piece = [UInt8](repeating: 0, count: RequestSender.pieceSize)
-        var rest = RequestSender.maximumPerPass / piece.count
-        while true {
-            switch body.hash(by: wanted, piece: &piece) {
-            case .done:
-                return wakeUp()
-            case .more:
-                owner?.noteProgress()
-                rest -= 1
-                if rest == 0 { return wakeUp() }
-            case .notReady:
-                return waitForBody()
-            case .failed(let error):
-                return fail(.bodyStreamFailed(error as NSError))
-            case .lost:
-                return fail(.bodyStreamMissing)
-            }
+        guard let body else { return authorize(attempt) }
+        switch body.hash(by: authenticator?.bodyHashes(toProxy: true) ?? []) {
+        case .done: authorize(attempt)
+        case .more:
+            owner?.noteProgress()
+            wakeUp()
+        case .notReady: waitForBody()
+        case .failed(let failure): fail(failure)
         }
     }
 
@@ -306,7 +268,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private func route(to address: WebAddress) throws(LoadFailure) -> Route {
         let atOrigin = !settings.isForOneOrigin || (owner?.isAtOrigin(address) ?? true)
         if settings.isDirect { return settings.directRoute(to: address, atOrigin: atOrigin) }
-        let proxy = try proxy(for: address)
+        let proxy = try settings.proxy(for: address)
         authenticator?.proxy = proxy
         guard let proxy else { return settings.directRoute(to: address, atOrigin: atOrigin) }
         let authenticator = madeChallenges.authenticator
@@ -321,29 +283,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    /// The proxy for `address`; nil: none.
-    private func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
-        switch settings.values.proxy {
-        case .direct: return nil
-        case .by(let proxy): return proxy
-        case .environment:
-            do throws(ProxyEnvironment.Failure) {
-                return try ProxyEnvironment.process.proxy(
-                    scheme: address.isSecure ? "https" : "http", host: address.host, port: address.port)
-            } catch {
-                switch error {
-                case .unsupported(let text): throw .unsupportedProxy(text)
-                }
-            }
-        }
-    }
-
     // MARK: - Answer
 
     func serve() {
-        let (alarms, ticket) = shared.withLock { shared in
-            defer { shared.alarms = [] }
-            return (shared.alarms, shared.admittedTicket)
+        let (mustGoAhead, ticket) = shared.withLock { shared in
+            defer { shared.mustGoAhead = false }
+            return (shared.mustGoAhead, shared.admittedTicket)
         }
         challenges?.takeResponses()
         switch phase {
@@ -352,7 +297,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .waitingForConnection(let attempt, let wanted, let route):
             if ticket == wanted { connectAdmitted(attempt, by: route) }
         case .exchanging(let exchange, _):
-            if alarms.contains(.goAhead) { exchange.goAhead() }
+            if mustGoAhead { exchange.goAhead() }
             guard isWaitingForBody else { break }
             isWaitingForBody = false
             owner?.noteCall()
@@ -536,35 +481,23 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private func waitForBody() {
         isWaitingForBody = true
-        guard let body, body.mustBePolled else { return }
-        bodyTimer?.invalidate()
-        bodyTimer = ScheduleTimer(schedule, after: BodyStream.pollInterval, repeats: false) { [weak self] _ in
-            self?.ring(.body)
-        }
+        body?.waitForBytes()
     }
 
     private func waitForGoAhead() {
         guard goAheadTimer == nil else { return }
         let seconds = max(0, settings.values.goAheadTimeout)
         goAheadTimer = ScheduleTimer(schedule, after: seconds, repeats: false) { [weak self] _ in
-            self?.ring(.goAhead)
+            // In a pass of the shared queue, because what comes of it is a delivery (rule UC-72).
+            self?.shared.withLock { $0.mustGoAhead = true }
+            self?.wakeUp()
         }
     }
 
     private func stopGoAheadTimer() { goAheadTimer.take()?.invalidate() }
 
-    /// A timer has fired: its work is done in a pass of the shared queue, because what comes of it is a delivery
-    /// (rule UC-72).
-    private func ring(_ alarm: Alarms) {
-        shared.withLock { _ = $0.alarms.insert(alarm) }
-        wakeUp()
-    }
-
     /// The body of the request is needed no more.
-    func closeBody() {
-        bodyTimer.take()?.invalidate()
-        body.take()?.close()
-    }
+    func closeBody() { body?.close() }
 
     // MARK: - ExchangeOwner
 

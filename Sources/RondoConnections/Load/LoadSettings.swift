@@ -50,6 +50,23 @@ final class LoadSettings: Sendable {
     /// Requests go by no proxy, whatever their hosts.
     var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
 
+    /// The proxy for `address`; nil: none.
+    func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
+        switch values.proxy {
+        case .direct: return nil
+        case .by(let proxy): return proxy
+        case .environment:
+            do throws(ProxyEnvironment.Failure) {
+                return try ProxyEnvironment.process.proxy(
+                    scheme: address.isSecure ? "https" : "http", host: address.host, port: address.port)
+            } catch {
+                switch error {
+                case .unsupported(let text): throw .unsupportedProxy(text)
+                }
+            }
+        }
+    }
+
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 
