@@ -35,7 +35,7 @@ INSTALLED = $(DESTDIR)$(PREFIX)
 install: ## install the command, its completions and its manual page; PREFIX=/usr/local, DESTDIR=, STATIC=1 with Swift's libraries in it
 	@Scripts/prepare
 	$(SWIFT) build $(RELEASE)
-	install -D "$$($(SWIFT) build $(RELEASE) --show-bin-path)/rondo" '$(INSTALLED)/bin/rondo'
+	install $(if $(STATIC),-s) -D "$$($(SWIFT) build $(RELEASE) --show-bin-path)/rondo" '$(INSTALLED)/bin/rondo'
 	install -d '$(INSTALLED)/share/bash-completion/completions' '$(INSTALLED)/share/zsh/site-functions' \
 		'$(INSTALLED)/share/fish/vendor_completions.d' '$(INSTALLED)/share/man/man1'
 	'$(INSTALLED)/bin/rondo' --generate-completion-script bash > '$(INSTALLED)/share/bash-completion/completions/rondo'
