@@ -1,5 +1,6 @@
 // swift-tools-version: 6.2
 
+import Foundation
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -148,9 +149,13 @@ let package = Package(
 // The command and its tests are there in a clone, and not where another package depends on this one: that package would
 // fetch the dependency of the command too, since the package manager prunes only what traits guard. To resolve
 // dependencies it reads manifests out of their repositories, as if those were the root folder; later it reads them in
-// its folder of checkouts.
-let folders = Context.packageDirectory.split(separator: "/")
-let isDependency = folders.isEmpty || (folders.dropLast().last == "checkouts" && folders.contains(".build"))
+// its folder of checkouts, which has that of the repositories beside it, or in that of a registry's downloads. Both
+// times it has to find the same dependencies.
+let folder = Context.packageDirectory
+let isCheckout =
+    folder.split(separator: "/").dropLast().last == "checkouts"
+    && FileManager.default.fileExists(atPath: folder + "/../../repositories")
+let isDependency = folder == "/" || isCheckout || folder.contains("/registry/downloads/")
 
 if !isDependency {
     package.dependencies += [

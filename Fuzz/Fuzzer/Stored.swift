@@ -206,7 +206,7 @@ private func readCookieRow(_ feed: inout Feed) {
     ledger.look(at: [], now: now)
     ledger.merge([row], now: now) { _ in false }
     while let step = ledger.nextStep(now: now) {
-        guard case .set(let cookie) = step, let object = StoredCookie(cookie, bell: CookieBell {}) else {
+        guard case .set(let cookie) = step, let object = StoredCookie(cookie, observer: CookieBell {}) else {
             continue
         }
         ledger.willShow(object)
