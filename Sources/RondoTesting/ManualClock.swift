@@ -39,16 +39,46 @@ public final class ManualClock: Sendable {
         startDate = LoopClock.date(of: start)
     }
 
-    /// Makes this the clock of `loop`, for ever. One loop only; on the loop's own thread, while it does not
-    /// run.
+    /// Makes this the clock of `loop`, for ever. One loop only, on the loop's own thread. For the loop of a
+    /// `RunLoopThread`, call `attach(to:)` with the thread.
     public func attach(to loop: RunLoop) {
-        let isFree = state.withLock { state in
-            guard !state.isAttached else { return false }
-            state.isAttached = true
-            state.loop = loop
-            return true
+        if !loop.isCurrent {
+            fatalError(
+                "ManualClock.attach(to:) was called on another thread than the loop's own. Call it there, or, for a "
+                    + "RunLoopThread, attach the clock to the thread before you start it.")
         }
-        precondition(isFree, "A ManualClock is the clock of one run loop; make another one.")
+        reserve()
+        take(loop)
+    }
+
+    /// Makes this the clock of the loop of `thread`, for ever. One loop only; before `thread` is started.
+    ///
+    /// ```swift
+    /// let thread = RunLoopThread(name: "network")
+    /// let clock = ManualClock()
+    /// clock.attach(to: thread)
+    /// let loop = thread.start()
+    /// ```
+    public func attach(to thread: RunLoopThread) {
+        reserve()
+        if !thread.beforeFirstRun({ [self] loop in take(loop) }) {
+            fatalError(
+                "ManualClock.attach(to:) was called after the start() of the RunLoopThread “\(thread.name)”. Attach "
+                    + "the clock first, so that its loop has one clock from the beginning.")
+        }
+    }
+
+    /// Marks the clock as a loop's.
+    private func reserve() {
+        let isFree = state.withLock { state in
+            defer { state.isAttached = true }
+            return !state.isAttached
+        }
+        if !isFree { fatalError("A ManualClock is the clock of one run loop; make another one.") }
+    }
+
+    private func take(_ loop: RunLoop) {
+        state.withLock { $0.loop = loop }
         loop.setTimeSource(self)
     }
 

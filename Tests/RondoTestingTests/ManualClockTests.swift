@@ -212,17 +212,57 @@ import Testing
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         #expect(text.contains("A ManualClock is the clock of one run loop"), "\(text)")
         await #expect(processExitsWith: .failure) { ManualClock().advance(by: -1) }
-        // The wrong thread, and a loop that runs.
         await #expect(processExitsWith: .failure) {
             let other = try onLoopThread { $0 }
             try onLoopThread { _ in ManualClock().attach(to: other) }
         }
-        await #expect(processExitsWith: .failure) {
-            try onLoopThread { loop in
-                loop.perform { ManualClock().attach(to: loop) }
-                _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
-            }
+    }
+
+    @Test func `the loop of a RunLoopThread has its clock from the beginning`() throws {
+        let log = EventLog()
+        let thread = RunLoopThread(name: "held", mode: .work)
+        let clock = ManualClock(advancesAutomatically: false)
+        clock.attach(to: thread)
+        let loop = thread.start()
+        thread.perform {
+            let timer = Timer(timeInterval: 3600, repeats: false) { _ in log.note("an hour") }
+            RunLoop.current.add(timer, forMode: .work)
+            log.note("added")
         }
+        try waitFor("the timer's schedule") { log.entries == ["added"] ? () : nil }
+        try loop.waitUntilAsleep()
+        clock.advance(by: 3600)
+        try waitFor("the timer") { log.entries == ["added", "an hour"] ? () : nil }
+        thread.stop()
+        thread.join()
+    }
+
+    @Test func `a run goes on by a clock that is attached in a callback`() throws {
+        let log = EventLog()
+        let result = try onLoopThread { loop in
+            let clock = ManualClock()
+            loop.add(
+                Timer(timeInterval: 7200, repeats: false) { _ in log.note("two hours") }, forMode: .work)
+            loop.perform(inModes: [.work]) {
+                clock.attach(to: loop)
+                loop.add(
+                    Timer(timeInterval: 3600, repeats: false) { _ in log.note("an hour") }, forMode: .work)
+            }
+            return loop.run(in: .work, for: 10_000, returnAfterSourceHandled: false)
+        }
+        #expect(result == .finished)
+        #expect(log.entries == ["an hour", "two hours"])
+    }
+
+    @Test func `a clock that comes after the start of a RunLoopThread traps, and says what to do`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let thread = RunLoopThread(name: "late")
+            thread.start()
+            ManualClock().attach(to: thread)
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(
+            text.contains("after the start() of the RunLoopThread “late”. Attach the clock first"), "\(text)")
     }
 }
 

@@ -45,10 +45,10 @@ extension RunLoop {
     /// See `LoopOwner.now`.
     var now: LoopInstant { owner.now }
 
-    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only, while the loop does not run.
+    /// Gives the loop a clock of its own; nil takes it back. Loop's thread only; in a callback, the run goes on by
+    /// the new clock.
     package func setTimeSource(_ source: (any LoopTimeSource)?) {
         requireOwnThread()
-        if currentMode != nil { fatalError("A loop's clock is set while the loop does not run.") }
         LoopClock.setTimeSource(source)
         owner.timeSource = source
         owner.knownNow = nil

@@ -22,6 +22,8 @@ public final class RunLoopThread: Sendable {
         /// The block that stops the thread has run: the thread ends.
         var isStopping = false
         var startError: SystemError?
+        /// Run by the thread before its loop runs.
+        var preparations: [@Sendable (RunLoop) -> Void] = []
     }
 
     /// The name that debuggers and messages show.
@@ -88,6 +90,18 @@ public final class RunLoopThread: Sendable {
     /// Why `start()` has started no thread, an error of `NSPOSIXErrorDomain`; nil: it has, or was not called.
     public var startError: (any Error)? { state.withLock { $0.startError } }
 
+    /// Has the thread call `prepare` with its loop, before that runs and before `start()` returns. Before
+    /// `start()` only.
+    ///
+    /// - Returns: Whether the thread was not started yet; if it was, `prepare` is not called.
+    package func beforeFirstRun(_ prepare: @escaping @Sendable (RunLoop) -> Void) -> Bool {
+        state.withLock { state in
+            guard case .new = state.phase else { return false }
+            state.preparations.append(prepare)
+            return true
+        }
+    }
+
     fileprivate func makeThread() throws(SystemError) -> RunLoop {
         let isFirst = state.withLock { state -> Bool in
             guard case .new = state.phase else { return false }
@@ -145,6 +159,11 @@ public final class RunLoopThread: Sendable {
         loop.state.withLock { $0.threadName = name }
         let keepAlive = Port()
         loop.add(keepAlive, forMode: mode)
+        let preparations = state.withLock { state in
+            defer { state.preparations = [] }
+            return state.preparations
+        }
+        for prepare in preparations { prepare(loop) }
         state.withLock {
             $0.phase = .started
             $0.loop = loop
