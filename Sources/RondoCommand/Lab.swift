@@ -66,6 +66,7 @@ struct Lab: ParsableCommand {
 
         func run() throws {
             guard let experiment = Experiment.named(name) else { return }
+            try OutputFile.check(html, json, save)
             let view = ExperimentView(terminal: .standardOutput)
             view.begin(experiment)
             var prediction: Int?
@@ -96,6 +97,7 @@ struct Lab: ParsableCommand {
         var output = "rondo-lab.html"
 
         func run() throws {
+            try OutputFile.check(output)
             let terminal = Terminal.standardOutput
             var outcomes: [Outcome] = []
             var notRun: [(Experiment, String)] = []

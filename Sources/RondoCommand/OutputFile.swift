@@ -3,6 +3,27 @@ import RondoLab
 
 /// Where a command writes what it has made.
 enum OutputFile {
+    /// Fails where one of `paths` cannot be written to, so that nothing is made that would be lost then. nil and `-`,
+    /// standard output, can always be.
+    static func check(_ paths: String?...) throws {
+        for path in paths.compactMap(\.self) where path != "-" { try check(path) }
+    }
+
+    private static func check(_ path: String) throws {
+        if path.isEmpty { throw CommandFailure.usage("a file to write to has an empty name") }
+        var status = stat()
+        let exists = stat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT == S_IFDIR {
+            throw CommandFailure("cannot write \(path): it is a folder")
+        }
+        let isReplaced = !exists || status.st_mode & S_IFMT == S_IFREG
+        let folder = (path as NSString).deletingLastPathComponent
+        let written = isReplaced ? (folder.isEmpty ? "." : folder) : path
+        guard access(written, isReplaced ? W_OK | X_OK : W_OK) != 0 else { return }
+        let reason = String(cString: strerror(errno))
+        throw CommandFailure("cannot write \(path): \(isReplaced ? "\(written): " : "")\(reason)")
+    }
+
     /// Writes all of `text` to the file at `path`, in place of what was there; `-` is standard output.
     static func write(_ text: String, to path: String) throws {
         if path == "-" {
@@ -14,8 +35,11 @@ enum OutputFile {
 
     /// As above; bytes are for files only.
     static func write(_ bytes: [UInt8], to path: String) throws {
+        var status = stat()
+        let isDevice = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
         do {
-            try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic)
+            // What is no regular file (a pipe, /dev/null) is written to, not replaced.
+            try Data(bytes).write(to: URL(fileURLWithPath: path), options: isDevice ? [] : .atomic)
         } catch {
             throw CommandFailure("cannot write \(path): \(error.localizedDescription)")
         }

@@ -6,9 +6,14 @@ enum Signals {
     ///
     /// Call it before other threads are made: they inherit that the signals are blocked.
     static func onInterruption(_ handler: @escaping @Sendable (Int32) -> Void) {
+        handle([SIGINT, SIGTERM], handler)
+    }
+
+    /// As above, for the signals of `numbers`.
+    static func handle(_ numbers: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
         var set = sigset_t()
         sigemptyset(&set)
-        for signal in [SIGINT, SIGTERM] { sigaddset(&set, signal) }
+        for number in numbers { sigaddset(&set, number) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let awaited = set
         do throws(SystemError) {

@@ -34,48 +34,35 @@ struct Trace: ParsableCommand {
     }
 
     func run() throws {
+        try OutputFile.check(html, json)
         if let from { return try show(read(from), title: "What \(name(of: from)) recorded") }
-        let file = NSTemporaryDirectory() + "/rondo-trace-\(ProcessInfo.processInfo.processIdentifier)"
-        defer { unlink(file) }
-        let status = try runProgram(recordingInto: file)
+        let folder = try Self.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = folder + "/recording"
+        let environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
+        let status = try TerminalProgram.run(
+            program[0], arguments: Array(program.dropFirst()), environment: environment)
         guard FileManager.default.fileExists(atPath: file) else {
             throw CommandFailure(
-                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen")
+                "\(program[0]) has recorded nothing: it does not use Rondo, as far as can be seen",
+                status: status == 0 ? ExitStatus.failed : status)
         }
         try show(read(file), title: "What the run loops of \(name(of: program[0])) did")
         if status != 0 { throw ExitCode(status) }
     }
 
+    /// A new folder for the recording, which other users cannot write to.
+    private static func makeFolder() throws -> String {
+        var template = Array(
+            (NSTemporaryDirectory() as NSString).appendingPathComponent("rondo-trace-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw CommandFailure(
+                "cannot make a folder for the recording: \(String(cString: strerror(errno)))")
+        }
+        return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     private func name(of path: String) -> String { (path as NSString).lastPathComponent }
-
-    /// - Returns: Its exit status, as a shell has it.
-    private func runProgram(recordingInto file: String) throws -> Int32 {
-        let process = Process()
-        guard let path = Self.path(of: program[0]) else {
-            throw CommandFailure("\(program[0]): not found, or not to be run")
-        }
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = Array(program.dropFirst())
-        process.environment = ProcessInfo.processInfo.environment.merging(["RONDO_TRACE": file]) { $1 }
-        do {
-            try process.run()
-        } catch {
-            throw CommandFailure("cannot start \(path): \(error.localizedDescription)")
-        }
-        // An interruption is for the program, which has its own mind about it; this waits for what it has recorded.
-        signal(SIGINT, SIG_IGN)
-        process.waitUntilExit()
-        return process.terminationReason == .uncaughtSignal
-            ? ExitStatus.ended(by: process.terminationStatus) : process.terminationStatus
-    }
-
-    /// Where a shell would find it.
-    private static func path(of name: String) -> String? {
-        let manager = FileManager.default
-        if name.contains("/") { return manager.isExecutableFile(atPath: name) ? name : nil }
-        let folders = ProcessInfo.processInfo.environment["PATH", default: ""].split(separator: ":")
-        return folders.map { "\($0)/\(name)" }.first { manager.isExecutableFile(atPath: $0) }
-    }
 
     private func read(_ file: String) throws -> Recording {
         let bytes: [UInt8]

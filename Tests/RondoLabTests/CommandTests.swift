@@ -107,6 +107,80 @@ struct LabCommandTests {
         }
     }
 
+    /// Python opens the terminal and types; the program that is traced is a shell, which starts one that uses Rondo.
+    @Test func `a program that is traced reads from the terminal, and Ctrl-C ends it as ever`() throws {
+        let script = """
+            import os, pty, sys
+            rondo, command = sys.argv[1:3]
+            child, terminal = pty.fork()
+            if child == 0:
+                os.execv(rondo, [rondo, 'trace', '--', 'sh', '-c', command, rondo])
+            seen = b''
+            def wait(words):
+                global seen
+                while words not in seen:
+                    try:
+                        more = os.read(terminal, 4096)
+                    except OSError:
+                        more = b''
+                    if not more:
+                        break
+                    seen += more
+                return words in seen
+            print('asks', wait(b'name?'))
+            os.write(terminal, b'Ada\\n')
+            print('greets', wait(b'hello, Ada'))
+            os.write(terminal, b'\\x03')
+            print('shows', wait(b'main'))
+            wait(b'never printed')
+            print('status', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            """
+        // `exec` at the end: what the terminal interrupts is the program itself.
+        let command = """
+            "$0" lab run timer-modes > /dev/null; printf 'name? '; read name; printf 'hello, %s ' "$name"; exec cat
+            """
+        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path, command])
+        #expect(output == "asks True\ngreets True\nshows True\nstatus 130")
+    }
+
+    @Test func `what a program is ended with is its status as a shell has it`() throws {
+        let script = """
+            import subprocess, sys
+            rondo = sys.argv[1]
+            for command in [['sh', '-c', 'exit 7'], ['sh', '-c', 'kill -9 $$'], ['/no/such/program'], ['/etc/passwd']]:
+                ended = subprocess.run([rondo, 'trace', '--'] + command, stderr=subprocess.PIPE, text=True)
+                print(ended.returncode, ended.stderr.strip())
+            """
+        let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path])
+        #expect(
+            output == """
+                7 rondo: sh has recorded nothing: it does not use Rondo, as far as can be seen
+                137 rondo: sh has recorded nothing: it does not use Rondo, as far as can be seen
+                127 rondo: /no/such/program: there is no such program
+                126 rondo: /etc/passwd cannot be run: Permission denied
+                """)
+    }
+
+    @Test func `where a result cannot be written, nothing is run for it`() throws {
+        try withFile { mark in
+            let missing = "/no/such/folder/page.html"
+            for arguments in [
+                ["trace", "--html", missing, "--", "touch", mark],
+                ["trace", "--json", "/tmp", "--", "touch", mark],
+                ["lab", "run", "timer-modes", "--save", missing], ["lab", "report", "--output", missing],
+            ] {
+                let script =
+                    "import subprocess, sys; ended = subprocess.run(sys.argv[1:], capture_output=True, text=True)\n"
+                    + "print(ended.returncode, ended.stdout + ended.stderr)"
+                let output = try TestServerProcess.run(["python3", "-c", script, try Tool.path] + arguments)
+                let path = try #require(arguments.first { $0.hasPrefix("/") })
+                let reason = path == "/tmp" ? "it is a folder" : "/no/such/folder: No such file or directory"
+                #expect(output == "1 rondo: cannot write \(path): \(reason)\n")
+            }
+            #expect(!FileManager.default.fileExists(atPath: mark))
+        }
+    }
+
     @Test func `a file that cannot be written, or is no recording, is said so`() {
         #expect(throws: (any Error).self) {
             try Tool.run(["lab", "run", "timer-modes", "--html", "/no/such/folder/page.html"])

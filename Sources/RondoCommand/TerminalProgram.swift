@@ -1,0 +1,69 @@
+import Rondo
+import RondoMutex
+
+/// A program that runs in this one's stead, on the same terminal: of this one's process group, so that it may read from
+/// the terminal and gets the signals of its keys.
+enum TerminalProgram {
+    /// Runs a program to its end.
+    ///
+    /// Meanwhile this process ignores Ctrl-C and Ctrl-\, which the terminal sends to both, and hands on SIGTERM and
+    /// SIGHUP, which may be for this one alone. Ctrl-Z stops both, as the shell expects.
+    ///
+    /// - Parameters:
+    ///   - name: A path, or a name that is looked for in the folders of `PATH`.
+    ///   - environment: All of it.
+    /// - Returns: Its exit status, as a shell has it.
+    static func run(_ name: String, arguments: [String], environment: [String: String]) throws -> Int32 {
+        let running = Mutex<pid_t?>(nil)
+        // Before the start, so that no signal comes in between.
+        for key in [SIGINT, SIGQUIT] { signal(key, SIG_IGN) }
+        Signals.handle([SIGTERM, SIGHUP]) { number in
+            running.withLock { if let child = $0 { _ = kill(child, number) } }
+        }
+        let child = try running.withLock { running in
+            let child = try start(name, arguments: arguments, environment: environment)
+            running = child
+            return child
+        }
+        // The process remains until it is waited for below, so that its number cannot be another's when it gets a signal.
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        running.withLock { $0 = nil }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        let signal = status & 0x7f
+        return signal == 0 ? status >> 8 & 0xff : ExitStatus.ended(by: signal)
+    }
+
+    private static func start(
+        _ name: String, arguments: [String], environment: [String: String]
+    ) throws -> pid_t {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // What this process ignores or blocks is not for the program to inherit.
+        var (blocked, byDefault) = (sigset_t(), sigset_t())
+        sigemptyset(&blocked)
+        sigemptyset(&byDefault)
+        for number in [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE] { sigaddset(&byDefault, number) }
+        posix_spawnattr_setsigmask(&attributes, &blocked)
+        posix_spawnattr_setsigdefault(&attributes, &byDefault)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        var words = ([name] + arguments).map { strdup($0) } + [nil]
+        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in words + variables { free(text) } }
+        var child: pid_t = 0
+        let error = posix_spawnp(&child, name, nil, &attributes, &words, &variables)
+        guard error == 0 else { throw failure(of: name, error: error) }
+        return child
+    }
+
+    /// With the statuses that a shell has for a program that is not found, or is found and cannot be run.
+    private static func failure(of name: String, error: Int32) -> CommandFailure {
+        switch error {
+        case ENOENT: CommandFailure("\(name): there is no such program", status: 127)
+        default: CommandFailure("\(name) cannot be run: \(String(cString: strerror(error)))", status: 126)
+        }
+    }
+}
