@@ -7,7 +7,9 @@ import Rondo
 func loadOnce(_ address: String, isPlain: Bool) {
     guard let url = URL(string: address) else { fatalError("no URL: \(address)") }
     let loader = OneLoad()
-    guard let connection = URLConnection(request: URLRequest(url: url), delegate: loader, startImmediately: false)
+    guard
+        let connection = URLConnection(
+            request: URLRequest(url: url), delegate: loader, startImmediately: false)
     else { fatalError("nothing loads \(address)") }
     if isPlain {
         connection.configuration.cache = nil
