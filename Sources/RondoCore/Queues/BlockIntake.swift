@@ -60,6 +60,8 @@ final class BlockIntake: Sendable {
     /// Takes `block`, if the blocks that are here are for `mode` as well.
     ///
     /// - Parameter waking: Whether it asks for attention, unless another block has.
+    // Inlined: without, the guard's block.performed takes 402 instructions instead of 382.
+    @inline(__always)
     func push(_ block: inout PerformedBlock?, mode: String, waking: Bool) -> Answer {
         state.withLock { state in
             guard state.isOpen else { return .refused }
