@@ -137,8 +137,9 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
-        let canRead = tlsWaits.canRead(ready)
-        var canWrite = tlsWaits.canWrite(ready)
+        // Without TLS there are no such waits to be looked at.
+        let canRead = engine == nil ? ready.contains(.read) : tlsWaits.canRead(ready)
+        var canWrite = engine == nil ? ready.contains(.write) : tlsWaits.canWrite(ready)
         if canWrite, let engine, tlsWaits.hasToFlush(engine) {
             canWrite = tlsWaits.flush(engine)
             updateInterest()
