@@ -4,9 +4,9 @@ import subprocess
 from dataclasses import dataclass
 
 from .nginx import BULK, KEY
-from .places import BUILD, CERTIFICATE, c, program, swift
+from .places import BUILD, CERTIFICATE, RONDO, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W14", "W15"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W14", "W15", "W16"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -134,6 +134,13 @@ def jobs(workload, peers, left_out):
             url = f"{scheme}://localhost:{{{scheme}}}/once.txt"
             add("rondo", rondo, "once", url, requests, 16)
             add("curl-multi", curl, "once", url, CERTIFICATE if scheme == "https" else "", requests, 16)
+    if workload == "W16":
+        # With a home of its own, where the cookies and the cache of programs lie that set nothing.
+        home, url = f"{BUILD}/start", "http://127.0.0.1:{port}/"
+        add("rondo", "env", f"XDG_CACHE_HOME={home}/cache", f"XDG_DATA_HOME={home}/data", c("start_time"), 40,
+            "--", "W16.start", "curl", program("curl"), "-s", url, "--", "W16.start", "rondo", RONDO, "fetch", "-s", url,
+            "--", "W16.start", "rondo-load", rondo, "load", url, "--", "W16.start", "rondo-plain", rondo, "load", url, "plain",
+            "--", "W16.request", "request", session, "request", url, server=[c("answer_server")])
     return found
 
 

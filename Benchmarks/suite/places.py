@@ -21,6 +21,10 @@ def program(name):
     return shutil.which(name, path=path)
 
 
+# The command, which is a product of the package above.
+RONDO = f"{SWIFT}/rondo"
+
+
 def swift(name):
     return f"{SWIFT}/bench-{name}"
 

@@ -90,6 +90,10 @@ ROWS = [
     Row("W15.http.c16.cpu", "small GETs with a connection each, 16 in flight, CPU a request", "µs", "curl-multi", 1.0, 0.8,
         factor=100),
     Row("W15.https.c16.cpu", "the same over HTTPS", "µs", "curl-multi", 0.9, 0.8, factor=100),
+    # By curl, of which this is the whole work.
+    Row("W16.start", "a whole process: `rondo fetch` of 1 KiB, wall", "ms", "curl", 2.5, 2.0),
+    Row("W16.start", "a program with one load, with the default cache and cookies", "ms", "curl", 2.5, 2.0, ours="rondo-load"),
+    Row("W16.start", "the same without cache and cookies", "ms", "curl", 2.5, 2.0, ours="rondo-plain"),
     Row("curve.connections.10000", "small GETs, 10,000 connections all in flight, CPU a request", "µs", "libev", 1.7, 1.3,
         factor=1e-3),
 ]

@@ -119,7 +119,7 @@ import Testing
                 for: connection, request: LoadRequest(request),
                 schedule: [loop, second].map { LoopMode(loop: $0, mode: .default) },
                 settings: URLConnection.Settings.standard.load,
-                defaults: DelegateObject(recorder).kind?.defaults, writesFile: false)
+                defaults: DelegateObject.of(recorder).kind?.defaults, writesFile: false)
             load.value = loader
             loader.start()
             // Whichever of the two loops serves it.

@@ -1,5 +1,5 @@
-// Rondo, by the definitions of ../../README.md. On a thread of its own, but for `fds-main`: the main loop looks after the
-// main queue too.
+// Rondo, by the definitions of ../../README.md. On a thread of its own, since the main loop looks after the main queue too;
+// but for `fds-main` and `load`.
 
 import BenchmarkSupport
 import Rondo
@@ -8,6 +8,10 @@ let peer = "rondo"
 
 if argument(1, "") == "fds-main" {
     descriptors(argument(2, 9_900), active: argument(3, 100), events: argument(4, 1_000_000), "W3.fds.main")
+    exit(0)
+}
+if argument(1, "") == "load" {
+    loadOnce(argument(2, ""), isPlain: argument(3, "") == "plain")
     exit(0)
 }
 Thread.detachNewThread {
@@ -54,7 +58,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
-                + "once|bulk|request|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …"
+                + "once|bulk|request|load|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …"
         )
         exit(2)
     }

@@ -1,6 +1,6 @@
 import BenchmarkSupport
-// Peer: Foundation's URLSession on Linux (libcurl underneath). W5 and W6. See ../../README.md.
-// usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL
+// Peer: Foundation's URLSession on Linux (libcurl underneath). W5, W6 and W16. See ../../README.md.
+// usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL | request URL
 // HTTPS: it trusts the system's certificates and no others; ../../suite/jobs.py puts ours in their place.
 import Foundation
 import FoundationNetworking
@@ -73,8 +73,11 @@ case "bulk":
     s.dataTask(with: url).resume()
     b.done.wait()
     reportBulk(peer, url: address, bytes: b.bytes, wall: m.wall, cpu: m.cpu)
+case "request":
+    // For W16: what a program takes that has Foundation's types in it, and loads nothing.
+    precondition(URLRequest(url: url).url == url)
 default:
-    print("usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL")
+    print("usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL | request URL")
     exit(2)
 }
 exit(0)

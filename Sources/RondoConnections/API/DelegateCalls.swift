@@ -28,16 +28,19 @@ final class DelegateObject: @unchecked Sendable {
         init(_ object: Any) { self.object = object }
     }
 
-    init(_ given: Any?) {
-        guard var object = given else {
-            (base, data, download, kind, other) = (nil, nil, nil, nil, nil)
-            return
-        }
-        var kind = DelegateClass.of(type(of: object))
-        // An Optional that was handed on as `Any`, for instance.
+    /// - Parameter given: Anything, since it may be an Optional that was handed on as `Any`.
+    static func of(_ given: Any?) -> DelegateObject {
+        guard let object = given else { return DelegateObject() }
+        let kind = DelegateClass.of(type(of: object))
         if !kind.isClass, let inside = object as? any URLConnectionDelegate {
-            (object, kind) = (inside, DelegateClass.of(type(of: inside)))
+            return DelegateObject(inside, DelegateClass.of(type(of: inside)))
         }
+        return DelegateObject(object, kind)
+    }
+
+    private init() { (base, data, download, kind, other) = (nil, nil, nil, nil, nil) }
+
+    private init(_ object: Any, _ kind: DelegateClass) {
         self.kind = kind
         data = kind.dataDelegate(object)
         download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil

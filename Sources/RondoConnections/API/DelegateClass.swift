@@ -93,6 +93,8 @@ final class DelegateClass: Sendable {
     /// delegates of loads conform to.
     private func mayHaveUncalledMethods(_ type: AnyClass) -> Bool {
         guard cast != nil || isForDownloads else { return true }
-        return _getSuperclass(type).map { $0 is any URLConnectionDelegate.Type } ?? false
+        // Most classes of delegates stand below NSObject; to ask the runtime whether that conforms takes W16 0.1 ms.
+        guard let superclass = _getSuperclass(type), superclass != NSObject.self else { return false }
+        return superclass is any URLConnectionDelegate.Type
     }
 }

@@ -88,7 +88,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
         guard canHandle else { return nil }
         self.request = loadRequest
-        state = Mutex(State(delegate: DelegateObject(delegate), currentRequest: request))
+        state = Mutex(State(delegate: .of(delegate), currentRequest: request))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
     }

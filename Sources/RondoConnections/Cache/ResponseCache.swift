@@ -110,7 +110,7 @@ final class ResponseCache: Sendable {
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
         let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         return caches?.appendingPathComponent("org.rondo.URLCache", isDirectory: true)
-            .appendingPathComponent(name.replacingOccurrences(of: "/", with: "_"), isDirectory: true)
+            .appendingPathComponent(String(name.map { $0 == "/" ? "_" : $0 }), isDirectory: true)
     }
 
     /// What is kept for a URL, the newest last.

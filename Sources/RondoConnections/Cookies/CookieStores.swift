@@ -5,7 +5,8 @@ internal import RondoMutex
 /// The store of each `HTTPCookieStorage` that loads have used, as long as the storage is there.
 enum CookieStores {
     /// That of the shared storage, which it does not ask for before it is opened.
-    static let shared = CookieStore(FoundationCookies(), file: CookieFolder.database, isShared: true)
+    static let shared = CookieStore(
+        FoundationCookies(), locatingFile: { CookieFolder.database }, isShared: true)
 
     private struct Entry {
         let visible: FoundationCookies

@@ -22,7 +22,10 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private let connection: ServerConnection
-    private let lease: Lease
+    /// Among whose idle connections the connection is when the exchange is over.
+    private let loop: RunLoop
+    /// The connection is opened for this exchange.
+    private let isNew: Bool
     /// Whether the connection was registered where it is to be served already.
     private let isRegistered: Bool
     private let request: OutgoingRequest
@@ -60,18 +63,20 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     ///   - lease: The exchange ends it.
     ///   - channel: What is opened where the lease has no connection yet.
     init(
-        _ request: consuming OutgoingRequest, by lease: Lease, opening channel: SocketChannel.Configuration,
+        _ request: consuming OutgoingRequest, by lease: borrowing Lease,
+        opening channel: @autoclosure () -> SocketChannel.Configuration,
         of owner: any ExchangeOwner, telling: Telling
     ) {
         tells = telling
         self.request = request
-        self.lease = lease
+        loop = lease.loop
+        isNew = lease.connection == nil
         self.owner = owner
         if let idle = lease.connection {
             connection = idle
             isRegistered = idle.takeRegistration()
         } else {
-            connection = ServerConnection(SocketChannel(channel), key: lease.key, of: lease.origin)
+            connection = ServerConnection(SocketChannel(channel()), key: lease.key, of: lease.origin)
             isRegistered = false
         }
         phase = connection.channel.isOpen ? .open : .opening
@@ -146,7 +151,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     /// Has the owner asked about the server while a new connection is secured.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
-        guard lease.connection == nil else { return }
+        guard isNew else { return }
         if let trust { connection.channel.onTrust = trust }
         if let identity { connection.channel.onIdentityRequest = identity }
     }
@@ -155,7 +160,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     func start() {
         let channel = connection.channel
-        if tells.steps, lease.connection != nil {
+        if tells.steps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
         channel.label = owner.label
@@ -178,20 +183,21 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     func end(registeredAt queue: SharedQueue?) -> Bool {
         discardRest()
         let channel = connection.channel
-        // A callback that comes late has nothing to do there: the channel is closed, or idle until another load takes it.
-        channel.gate = nil
-        channel.onTrust = nil
-        channel.onIdentityRequest = nil
+        // A callback that comes late has nothing to do there: the channel is closed, or idle until another load takes it. And
+        // a thread that was turned away by this owner has silenced it, which the next one has to hear.
+        channel.removeGate()
+        if isNew {
+            channel.onTrust = nil
+            channel.onIdentityRequest = nil
+        }
         guard startNextCycle() else {
             let wasOpen = channel.isOpen
             channel.close()
-            lease.end()
+            connection.endLease()
             return !wasOpen
         }
-        // A thread that was turned away by this owner has silenced it; the next exchange has to hear it.
-        channel.resumeInterest()
         let staysRegistered = queue != nil && channel.mayStayScheduled
-        lease.end(keeping: connection, registeredAt: staysRegistered ? queue : nil)
+        connection.endLease(keptFor: loop, registeredAt: staysRegistered ? queue : nil)
         return true
     }
 

@@ -7,7 +7,8 @@ protocol ConnectionWaiter: AnyObject, Sendable {
     func isAdmitted(with ticket: Int)
 }
 
-/// The right to have one connection to a server in use. It is ended once.
+/// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by
+/// that (`ServerConnection.endLease()`).
 struct Lease {
     let origin: Origin
     let key: ConnectionKey
@@ -21,16 +22,5 @@ struct Lease {
         connection?.unregister(unlessAt: nil)
         connection?.channel.close()
         origin.endLease()
-    }
-
-    /// Ends it, and keeps `connection`, which is ready for its next exchange.
-    ///
-    /// - Parameter queue: Where the connection is registered and remains so for now; the caller sees to it that
-    ///   `ServerConnection.leave()` is called soon. Nil: it leaves all loops now.
-    func end(keeping connection: ServerConnection, registeredAt queue: SharedQueue?) {
-        // It does not matter that the next exchange will want to read: it is in no loop, or no event is let in.
-        connection.channel.wantsWrite = false
-        if let queue { connection.noteRegistered(at: queue) } else { connection.channel.removeFromAllLoops() }
-        origin.endLease(keeping: connection, of: loop)
     }
 }

@@ -28,18 +28,20 @@ struct ProxyEnvironment: Sendable {
     private let exceptions: NoProxyList
 
     /// Of this process, as it was at the first load.
-    static let process = ProxyEnvironment(ProcessInfo.processInfo.environment)
+    static let process = ProxyEnvironment { name in getenv(name).map { String(cString: $0) } }
 
     /// It names no proxy at all.
     var isEmpty: Bool { variables.isEmpty }
 
-    init(_ environment: [String: String]) {
+    init(_ environment: [String: String]) { self.init { environment[$0] } }
+
+    private init(_ value: (String) -> String?) {
         var variables: [String: String] = [:]
         for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
-            if let value = environment[name], !value.isEmpty { variables[name] = value }
+            if let value = value(name), !value.isEmpty { variables[name] = value }
         }
         self.variables = variables
-        exceptions = NoProxyList(environment["no_proxy"] ?? environment["NO_PROXY"] ?? "")
+        exceptions = NoProxyList(value("no_proxy") ?? value("NO_PROXY") ?? "")
     }
 
     /// The proxy for a host; nil: none.

@@ -38,6 +38,24 @@ final class ServerConnection: DeferredWork {
         isReused = true
     }
 
+    // MARK: The end of its use
+
+    /// Ends the lease by which the connection, which is closed, was in use.
+    func endLease() { origin.endLease() }
+
+    /// Ends the lease by which the connection was in use, and keeps it, which is ready for its next exchange.
+    ///
+    /// - Parameters:
+    ///   - loop: Among whose idle connections it is.
+    ///   - queue: Where it is registered and remains so for now; the caller sees to it that `leave()` is called soon. Nil:
+    ///     it leaves all loops now.
+    func endLease(keptFor loop: RunLoop, registeredAt queue: SharedQueue?) {
+        // It does not matter that the next exchange will want to read: it is in no loop, or no event is let in.
+        channel.wantsWrite = false
+        if let queue { noteRegistered(at: queue) } else { channel.removeFromAllLoops() }
+        origin.endLease(keeping: self, of: loop)
+    }
+
     // MARK: Registered while idle
 
     /// It is idle and registered with a loop's kernel set.

@@ -58,11 +58,13 @@ extension Load {
     /// the disk first, or a thread is bringing others to where the program sees them.
     func mustWaitForCookies(_ request: LoadRequest) -> Bool {
         guard request.address != nil, request.handlesCookies, let jar else { return false }
-        return !jar.store.isReady {
-            { [self] in
-                shared.withLock { $0.hasCookies = true }
-                wakeUp()
-            }
+        return !jar.store.isReady(orTell: { tellOfCookies() })
+    }
+
+    private func tellOfCookies() -> @Sendable () -> Void {
+        { [self] in
+            shared.withLock { $0.hasCookies = true }
+            wakeUp()
         }
     }
 

@@ -32,7 +32,7 @@ final class RequestSender {
 
     private let body: OutgoingBody
     private let framing: RequestBodyFraming
-    private var head: [UInt8] = []
+    private let head: [UInt8]
     private(set) var headSent = 0
     /// Bytes of the body that the channel has taken, framing not counted.
     private(set) var bodySent = 0
@@ -52,7 +52,9 @@ final class RequestSender {
         body = request.body
         framing = request.framing
         isWaitingForGoAhead = request.expectsContinue
+        var head: [UInt8] = []
         try codec.send(head: request.head, body: request.framing, into: &head)
+        self.head = head
     }
 
     var headText: String { String(decoding: head, as: UTF8.self) }

@@ -9,21 +9,23 @@ internal import struct Synchronization.Atomic
 /// hand the number to libev would abort the process in places (an epoll set in itself, or sets that watch
 /// each other), and in others a program would read from an eventfd that is the loop's (rule SRC-27).
 enum OwnDescriptors {
-    private static let numbers = Mutex<Set<Int32>>([])
+    // Of `Int`, as other tables are: each other type of keys costs a program's start 0.1 ms, in which the runtime searches all
+    // libraries for its `Hashable` (W16).
+    private static let numbers = Mutex<Set<Int>>([])
 
     /// Adds a descriptor. `contains` waits meanwhile, so it never misses one that exists.
     ///
     /// - Parameter make: Makes the descriptor; nil: it could not.
     static func add(_ make: () -> Int32?) {
         numbers.withLock { numbers in
-            if let number = make(), number >= 0 { numbers.insert(number) }
+            if let number = make(), number >= 0 { numbers.insert(Int(number)) }
         }
     }
 
     /// To be called before the descriptor is closed.
-    static func remove(_ number: Int32) { numbers.withLock { _ = $0.remove(number) } }
+    static func remove(_ number: Int32) { numbers.withLock { _ = $0.remove(Int(number)) } }
 
-    static func contains(_ number: Int32) -> Bool { numbers.withLock { $0.contains(number) } }
+    static func contains(_ number: Int32) -> Bool { numbers.withLock { $0.contains(Int(number)) } }
 
     /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which
     /// libev, as Debian builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs

@@ -14,16 +14,19 @@ enum SystemFailure {
     /// How many threads have a failed look that `take()` has not returned yet.
     private static let pending = Atomic(0)
     /// The threads that run our loops, each with the errno of a look that has failed there; 0: none has.
-    private static let threads = Mutex<[pthread_t: Int32]>([:])
+    /// (By `Int`, for the reason that `OwnDescriptors` names.)
+    private static let threads = Mutex<[Int: Int32]>([:])
+
+    private static var currentThread: Int { Int(bitPattern: pthread_self()) }
 
     private static let installed: Void = ev_set_syserr_cb { message in
         let code = errno
         let isWait = message.map { String(cString: $0).contains("epoll_wait") } ?? false
         let isOurs = threads.withLock { threads in
-            guard let known = threads[pthread_self()] else { return false }
+            guard let known = threads[currentThread] else { return false }
             guard isWait else { return true }
             if known == 0 { pending.wrappingAdd(1, ordering: .relaxed) }
-            threads[pthread_self()] = code
+            threads[currentThread] = code
             return true
         }
         guard isOurs else {
@@ -38,14 +41,14 @@ enum SystemFailure {
     static func beginThread() {
         _ = installed
         threads.withLock { threads in
-            if threads[pthread_self()] == nil { threads[pthread_self()] = 0 }
+            if threads[currentThread] == nil { threads[currentThread] = 0 }
         }
     }
 
     /// To be called when the calling thread has closed its last `ev_loop`.
     static func endThread() {
         _ = take()
-        threads.withLock { _ = $0.removeValue(forKey: pthread_self()) }
+        threads.withLock { _ = $0.removeValue(forKey: currentThread) }
     }
 
     /// One branch where nothing has failed.
@@ -54,8 +57,8 @@ enum SystemFailure {
     /// The errno of the calling thread's failed look, which is forgotten here; nil: no look has failed.
     static func take() -> Int32? {
         threads.withLock { threads in
-            guard let code = threads[pthread_self()], code != 0 else { return nil }
-            threads[pthread_self()] = 0
+            guard let code = threads[currentThread], code != 0 else { return nil }
+            threads[currentThread] = 0
             pending.wrappingSubtract(1, ordering: .relaxed)
             return code
         }

@@ -5,7 +5,9 @@
 /// (timer, source, observer), then loop; user code is never called with either held.
 struct LoopState: ~Copyable {
     var modes: [ModeState] = []
-    private var indices: [RunLoop.Mode: Int] = [:]
+    /// By name. (Of a type of ours the runtime would search all libraries for its `Hashable` when the first loop is made,
+    /// 0.1 ms of W16's start.)
+    private var indices: [String: Int] = [:]
     private var lastNamed = 0
 
     /// Indices of the modes that the common name stands for.
@@ -61,7 +63,7 @@ struct LoopState: ~Copyable {
     func existingIndex(of mode: RunLoop.Mode) -> Int? {
         // It is nearly always the mode that was named last, which is found without hashing the name.
         if lastNamed < modes.count, modes[lastNamed].name == mode { return lastNamed }
-        return indices[mode]
+        return indices[mode.rawValue]
     }
 
     /// The index of `mode`, which comes to exist by being named (rule RL-10).
@@ -72,7 +74,7 @@ struct LoopState: ~Copyable {
         }
         let index = modes.count
         modes.append(ModeState(name: mode, index: index))
-        indices[mode] = index
+        indices[mode.rawValue] = index
         return index
     }
 
@@ -133,13 +135,13 @@ struct LoopState: ~Copyable {
 
     /// A mode is empty when it holds neither source, timer nor block (rules RL-12 and RL-13).
     @inline(__always)
-    func isEmpty(_ mode: Int, _ intake: BlockIntake<RunLoop.Mode>) -> Bool {
+    func isEmpty(_ mode: Int, _ intake: BlockIntake) -> Bool {
         guard !modes[mode].holdsSources, modes[mode].timers.count == 0 else { return false }
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
     /// Moves the blocks of the intake to the queues of their modes.
-    mutating func collectBlocks(from intake: BlockIntake<RunLoop.Mode>) {
+    mutating func collectBlocks(from intake: BlockIntake) {
         intake.empty { block, queue in append(block, to: queue) }
     }
 
@@ -165,7 +167,7 @@ struct LoopState: ~Copyable {
     /// Moves the blocks that `mode` runs to `blocks`, which is empty, in order. They leave every queue that
     /// they were in.
     mutating func takeBlocks(
-        for mode: Int, _ intake: BlockIntake<RunLoop.Mode>, into blocks: inout PerformedBlocks
+        for mode: Int, _ intake: BlockIntake, into blocks: inout PerformedBlocks
     ) {
         if !intake.isEmpty {
             if !hasQueuedBlocks(for: mode),

@@ -8,7 +8,8 @@ extension RunLoop {
     package func attachment(_ type: AnyObject.Type, orMake make: () -> AnyObject) -> AnyObject {
         for object in owner.attachments where Swift.type(of: object) == type { return object }
         let object = make()
-        owner.attachments.append(object)
+        // Not appended in place: then each look at them would be checked against it, 200 instructions of http.request.
+        owner.attachments = owner.attachments + [object]
         return object
     }
 
@@ -20,6 +21,7 @@ extension RunLoop {
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
         guard let loop = existingLoop, !loop.owner.isEnding else { return nil }
-        return loop.attachment(type, orMake: make) as? Object
+        // Safe: an attachment is kept by its class. (To ask for it once more takes 70 instructions of http.request.)
+        return unsafeDowncast(loop.attachment(type, orMake: make), to: Object.self)
     }
 }

@@ -31,7 +31,7 @@ public final class RunLoop: NSObject, Sendable {
     /// What `SharedQueue.join` has made for this loop, one for each mode with streams or loads. Locked before `state`.
     let sharedQueues = Mutex<[SharedQueue]>([])
     let attention: Attention
-    let intake: BlockIntake<Mode>
+    let intake: BlockIntake
     /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and
     /// takes no lock.
     private let observed = Atomic<UInt>(0)
@@ -196,11 +196,11 @@ public final class RunLoop: NSObject, Sendable {
 
     private func enqueue(_ block: consuming PerformedBlock, inMode mode: Mode, waking: Bool) {
         var block = Optional(block)
-        var answer = intake.push(&block, mode: mode, waking: waking)
+        var answer = intake.push(&block, mode: mode.rawValue, waking: waking)
         if case .isForOtherMode = answer {
             answer = state.withLock { state in
                 let queue = mode.namesCommonModes ? BlockQueueName.common : .mode(state.index(of: mode))
-                return intake.push(&block, mode: mode, queue: queue, waking: waking) {
+                return intake.push(&block, mode: mode.rawValue, queue: queue, waking: waking) {
                     state.append($0, to: $1)
                 }
             }

@@ -10,13 +10,13 @@ internal import struct Synchronization.Atomic
 /// their modes: by the loop at a block point, or by a thread that performs a block for another mode. (The
 /// lock of the loop is taken before this one.)
 ///
-/// It compares the names of modes, and knows nothing else of them.
-final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
+/// It compares the names of modes, which are their raw values, and knows nothing else of them.
+final class BlockIntake: Sendable {
     private struct State: ~Copyable, Sendable {
         /// The thread of the loop has not ended.
         var isOpen = true
         /// The mode of the blocks, by name and by its queue.
-        var mode: ModeName?
+        var mode: String?
         var queue: BlockQueueName?
         var blocks = PerformedBlocks()
         /// A block has asked for the loop's attention, and the loop has not looked since.
@@ -60,7 +60,9 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
     /// Takes `block`, if the blocks that are here are for `mode` as well.
     ///
     /// - Parameter waking: Whether it asks for attention, unless another block has.
-    func push(_ block: inout PerformedBlock?, mode: ModeName, waking: Bool) -> Answer {
+    // Inlined: without, the guard's block.performed takes 402 instructions instead of 382.
+    @inline(__always)
+    func push(_ block: inout PerformedBlock?, mode: String, waking: Bool) -> Answer {
         state.withLock { state in
             guard state.isOpen else { return .refused }
             guard state.queue != nil, state.mode == mode else { return .isForOtherMode }
@@ -71,7 +73,7 @@ final class BlockIntake<ModeName: Equatable & Sendable>: Sendable {
     /// Takes `block`. If the blocks that are here are for another mode, hands them to `receive` first, in
     /// order. Under the lock of the loop.
     func push(
-        _ block: inout PerformedBlock?, mode: ModeName, queue: BlockQueueName, waking: Bool,
+        _ block: inout PerformedBlock?, mode: String, queue: BlockQueueName, waking: Bool,
         emptyingInto receive: (PerformedBlock, BlockQueueName) -> Void
     ) -> Answer {
         state.withLock { state in

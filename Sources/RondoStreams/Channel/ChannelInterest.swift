@@ -18,6 +18,12 @@ package final class ChannelInterest: Sendable {
 
         var all: [Wish] { (first.map { [$0] } ?? []) + others }
 
+        /// - Returns: What is to be watched again; nil: it was not suspended.
+        mutating func resume() -> [Wish]? {
+            defer { isSuspended = false }
+            return isSuspended ? all : nil
+        }
+
         mutating func note(_ wish: Wish) {
             if first == nil || first?.source === wish.source {
                 first = wish
@@ -65,11 +71,22 @@ package final class ChannelInterest: Sendable {
     }
 
     /// - Returns: False: it was not suspended.
-    func resume() -> Bool {
-        let wishes = state.withLock { state -> [Wish]? in
-            defer { state.isSuspended = false }
-            return state.isSuspended ? state.all : nil
+    func resume() -> Bool { watch(state.withLock { $0.resume() }) }
+
+    /// Removes the gate and resumes.
+    ///
+    /// - Returns: As of `resume()`.
+    func removeGate() -> Bool {
+        // What the gate holds is released without the lock.
+        let (old, wishes) = state.withLock { state in
+            defer { state.gate = nil }
+            return (state.gate, state.resume())
         }
+        withExtendedLifetime(old) {}
+        return watch(wishes)
+    }
+
+    private func watch(_ wishes: [Wish]?) -> Bool {
         for wish in wishes ?? [] { wish.source.interest = wish.interest }
         return wishes != nil
     }

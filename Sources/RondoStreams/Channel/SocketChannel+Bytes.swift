@@ -82,7 +82,9 @@ extension SocketChannel {
     }
 
     /// Plaintext that was decrypted already: a read gives it, however quiet the socket is.
-    package var hasBufferedBytes: Bool { phase.openTransport?.hasPendingPlaintext ?? false }
+    package var hasBufferedBytes: Bool {
+        plainDescriptor < 0 && phase.openTransport?.hasPendingPlaintext ?? false
+    }
 
     /// Whether a read would find something, bytes or the end; a look that changes nothing. (That of
     /// `isAliveWhenIdle` makes OpenSSL read, and the socket falls silent.)
@@ -92,7 +94,7 @@ extension SocketChannel {
 
     /// Whether the peer has proved its identity: its certificate was checked in full and nothing was wrong with it, so that
     /// nothing had to be overlooked. False without TLS.
-    package var isPeerVerified: Bool { engine?.isPeerVerified ?? false }
+    package var isPeerVerified: Bool { plainDescriptor < 0 && engine?.isPeerVerified ?? false }
 
     /// What TLS has agreed upon; nil before, and without TLS.
     package var tlsInformation: TLSInformation? { engine?.information }
@@ -121,7 +123,10 @@ extension SocketChannel {
     }
 
     /// Of a connection that is not in use: whether it is as it should be, open and silent.
-    package var isAliveWhenIdle: Bool { phase.openTransport?.isQuiet ?? false }
+    package var isAliveWhenIdle: Bool {
+        if plainDescriptor >= 0 { return SocketCalls.poll(plainDescriptor, for: POLLIN) == 0 }
+        return phase.openTransport?.isQuiet ?? false
+    }
 
     /// Which of these descriptors of channels that are not in use have something to read: their channels may have
     /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.
@@ -132,8 +137,9 @@ extension SocketChannel {
     // MARK: - Readiness
 
     func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
-        let canRead = tlsWaits.canRead(ready)
-        var canWrite = tlsWaits.canWrite(ready)
+        // Without TLS there are no such waits to be looked at.
+        let canRead = engine == nil ? ready.contains(.read) : tlsWaits.canRead(ready)
+        var canWrite = engine == nil ? ready.contains(.write) : tlsWaits.canWrite(ready)
         if canWrite, let engine, tlsWaits.hasToFlush(engine) {
             canWrite = tlsWaits.flush(engine)
             updateInterest()
