@@ -39,8 +39,10 @@ struct Lab: ParsableCommand {
         @Argument(help: "Its name, as `rondo lab list` prints it.")
         var name: String
 
-        @Flag(help: "Ask for a prediction first.")
-        var quiz = false
+        @Flag(
+            inversion: .prefixedNo,
+            help: "Ask for a prediction first; on a terminal that is the default, and may be skipped.")
+        var quiz: Bool?
 
         @Flag(help: "Show the code that ran.")
         var code = false
@@ -69,9 +71,10 @@ struct Lab: ParsableCommand {
             let view = ExperimentView(terminal: .standardOutput)
             view.begin(experiment)
             var prediction: Int?
-            if quiz {
-                prediction = view.ask(experiment) { readLine() }
-                if prediction == nil { throw CommandFailure("no prediction was made") }
+            let isAtTerminal = Terminal.standardOutput.isTerminal && isatty(STDIN_FILENO) == 1
+            if quiz ?? isAtTerminal {
+                prediction = view.ask(experiment, maySkip: quiz == nil) { readLine() }
+                if prediction == nil, quiz == true { throw CommandFailure("no prediction was made") }
             }
             let outcome: Outcome
             do {

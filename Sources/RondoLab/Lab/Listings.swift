@@ -539,6 +539,7 @@ enum Listings {
                 stage.thread("polling") {
                     RunLoop.current.keepAlive(in: .default)
                     while !isOver.value {
+                        stage.note("looks at the flag")
                         RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
                     }
                     stage.note("polling has noticed")
