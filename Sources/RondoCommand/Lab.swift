@@ -11,7 +11,7 @@ struct Lab: ParsableCommand {
             Each experiment runs on this machine, with a server of its own on 127.0.0.1, and is recorded. Its verdict is \
             computed from the recorded events.
             """,
-        subcommands: [List.self, Run.self, Report.self, Cost.self])
+        subcommands: [List.self, Run.self, Report.self, Serve.self, Cost.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the experiments.")
@@ -122,6 +122,23 @@ struct Lab: ParsableCommand {
             terminal.write("\nwritten to \(output)\n")
             let isGood = notRun.isEmpty && outcomes.allSatisfy(\.verdict.isAsDocumented)
             if !isGood { throw ExitCode(ExitStatus.failed) }
+        }
+    }
+
+    struct Serve: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Serve what the experiments load, for their code in a program of yours.",
+            discussion:
+                "Give the address that it prints to the program as its first argument. Ends with Ctrl-C.")
+
+        func run() throws {
+            do {
+                let server = try LabServer()
+                Terminal.standardOutput.write(server.address + "\n")
+                while true { pause() }
+            } catch {
+                throw CommandFailure(error.description)
+            }
         }
     }
 

@@ -139,7 +139,7 @@ package struct ExperimentView: Sendable {
         text += "\n  " + terminal.tinted("Why", .strong) + "\n" + paragraph(experiment.why)
         if showsCode {
             text += "\n  " + terminal.tinted("The code", .strong) + "\n"
-            text += experiment.code.split(separator: "\n", omittingEmptySubsequences: false).map {
+            text += experiment.program.split(separator: "\n", omittingEmptySubsequences: false).map {
                 "    \($0)\n"
             }.joined()
         }

@@ -89,8 +89,8 @@ package enum ReportPage {
         text += "<h3>Why</h3>\n" + HTML.element("p", experiment.why)
         text += HTML.element("p", class: "quiet", "Rules: \(experiment.rules.joined(separator: ", "))")
         text +=
-            "<details><summary>The code that ran</summary>\n<pre tabindex=\"0\"><code>"
-            + HTML.escaped(experiment.code) + "</code></pre></details>\n"
+            "<details><summary>The code that ran, as a program</summary>\n<pre tabindex=\"0\"><code>"
+            + HTML.escaped(experiment.program) + "</code></pre></details>\n"
         return text + "</details>\n</section>\n"
     }
 
