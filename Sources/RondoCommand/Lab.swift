@@ -11,7 +11,7 @@ struct Lab: ParsableCommand {
             Each experiment runs on this machine, with a server of its own on 127.0.0.1, and is recorded. Its verdict is \
             computed from the recorded events.
             """,
-        subcommands: [List.self, Run.self, Report.self, Cost.self])
+        subcommands: [List.self, Run.self, Report.self, Serve.self, Cost.self])
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the experiments.")
@@ -39,8 +39,10 @@ struct Lab: ParsableCommand {
         @Argument(help: "Its name, as `rondo lab list` prints it.")
         var name: String
 
-        @Flag(help: "Ask for a prediction first.")
-        var quiz = false
+        @Flag(
+            inversion: .prefixedNo,
+            help: "Ask for a prediction first; on a terminal that is the default, and may be skipped.")
+        var quiz: Bool?
 
         @Flag(help: "Show the code that ran.")
         var code = false
@@ -70,9 +72,10 @@ struct Lab: ParsableCommand {
             let view = ExperimentView(terminal: .standardOutput)
             view.begin(experiment)
             var prediction: Int?
-            if quiz {
-                prediction = view.ask(experiment) { readLine() }
-                if prediction == nil { throw CommandFailure("no prediction was made") }
+            let isAtTerminal = Terminal.standardOutput.isTerminal && isatty(STDIN_FILENO) == 1
+            if quiz ?? isAtTerminal {
+                prediction = view.ask(experiment, maySkip: quiz == nil) { readLine() }
+                if prediction == nil, quiz == true { throw CommandFailure("no prediction was made") }
             }
             let outcome: Outcome
             do {
@@ -121,6 +124,23 @@ struct Lab: ParsableCommand {
             terminal.write("\nwritten to \(output)\n")
             let isGood = notRun.isEmpty && outcomes.allSatisfy(\.verdict.isAsDocumented)
             if !isGood { throw ExitCode(ExitStatus.failed) }
+        }
+    }
+
+    struct Serve: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Serve what the experiments load, for their code in a program of yours.",
+            discussion:
+                "Give the address that it prints to the program as its first argument. Ends with Ctrl-C.")
+
+        func run() throws {
+            do {
+                let server = try LabServer()
+                Terminal.standardOutput.write(server.address + "\n")
+                while true { pause() }
+            } catch {
+                throw CommandFailure(error.description)
+            }
         }
     }
 

@@ -303,6 +303,26 @@ import Testing
         #expect(Set(code.keys) == Set(Experiment.all.map(\.name)))
     }
 
+    @Test func `the program that is shown of each experiment compiles with the public interface alone`()
+        throws
+    {
+        let folder = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-lab-programs-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // What is left of it is in a temporary folder.
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for experiment in Experiment.all {
+            let file = folder.appendingPathComponent(experiment.name + ".swift")
+            try experiment.program.write(to: file, atomically: true, encoding: .utf8)
+        }
+        let modules = URL(fileURLWithPath: try Tool.path).deletingLastPathComponent()
+            .appendingPathComponent("Modules").path
+        let said = try TestServerProcess.run([
+            "python3", Repository.file("Scripts/snippets").path, "--programs", folder.path, "--modules",
+            modules,
+        ])
+        #expect(said.contains("\(Experiment.all.count) are right"))
+    }
+
     @Test func `an experiment that waits in vain is not as documented, and says for what`() throws {
         let experiment = Experiment(
             "in-vain", title: "", question: "", choices: [], answer: 0, why: "", rules: [],

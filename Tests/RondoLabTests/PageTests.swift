@@ -63,6 +63,54 @@ import Testing
         #expect(try document(of: page, width: width).contains("data-overflow=\"no\""))
     }
 
+    private func sampleReport() throws -> String {
+        let outcomes = try ["cache-policies", "timer-modes"].map { name in
+            let experiment = try #require(Experiment.named(name))
+            return Outcome(
+                experiment: experiment, recording: RecordingMaker.sample,
+                verdict: experiment.verdict(on: RecordingMaker.sample))
+        }
+        return ReportPage.html(outcomes)
+    }
+
+    /// A window of a browser has a least width, a frame has none.
+    @Test(arguments: [360, 800, 1600])
+    func `a report is no wider than its frame, with every answer open`(width: Int) throws {
+        let probe = """
+            <script>addEventListener('load', () => {
+              for (const d of document.querySelectorAll('details')) d.open = true;
+              parent.postMessage(innerWidth + ' ' +
+                (document.scrollingElement.scrollWidth <= innerWidth ? 'fits' : 'overflows'), '*');
+            });</script></body>
+            """
+        let page = try sampleReport().replacingOccurrences(of: "</body>", with: probe)
+            .replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "\"", with: "&quot;")
+        let frame = """
+            <!doctype html><body><script>addEventListener('message', e => document.body.dataset.said = e.data)
+            </script><iframe style="width: \(width)px; height: 900px; border: 0" srcdoc="\(page)"></iframe></body>
+            """
+        #expect(try document(of: frame, width: 1700).contains("data-said=\"\(width) fits\""))
+    }
+
+    @Test func `a report shows what happened once its reader opens the answer, and judges the choice then`()
+        throws
+    {
+        let probe = """
+            <script>addEventListener('load', () => {
+              const quiz = document.querySelector('fieldset.quiz'), answer = document.querySelector('details.answer');
+              const figure = answer.querySelector('figure'), out = quiz.querySelector('output'), said = [];
+              const say = () => said.push((figure.checkVisibility() ? 'shown' : 'hidden') + ':' + out.className);
+              say();
+              quiz.querySelectorAll('input')[quiz.dataset.answer].click();
+              say();
+              answer.addEventListener('toggle', () => { say(); document.body.dataset.said = said.join(' '); });
+              answer.querySelector('summary').click();
+            });</script></body>
+            """
+        let page = try sampleReport().replacingOccurrences(of: "</body>", with: probe)
+        #expect(try document(of: page).contains("data-said=\"hidden: hidden: shown:good\""))
+    }
+
     @Test func `keys move from event to event, between lanes, and to what waits`() throws {
         let probe = """
             <script>addEventListener('load', () => {

@@ -44,4 +44,19 @@ struct TextTimelineTests {
         let lane = try #require(lines.first { $0.contains("  mode") })
         #expect(lane.contains("━ default ━") && lane.contains("━ private ━"))
     }
+
+    @Test func `a lane without a label says so, and notes have a lane`() throws {
+        var maker = RecordingMaker()
+        maker.add(.entry, 0)
+        maker.add(.timer, 10_000_000, 1_000_000)
+        maker.add(.block, 20_000_000, 1_000_000)
+        maker.add(.mark, 30_000_000, name: 1, loop: 0)
+        maker.add(.mark, 60_000_000, name: 1, loop: 0)
+        maker.add(.exit, 100_000_000, detail: 3)
+        let lines = lines(maker.recording(ended: 100_000_000))
+        #expect(lines.contains { $0.contains("timer without a label") && $0.contains("#") })
+        #expect(lines.contains { $0.contains("performed blocks") && $0.contains("#") })
+        let notes = try #require(lines.first { $0.hasPrefix("  notes") })
+        #expect(notes.count { $0 == "|" } == 2)
+    }
 }

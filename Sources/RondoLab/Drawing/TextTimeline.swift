@@ -18,11 +18,12 @@ package struct TextTimeline {
         case mode(UInt16)
         case call(UInt16)
         case held
+        case note
     }
 
     private enum Limits {
         static let lanes = 14
-        static let title = 22
+        static let title = 26
     }
 
     private let recording: Recording
@@ -62,9 +63,11 @@ package struct TextTimeline {
         // Gone through once, and not for each loop: there may be thousands.
         let activations = Dictionary(grouping: recording.activations, by: \.loop)
         let records = Dictionary(grouping: recording.records, by: \.loop)
+        let notes = Dictionary(grouping: recording.records.lazy.filter { $0.kind == .mark }, by: \.thread)
         for loop in recording.tables.loops.indices.dropFirst() {
             lines.append(terminal.tinted("run loop of \(recording.loopName(UInt16(loop)))", .strong))
-            let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [])
+            let notes = notes[recording.tables.loops[loop].thread] ?? []
+            let lanes = lanes(activations[UInt16(loop)] ?? [], records[UInt16(loop)] ?? [], notes)
             for lane in lanes.prefix(Limits.lanes) { lines.append(line(lane)) }
             if lanes.count > Limits.lanes { lines.append("  … and \(lanes.count - Limits.lanes) more") }
         }
@@ -83,8 +86,10 @@ package struct TextTimeline {
         for place in first...max(first, min(columns - 1, column(to))) { lane.cells[place] = cell }
     }
 
-    /// Of one loop.
-    private func lanes(_ activations: [Recording.Activation], _ records: [TraceRecord]) -> [Lane] {
+    /// Of one loop; `notes` are those of its thread.
+    private func lanes(
+        _ activations: [Recording.Activation], _ records: [TraceRecord], _ notes: [TraceRecord]
+    ) -> [Lane] {
         let empty = Array(repeating: Cell.empty, count: columns)
         var modes = Lane(title: "mode", cells: empty)
         // A nested run is drawn over the one around it.
@@ -99,7 +104,7 @@ package struct TextTimeline {
                 record.kind == .heldBack ? TraceRecord.Kind(rawValue: record.detail) ?? .mark : record.kind
             // Calls to a delegate share the line of what brought them, where both have the same name.
             let label = recording.label(record)
-            let title = label.isEmpty ? kind.word : label
+            let title = label.isEmpty ? Self.title(ofUnlabelled: kind) : label
             let place = places[title] ?? calls.count
             if place == calls.count {
                 places[title] = place
@@ -111,7 +116,19 @@ package struct TextTimeline {
                 &calls[place], from: record.began, to: record.ended,
                 with: record.kind == .heldBack ? .held : .call(record.mode))
         }
-        return [modes] + calls
+        guard !notes.isEmpty else { return [modes] + calls }
+        var noted = Lane(title: "notes", cells: empty)
+        for note in notes { fill(&noted, from: note.began, to: note.began, with: .note) }
+        return [modes, noted] + calls
+    }
+
+    /// What stands for objects without a label: their kind, and for blocks where they come from.
+    private static func title(ofUnlabelled kind: TraceRecord.Kind) -> String {
+        switch kind {
+        case .block: "performed blocks"
+        case .mainQueue: kind.word
+        default: "\(kind.word) without a label"
+        }
     }
 
     // MARK: Text
@@ -143,6 +160,8 @@ package struct TextTimeline {
         case .call(let mode):
             return terminal.tinted(
                 String(repeating: unicode ? "▪" : "#", count: count), tint(name(ofMode: mode)))
+        case .note:
+            return String(repeating: unicode ? "│" : "|", count: count)
         case .held:
             return terminal.tinted(String(repeating: unicode ? "▒" : "~", count: count), .bad)
         }
@@ -176,7 +195,7 @@ package struct TextTimeline {
             return terminal.tinted("\(mark) \(name)", tint(name))
         }
         let marks = [
-            unicode ? "▪ called" : "# called",
+            unicode ? "▪ called" : "# called", unicode ? "│ noted" : "| noted",
             unicode ? "▒ ready, not deliverable" : "~ ready, not deliverable",
         ]
         return "  " + (modes + marks).joined(separator: "  ")

@@ -58,6 +58,27 @@ package struct Experiment: Sendable {
 
     /// The lines that ran, as they stand in the source.
     package var code: String { Listings.all[name] ?? "" }
+
+    /// The code as a whole program that uses nothing but Rondo's public interface: with its helpers, and run at the end.
+    package var program: String {
+        let call = code.split(separator: " ").first { $0.contains("Code(") }?.prefix { $0 != "(" } ?? ""
+        let parts = ["helpers of \(name)", "stage", "helpers of all"].compactMap { Listings.all[$0] }
+        return """
+            import Rondo
+            import Synchronization
+
+            \(code)
+
+            // What it uses. Loads need a server: run `rondo lab serve`, and give its address as the first argument.
+
+            \(parts.joined(separator: "\n\n"))
+
+            let stage = Stage()
+            try \(call)(stage)
+            stage.joinThreads()
+
+            """
+    }
 }
 
 /// One thing that has to be so, and what was seen of it.

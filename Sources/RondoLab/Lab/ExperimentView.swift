@@ -29,18 +29,22 @@ package struct ExperimentView: Sendable {
 
     /// Asks for a prediction, and waits for a line with its number.
     ///
-    /// - Parameter readLine: The next line that was typed; nil at the end of the input.
-    /// - Returns: The place of the choice; nil if the input ended first.
-    package func ask(_ experiment: Experiment, readLine: () -> String?) -> Int? {
+    /// - Parameters:
+    ///   - maySkip: Whether an empty line is an answer too.
+    ///   - readLine: The next line that was typed; nil at the end of the input.
+    /// - Returns: The place of the choice; nil if the input ended first, or the reader only watches.
+    package func ask(_ experiment: Experiment, maySkip: Bool, readLine: () -> String?) -> Int? {
         for (place, choice) in experiment.choices.enumerated() {
             terminal.write("    \(place + 1)  \(choice)\n")
         }
         while true {
-            terminal.write("\n  Your prediction (1–\(experiment.choices.count)): ")
+            let skip = maySkip ? ", Return to only watch" : ""
+            terminal.write("\n  Your prediction (1–\(experiment.choices.count)\(skip)): ")
             guard let line = readLine() else {
                 terminal.write("\n")
                 return nil
             }
+            if maySkip, line.allSatisfy(\.isWhitespace) { return nil }
             if let number = Int(line.filter { !$0.isWhitespace }),
                 experiment.choices.indices.contains(number - 1)
             {
@@ -81,6 +85,28 @@ package struct ExperimentView: Sendable {
 
     // MARK: After
 
+    /// A line for each of the plot's notes, whose heights are its values over its own time.
+    private func plotted(_ plot: Plot?, _ recording: Recording) -> String {
+        guard let plot else { return "" }
+        let lines = plot.lines(recording)
+        let highest = lines.flatMap(\.points).map(\.value).max() ?? 0
+        let longest = lines.flatMap(\.points).map(\.time).max() ?? 0
+        guard highest > 0, longest > 0 else { return "" }
+        let columns = max(10, width - 42)
+        var text = "\n  " + terminal.tinted("\(plot.title), in \(plot.unit)", .strong) + "\n"
+        for line in lines {
+            var heights = Array(repeating: 0.0, count: columns)
+            for point in line.points {
+                let column = min(columns - 1, Int(point.time / longest * Double(columns)))
+                heights[column] = max(heights[column], point.value)
+            }
+            let marks = heights.map { heightMark($0, full: highest, usesUnicode: terminal.hasUnicode) }
+            let peak = TextFormats.fixed(heights.max() ?? 0, digits: 1)
+            text += "  \(line.name.padded(22)) \(String(marks)) at most \(peak)\n"
+        }
+        return text
+    }
+
     /// - Parameter prediction: The choice that was made before; nil if none was asked for.
     package func end(_ outcome: Outcome, prediction: Int?, showsCode: Bool) {
         let experiment = outcome.experiment
@@ -89,7 +115,7 @@ package struct ExperimentView: Sendable {
             let lines = TextTimeline(outcome.recording, terminal: terminal, width: width).lines
             text += lines.map { "  \($0)\n" }.joined()
         }
-        text += "\n"
+        text += plotted(experiment.plot, outcome.recording) + "\n"
         if let prediction {
             let isRight = prediction == experiment.answer
             text +=
@@ -99,6 +125,8 @@ package struct ExperimentView: Sendable {
                     isRight ? .good : .waiting)
             text += isRight ? "\n" : "\n  What happens: \(experiment.choices[experiment.answer])\n"
             text += "\n"
+        } else {
+            text += "  What happens: \(experiment.choices[experiment.answer])\n\n"
         }
         text += "  " + terminal.tinted("What was seen", .strong) + "\n"
         for check in outcome.verdict.checks {
@@ -111,7 +139,7 @@ package struct ExperimentView: Sendable {
         text += "\n  " + terminal.tinted("Why", .strong) + "\n" + paragraph(experiment.why)
         if showsCode {
             text += "\n  " + terminal.tinted("The code", .strong) + "\n"
-            text += experiment.code.split(separator: "\n", omittingEmptySubsequences: false).map {
+            text += experiment.program.split(separator: "\n", omittingEmptySubsequences: false).map {
                 "    \($0)\n"
             }.joined()
         }

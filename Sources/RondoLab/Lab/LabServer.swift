@@ -11,10 +11,11 @@ internal import RondoMutex
 ///     /camera                           multipart/x-mixed-replace: parts of 5, 10 and 15 bytes
 ///     /news/SECONDS/NAME                as many bytes as it was asked for, which may be kept so long;
 ///                                       304 where the client says that it has them
+///     /requests/news/SECONDS/NAME       what the requests for these news said in Cache-Control, a line each
 ///     anything else                     404
 ///
 /// It listens on 127.0.0.1 alone.
-final class LabServer: Sendable {
+package final class LabServer: Sendable {
     enum Limits {
         static let headSize = 16 << 10
         static let bodySize = 1 << 30
@@ -31,7 +32,7 @@ final class LabServer: Sendable {
     private let isStopped = Mutex(false)
     private let news = Mutex<[(target: String, cacheControl: String)]>([])
 
-    init() throws(StageFailure) {
+    package init() throws(StageFailure) {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -53,8 +54,11 @@ final class LabServer: Sendable {
         Thread.detachNewThread { [self] in accept() }
     }
 
+    /// What the paths are put behind.
+    package var address: String { "http://127.0.0.1:\(port)" }
+
     func url(_ path: String) -> URL {
-        URL(string: "http://127.0.0.1:\(port)\(path)") ?? URL(fileURLWithPath: "/")
+        URL(string: address + path) ?? URL(fileURLWithPath: "/")
     }
 
     /// What the requests for these news said in Cache-Control, in the order in which they came.
@@ -117,9 +121,18 @@ final class LabServer: Sendable {
             camera(client)
         case "news" where parts.count == 3:
             answer(client, newsFor: request, lifetime: max(0, Int(parts[1]) ?? 0))
+        case "requests":
+            let lines = requestLines(for: request.target)
+            _ = send(client, head("200 OK", length: lines.utf8.count) + lines)
         default:
             _ = send(client, head("404 Not Found", length: 0))
         }
+    }
+
+    /// The lines of `/requests/news/…`.
+    private func requestLines(for target: String) -> String {
+        let asked = news.withLock { $0.filter { "/requests" + $0.target == target }.map(\.cacheControl) }
+        return asked.map { $0 + "\n" }.joined()
     }
 
     private func drip(_ client: Int32, pieces: Int, size: Int, rest: Double) {

@@ -211,6 +211,32 @@ enum Listings {
                 }
             }
             """#,
+        "helpers of save-a-download": #"""
+            extension Stage {
+                /// Has `begin` start a load into an empty file, runs it to its end, and notes memory and size.
+                fileprivate func inTemporaryFile(_ way: String, _ begin: (String, Saver) throws -> Void) throws {
+                    let path = NSTemporaryDirectory() + "/rondo-lab-\(ProcessInfo.processInfo.processIdentifier)"
+                    _ = FileManager.default.createFile(atPath: path, contents: nil)
+                    defer { unlink(path) }
+                    let before = anonymousMemory()
+                    let saver = Saver()
+                    saver.measure = { self.note("memory, \(way)", anonymousMemory() - before) }
+                    try begin(path, saver)
+                    try run(.current) { saver.isDone }
+                    saver.take = { _ in }
+                    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                    note("saved, \(way)", (attributes[.size] as? NSNumber)?.intValue ?? 0)
+                }
+            }
+
+            /// Bytes of the process's own memory that are resident; files that it has mapped do not count.
+            private func anonymousMemory() -> Int {
+                guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
+                    let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") })
+                else { return 0 }
+                return (Int(line.filter(\.isNumber)) ?? 0) * 1024
+            }
+            """#,
         "schedule-after-start": #"""
             @Sendable private func scheduleAfterStartCode(_ stage: Stage) throws {
                 let loop = RunLoop.current
@@ -254,7 +280,7 @@ enum Listings {
                     let load = try? URLConnection.labelled(
                         "load", stage.url("/drip/3/100/10"),
                         Reader {
-                            RunLoop.currentLoop().stop()  // the loop of the queue's thread
+                            RunLoop.current.stop()  // the loop of the queue's thread
                             wasWrong.value = true
                         })
                     load?.start()
@@ -455,12 +481,12 @@ enum Listings {
                 loop.add(beat, forMode: .default)
 
                 // In the dialogue, 0.2 s later, somebody presses a button.
-                let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.currentLoop().stop() }
+                let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.current.stop() }
                 button.label = "button"
                 loop.add(button, forMode: modal)
 
                 let dialogue = Timer(timeInterval: 0.1, repeats: false) { _ in
-                    RunLoop.currentLoop().spend(10, in: modal)
+                    RunLoop.current.spend(10, in: modal)
                 }
                 dialogue.label = "dialogue"
                 loop.add(dialogue, forMode: .default)
@@ -539,6 +565,7 @@ enum Listings {
                 stage.thread("polling") {
                     RunLoop.current.keepAlive(in: .default)
                     while !isOver.value {
+                        stage.note("looks at the flag")
                         RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
                     }
                     stage.note("polling has noticed")
@@ -627,6 +654,153 @@ enum Listings {
                 }
                 source.invalidate()
                 for loop in loops.value { loop.stop() }
+            }
+            """#,
+        "helpers of all": #"""
+            /// Why an experiment could not begin, or gave up.
+            enum StageFailure: Error, Equatable, CustomStringConvertible {
+                case tookTooLong
+                case emptyMode(String)
+                case noServer(String)
+                case noConnection
+
+                var description: String {
+                    switch self {
+                    case .tookTooLong: "the experiment waited \(Int(Stage.patience)) s for something that never came"
+                    case .emptyMode(let mode): "the run loop had nothing to wait for in \(mode)"
+                    case .noServer(let reason): "the lab's server could not start: \(reason)"
+                    case .noConnection: "no connection could be made"
+                    }
+                }
+            }
+
+            /// A value that several threads of an experiment look at.
+            final class Shared<Value: Sendable>: Sendable {
+                private let state: Mutex<Value>
+
+                init(_ value: Value) { state = Mutex(value) }
+
+                var value: Value {
+                    get { state.withLock { $0 } }
+                    set { state.withLock { $0 = newValue } }
+                }
+
+                func update(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
+            }
+
+            /// The delegate of most experiments: counts.
+            final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
+                private let state = Mutex((bytes: 0, isDone: false, errorCode: 0))
+                private let whenDone: @Sendable () -> Void
+
+                init(whenDone: @escaping @Sendable () -> Void = {}) { self.whenDone = whenDone }
+
+                var bytes: Int { state.withLock { $0.bytes } }
+                var isDone: Bool { state.withLock { $0.isDone } }
+                /// Of the error that ended the load; 0 if none did.
+                var errorCode: Int { state.withLock { $0.errorCode } }
+
+                func connection(_ connection: URLConnection, didReceive data: Data) {
+                    state.withLock { $0.bytes += data.count }
+                }
+
+                func connectionDidFinishLoading(_ connection: URLConnection) {
+                    state.withLock { $0.isDone = true }
+                    whenDone()
+                }
+
+                func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+                    state.withLock { ($0.isDone, $0.errorCode) = (true, (error as NSError).code) }
+                    whenDone()
+                }
+            }
+
+            extension URLConnection {
+                /// Not started yet, with a name for the timeline.
+                static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {
+                    try labelled(label, URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData), delegate)
+                }
+
+                static func labelled(_ label: String, _ request: URLRequest, _ delegate: Any) throws -> URLConnection {
+                    guard let connection = URLConnection(request: request, delegate: delegate, startImmediately: false)
+                    else { throw StageFailure.noConnection }
+                    connection.label = label
+                    return connection
+                }
+            }
+
+            extension RunLoop {
+                /// One activation of so many seconds that no source ends.
+                @discardableResult
+                func spend(_ seconds: TimeInterval, in mode: Mode) -> RunResult {
+                    run(in: mode, for: seconds, returnAfterSourceHandled: false)
+                }
+
+                /// Keeps `mode` from being empty.
+                func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
+            }
+
+            /// The processor time that the calling thread has had.
+            func nanosecondsOfThread() -> Int {
+                var time = timespec()
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+                return Int(time.tv_sec) * 1_000_000_000 + Int(time.tv_nsec)
+            }
+            """#,
+        "stage": #"""
+            /// What an experiment works with: a server, notes, and threads. The program's first argument is the address that
+            /// `rondo lab serve` prints.
+            final class Stage: Sendable {
+                static let patience = 15.0
+                private let threads = Mutex<[DispatchSemaphore]>([])
+
+                func url(_ path: String) -> URL {
+                    guard let address = CommandLine.arguments.dropFirst().first, let url = URL(string: address + path) else {
+                        fatalError("the first argument has to be the address that `rondo lab serve` prints")
+                    }
+                    return url
+                }
+
+                /// What the requests for `url` said in Cache-Control.
+                func requests(for url: URL) -> [String] {
+                    let request = URLRequest(url: self.url("/requests" + url.path))
+                    let lines = try? URLConnection.sendSynchronousRequest(request, returning: nil)
+                    return String(decoding: lines ?? Data(), as: UTF8.self)
+                        .split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+                }
+
+                func note(_ name: String, _ value: Int = 0) { print(name, value) }
+
+                func run(_ loop: RunLoop, _ mode: RunLoop.Mode = .default, until isDone: () -> Bool) throws {
+                    let limit = Date(timeIntervalSinceNow: Self.patience)
+                    while !isDone() {
+                        guard limit.timeIntervalSinceNow > 0 else { throw StageFailure.tookTooLong }
+                        guard loop.run(mode: mode, before: Date(timeIntervalSinceNow: 0.2)) || isDone() else {
+                            throw StageFailure.emptyMode(mode.rawValue)
+                        }
+                    }
+                }
+
+                func wait(for isDone: () -> Bool) throws {
+                    let limit = Date(timeIntervalSinceNow: Self.patience)
+                    while !isDone() {
+                        guard limit.timeIntervalSinceNow > 0 else { throw StageFailure.tookTooLong }
+                        Thread.sleep(forTimeInterval: 0.002)
+                    }
+                }
+
+                func thread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+                    let ended = DispatchSemaphore(value: 0)
+                    threads.withLock { $0.append(ended) }
+                    let thread = Thread {
+                        body()
+                        ended.signal()
+                    }
+                    thread.name = name
+                    thread.start()
+                }
+
+                func joinThreads() { for ended in threads.withLock({ $0 }) { ended.wait() } }
             }
             """#,
     ]

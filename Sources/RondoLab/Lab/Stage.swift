@@ -69,6 +69,7 @@ final class Stage: Sendable {
     func end() { server.stop() }
 }
 
+// helpers of all
 /// Why an experiment could not begin, or gave up.
 package enum StageFailure: Error, Equatable, CustomStringConvertible {
     case tookTooLong
@@ -158,3 +159,4 @@ func nanosecondsOfThread() -> Int {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return Int(time.tv_sec) * 1_000_000_000 + Int(time.tv_nsec)
 }
+// end of helpers

@@ -82,6 +82,9 @@ enum PageParts {
         <li><span class="swatch mode"></span><span><b>Mode.</b> A run loop runs in one mode at a time: blue is
           default, orange tracking, where a program is while somebody scrolls. Every callback below has the colour of
           the mode that it was made in.</span></li>
+        <li><span class="swatch call"></span><span><b>A lane</b> has the label of its object, then the kind. Performed
+          blocks are closures handed over with perform, or jobs of an actor or task that lives on the loop; other
+          objects without a label are called by their kind. Set <code>label</code> to name them.</span></li>
         <li><span class="swatch asleep"></span><span><b>Asleep.</b> Paler: nothing of this mode was ready, so the
           thread slept. What is ready in another mode does not wake it.</span></li>
         <li><span class="swatch held"></span><span><b>Waiting, and not deliverable.</b> It was ready, but is

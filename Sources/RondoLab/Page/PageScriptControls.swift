@@ -378,12 +378,20 @@ enum PageScriptControls {
           renew();
         });
         for (const quiz of document.querySelectorAll('fieldset.quiz')) {
-          quiz.addEventListener('change', event => {
-            const isRight = event.target.value === quiz.dataset.answer, out = quiz.querySelector('output');
+          const answer = quiz.parentElement.querySelector('details.answer'), out = quiz.querySelector('output');
+          // Arrow keys choose while they move, so only the opened answer judges.
+          const judge = () => {
+            const chosen = quiz.querySelector('input:checked');
+            if (!chosen) return;
+            const isRight = chosen.value === quiz.dataset.answer;
             out.className = isRight ? 'good' : 'bad';
             out.textContent = isRight ? 'That is what happens. See why below.'
               : 'It is another one. See the timeline, then why.';
+          };
+          quiz.addEventListener('change', () => {
+            if (answer.open) judge();
           });
+          answer.addEventListener('toggle', () => { if (answer.open) judge(); });
         }
         if (location.hash === '#measure') for (const t of timelines) t.measure();
         document.documentElement.dataset.ready = 'true';

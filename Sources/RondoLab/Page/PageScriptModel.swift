@@ -7,6 +7,9 @@ enum PageScriptModel {
         const WORDS = ['', 'entry', 'exit', 'pass', 'wait', 'observer', 'block', 'source', 'descriptor', 'timer',
           'main queue', 'delegate', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note',
           'deferred work'];
+        /** Lanes of objects that have no label: what they are, and for blocks where they come from. */
+        const UNLABELLED = {5: 'observers without a label', 6: 'performed blocks', 7: 'source without a label',
+          8: 'descriptor without a label', 9: 'timer without a label', 11: 'delegate without a label'};
         const ACTIVITIES = [[1, 'entry'], [2, 'beforeTimers'], [4, 'beforeSources'], [32, 'beforeWaiting'],
           [64, 'afterWaiting'], [128, 'exit']];
         const RESULTS = ['it had not ended', 'finished: the mode held nothing more', 'stopped', 'timed out',
@@ -182,7 +185,7 @@ enum PageScriptModel {
             // a name share a lane; their activities tell them apart.
             const key = label ? 'label ' + label : what + ':' + (what === K.observer ? 0 : subject);
             const l = lane(g, key, () => ({order: 400 + what * 10, type: 'calls', held: new Spans(), what,
-              title: label || WORDS[what] + (what === K.observer || what === K.block ? 's' : ''),
+              title: label || UNLABELLED[what] || WORDS[what],
               word: WORDS[what], isNamed: !!label}));
             if (l.isNamed && what === K.delegate) l.word = WORDS[what];
             (isHeld ? l.held : l.spans).add(from, to, i);

@@ -19,7 +19,7 @@ enum PageStyle {
         * { box-sizing: border-box; }
         html { background: var(--paper); color: var(--ink); -webkit-text-size-adjust: 100%; }
         body { margin: 0 auto; max-width: 76rem; padding: 1.25rem clamp(.75rem, 3vw, 2rem) 4rem;
-          font: 1rem/1.5 system-ui, "Noto Sans", "DejaVu Sans", sans-serif; }
+          font: 1rem/1.5 system-ui, "Noto Sans", "DejaVu Sans", sans-serif; overflow-wrap: anywhere; }
         h1 { font-size: clamp(1.5rem, 4vw, 2.1rem); line-height: 1.2; margin: 0 0 .4rem; }
         h2 { font-size: clamp(1.2rem, 3vw, 1.5rem); line-height: 1.25; margin: 2.75rem 0 .4rem; }
         h3 { font-size: 1.05rem; margin: 1.4rem 0 .3rem; }
@@ -34,7 +34,7 @@ enum PageStyle {
           font-weight: 600; font-size: .875rem; white-space: nowrap; }
         .badge.good::before { content: "\2713\00a0"; } .badge.bad::before { content: "\2717\00a0"; }
         .question { font-size: 1.1rem; font-weight: 600; }
-        fieldset { border: 1px solid var(--line); border-radius: .4rem; margin: .75rem 0; padding: .4rem 1rem .7rem;
+        fieldset { min-width: 0; border: 1px solid var(--line); border-radius: .4rem; margin: .75rem 0; padding: .4rem 1rem .7rem;
           max-width: 46rem; }
         legend { color: var(--quiet); padding: 0 .4rem; }
         fieldset label { display: flex; gap: .5rem; align-items: baseline; padding: .25rem 0; min-height: 1.75rem; }
@@ -95,6 +95,7 @@ enum PageStyle {
         nav ol { columns: 20rem; column-gap: 2.5rem; padding-left: 1.4rem; max-width: none; } nav li { margin: .2rem 0; break-inside: avoid; }
         section.experiment { border-top: 1px solid var(--line); margin-top: 2.5rem; }
         details > summary { cursor: pointer; font-weight: 600; min-height: 1.75rem; }
+        details.answer { margin: .75rem 0; } .outcome { font-weight: 600; }
         svg.plot { width: 100%; max-width: 46rem; height: auto; display: block; }
 
         @media (max-width: 40rem) {

@@ -14,10 +14,10 @@ extension Plot {
     private static let (width, height) = (720.0, 300.0)
     private static let (left, right, top, bottom) = (46.0, 150.0, 18.0, 34.0)
 
-    /// The drawing, each line from its own beginning on; empty where nothing was noted.
-    func svg(_ recording: Recording) -> String {
+    /// The values of each note in milliseconds from its own first on, named by what follows the note's last comma.
+    func lines(_ recording: Recording) -> [(name: String, points: [(time: Double, value: Double)])] {
         let evidence = Evidence(recording)
-        let lines = notes.map { name -> (name: String, points: [(time: Double, value: Double)]) in
+        return notes.map { name -> (name: String, points: [(time: Double, value: Double)]) in
             let found = evidence.notes(name)
             let points = found.map { note in
                 (
@@ -30,6 +30,11 @@ extension Plot {
                 points
             )
         }
+    }
+
+    /// The drawing, each line from its own beginning on; empty where nothing was noted.
+    func svg(_ recording: Recording) -> String {
+        let lines = lines(recording)
         let longest = lines.flatMap(\.points).map(\.time).max() ?? 0
         let highest = lines.flatMap(\.points).map(\.value).max() ?? 0
         guard longest > 0, highest > 0 else { return "" }

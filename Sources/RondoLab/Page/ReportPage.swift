@@ -73,6 +73,9 @@ package enum ReportPage {
         if !experiment.background.isEmpty { text += HTML.element("p", experiment.background) }
         text += HTML.element("p", class: "question", experiment.question)
         text += quiz(experiment, place: place)
+        // Closed until the reader opens it, without a script too: the timeline answers the question.
+        text += "<details class=\"answer\"><summary>See what happened</summary>\n"
+        text += HTML.element("p", class: "outcome", "What happens: \(experiment.choices[experiment.answer])")
         text += PageParts.timeline(outcome.recording, id: "recording\(place)", title: experiment.name)
         text += experiment.plot?.svg(outcome.recording) ?? ""
         text += "<h3>What was seen</h3>\n<ul class=\"checks\">\n"
@@ -86,9 +89,9 @@ package enum ReportPage {
         text += "<h3>Why</h3>\n" + HTML.element("p", experiment.why)
         text += HTML.element("p", class: "quiet", "Rules: \(experiment.rules.joined(separator: ", "))")
         text +=
-            "<details><summary>The code that ran</summary>\n<pre tabindex=\"0\"><code>"
-            + HTML.escaped(experiment.code) + "</code></pre></details>\n"
-        return text + "</section>\n"
+            "<details><summary>The code that ran, as a program</summary>\n<pre tabindex=\"0\"><code>"
+            + HTML.escaped(experiment.program) + "</code></pre></details>\n"
+        return text + "</details>\n</section>\n"
     }
 
     private static func quiz(_ experiment: Experiment, place: Int) -> String {

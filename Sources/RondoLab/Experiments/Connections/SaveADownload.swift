@@ -92,6 +92,7 @@ private final class Saver: NSObject, URLConnectionDataDelegate, URLDownloadDeleg
 }
 // end
 
+// helpers of save-a-download
 extension Stage {
     /// Has `begin` start a load into an empty file, runs it to its end, and notes memory and size.
     fileprivate func inTemporaryFile(_ way: String, _ begin: (String, Saver) throws -> Void) throws {
@@ -116,3 +117,4 @@ private func anonymousMemory() -> Int {
     else { return 0 }
     return (Int(line.filter(\.isNumber)) ?? 0) * 1024
 }
+// end of helpers

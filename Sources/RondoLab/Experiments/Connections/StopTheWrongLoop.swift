@@ -55,7 +55,7 @@ extension Experiment {
         let load = try? URLConnection.labelled(
             "load", stage.url("/drip/3/100/10"),
             Reader {
-                RunLoop.currentLoop().stop()  // the loop of the queue's thread
+                RunLoop.current.stop()  // the loop of the queue's thread
                 wasWrong.value = true
             })
         load?.start()

@@ -15,7 +15,8 @@ extension Experiment {
         ], answer: 2,
         why: """
             loop.executor(in:) hands the actor's jobs to the loop as blocks for that mode. So the compiler keeps the \
-            actor's state apart as ever, and the run loop decides when it may be touched: in that mode, on that thread.
+            actor's state apart as ever, and the run loop decides when it may be touched: in that mode, on that thread. \
+            In the timeline these jobs are the performed blocks; the actor's own is the one in tracking.
             """,
         rules: ["RL-60", "RL-8"], body: actorOnAModeCode
     ) { evidence in

@@ -55,12 +55,12 @@ extension Experiment {
     loop.add(beat, forMode: .default)
 
     // In the dialogue, 0.2 s later, somebody presses a button.
-    let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.currentLoop().stop() }
+    let button = Timer(timeInterval: 0.3, repeats: false) { _ in RunLoop.current.stop() }
     button.label = "button"
     loop.add(button, forMode: modal)
 
     let dialogue = Timer(timeInterval: 0.1, repeats: false) { _ in
-        RunLoop.currentLoop().spend(10, in: modal)
+        RunLoop.current.spend(10, in: modal)
     }
     dialogue.label = "dialogue"
     loop.add(dialogue, forMode: .default)

@@ -28,6 +28,7 @@ extension Experiment {
         func cost(_ name: String) -> String {
             Evidence.milliseconds(evidence.notes(name).first?.duration ?? 0)
         }
+        let looks = evidence.notes("looks at the flag").count
         let waits = evidence.ofKind(.wait)
         let wakes = { (loop: String) in waits.filter { evidence.recording.loopName($0.loop) == loop }.count }
         let polled = late("polling has noticed").map(Evidence.milliseconds) ?? "never"
@@ -35,8 +36,9 @@ extension Experiment {
         return [
             Check(
                 "the polling loop runs again and again, each run ended by its limit",
-                polls.count >= 4 && polls.allSatisfy { $0.result == .timedOut },
-                seen: "it made \(polls.count) runs, slept \(Evidence.times(wakes("polling"))) and took "
+                polls.count >= 4 && looks >= polls.count && polls.allSatisfy { $0.result == .timedOut },
+                seen:
+                    "it looked at the flag \(Evidence.times(looks)), made \(polls.count) runs, slept \(Evidence.times(wakes("polling"))) and took "
                     + "\(cost("polling, CPU")) of CPU"),
             Check(
                 "the other makes one run, ended by the stop", stopped.map(\.result) == [.stopped],
@@ -57,6 +59,7 @@ extension Experiment {
     stage.thread("polling") {
         RunLoop.current.keepAlive(in: .default)
         while !isOver.value {
+            stage.note("looks at the flag")
             RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
         }
         stage.note("polling has noticed")
