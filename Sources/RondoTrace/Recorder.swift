@@ -7,7 +7,8 @@ internal import RondoMutex
 /// some hundred nanoseconds and 32 bytes. Beside the loops a thread of the recorder's own looks now and then
 /// for what is ready and held back (`RunLoop.heldBack()`), because no loop can notice that by itself.
 ///
-/// Any thread may start, finish and mark. One recorder at a time is the process's instrument.
+/// Any thread may start, finish and mark. A recorder hands events on to the instrument that it found when it started,
+/// so that a program that records itself can be recorded from outside as well; ending it puts that one back.
 package final class Recorder: RunLoop.Instrument {
     package enum Limits {
         /// Events kept, if nothing else is said: 32 MiB.
@@ -26,6 +27,34 @@ package final class Recorder: RunLoop.Instrument {
         var entries: [UInt16: [Int64]] = [:]
         var began: Int64
         var ended: Int64?
+        /// What was the process's instrument when this recorder started.
+        var previous: (any RunLoop.Instrument)?
+
+        /// Notes an event of a loop.
+        ///
+        /// - Returns: The loop's place, if this is the end of a long activation.
+        mutating func note(
+            _ event: RunLoopEvent, of loop: RunLoop, isOwn: Bool, longActivation: Int64
+        ) -> UInt16? {
+            guard ended == nil else { return nil }
+            let thread = index.placeOfThread()
+            let place = index.place(of: loop, isOwn: isOwn, thread: thread)
+            if place.isNew { loops.append(loop) }
+            var record = TraceRecord(
+                kind: .entry, began: event.began, loop: place.place, thread: thread,
+                mode: index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
+            index.complete(&record, from: event)
+            ring.append(record)
+            switch event.detail {
+            case .entry:
+                entries[place.place, default: []].append(event.began)
+            case .exit:
+                guard let entered = entries[place.place]?.popLast() else { return nil }
+                if event.began - entered >= longActivation { return place.place }
+            case .wait, .callOut, .deferredWork, .pass, .request: break
+            }
+            return nil
+        }
     }
 
     private let state: Mutex<State>
@@ -50,17 +79,23 @@ package final class Recorder: RunLoop.Instrument {
 
     /// Records from now on.
     package func start() {
-        state.withLock { $0.began = LoopClock.now.nanoseconds }
+        let previous = RunLoop.instrument
+        state.withLock { state in
+            state.began = LoopClock.now.nanoseconds
+            state.previous = previous
+        }
         RunLoop.instrument = self
         look.start { [weak self] in self?.lookForHeldBack() }
     }
 
     /// Records no more, and returns what was recorded. Later calls return the same.
     package func finish() -> Recording {
-        if let current = RunLoop.instrument as? Recorder, current === self { RunLoop.instrument = nil }
+        let previous = state.withLock { $0.previous }
+        if let current = RunLoop.instrument as? Recorder, current === self { RunLoop.instrument = previous }
         look.stop()
         let now = LoopClock.now.nanoseconds
         return state.withLock { state in
+            state.previous = nil
             if state.ended == nil {
                 for record in state.spans.end(at: now) { state.ring.append(record) }
                 state.ended = now
@@ -123,26 +158,10 @@ package final class Recorder: RunLoop.Instrument {
 
     package func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
         let isOwn = loop.isCurrent
-        let busyLoop = state.withLock { state -> UInt16? in
-            guard state.ended == nil else { return nil }
-            let thread = state.index.placeOfThread()
-            let place = state.index.place(of: loop, isOwn: isOwn, thread: thread)
-            if place.isNew { state.loops.append(loop) }
-            var record = TraceRecord(
-                kind: .entry, began: event.began, loop: place.place, thread: thread,
-                mode: state.index.place(ofMode: event.mode), depth: UInt8(clamping: event.depth))
-            state.index.complete(&record, from: event)
-            state.ring.append(record)
-            switch event.detail {
-            case .entry:
-                state.entries[place.place, default: []].append(event.began)
-            case .exit:
-                guard let entered = state.entries[place.place]?.popLast() else { return nil }
-                if event.began - entered >= longActivation { return place.place }
-            case .wait, .callOut, .deferredWork, .pass, .request: break
-            }
-            return nil
+        let (busyLoop, previous) = state.withLock {
+            ($0.note(event, of: loop, isOwn: isOwn, longActivation: longActivation), $0.previous)
         }
+        previous?.runLoop(loop, did: event)
         if let busyLoop { lookForHeldBack(busyLoop: (loop, busyLoop)) }
     }
 

@@ -131,7 +131,7 @@ struct LabCommandTests {
             os.write(terminal, b'Ada\\n')
             print('greets', wait(b'hello, Ada'))
             os.write(terminal, b'\\x03')
-            print('shows', wait(b'main'))
+            print('shows', wait(b'run loop of lab'))
             wait(b'never printed')
             print('status', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             """
