@@ -64,6 +64,9 @@ struct ResponseOrigin {
     /// TLS has verified the server. If it has not, nothing that the server says is remembered for other loads
     /// (RFC 6797 §8.1 for HSTS; browsers keep no such response either).
     var isVerified = false
+
+    /// Whether what a server says may be remembered for other loads: it was not let through in spite of its certificate.
+    func isTrustworthy(for request: LoadRequest) -> Bool { !request.isSecure || isVerified }
 }
 
 /// The load that an answer answers.

@@ -6,7 +6,7 @@ internal import RondoHTTP
 /// when the server fails, and when all is here.
 ///
 /// What is kept and used is decided by `CacheRules`. It decides and stores; its owner sends and delivers.
-final class LoadCache {
+struct LoadCache {
     /// How a request is answered.
     enum Decision {
         /// By a server, or by a protocol of the program.
@@ -38,7 +38,7 @@ final class LoadCache {
     private let defaults: DelegateDefaults?
     /// The load's body goes to a file, and is never stored.
     private let isDownload: Bool
-    /// The load, which outlives this object.
+    /// The load, which outlives this value.
     private unowned let waiter: any StoreWaiter
     /// The request under way; nil: the cache has nothing to do with it, or no more.
     private var current: CacheLoad?
@@ -52,12 +52,12 @@ final class LoadCache {
     }
 
     /// The load is over, or its answer comes from elsewhere.
-    func forget() { current = nil }
+    mutating func forget() { current = nil }
 
     // MARK: - Before the request is sent
 
     /// - Parameter fields: The request's fields as they would be sent: Vary may name any of them.
-    func decide(_ request: LoadRequest, fields: () -> HeaderFields) -> Decision {
+    mutating func decide(_ request: LoadRequest, fields: () -> HeaderFields) -> Decision {
         current = nil
         if ProtocolRegistry.accepting(request.value) != nil { return decideForProtocol(request) }
         guard request.address != nil else { return .send }
@@ -85,7 +85,7 @@ final class LoadCache {
 
     /// A protocol of the program knows its own rules: it is handed what is kept, and says whether that is valid.
     /// The policies that ask neither are kept here.
-    private func decideForProtocol(_ request: LoadRequest) -> Decision {
+    private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
             let load = CacheLoad(ofProtocol: request, store, policy)
@@ -136,7 +136,7 @@ final class LoadCache {
     /// - Parameters:
     ///   - request: The one that was sent.
     ///   - isVerified: Whether what the server says holds for other loads too.
-    func received(
+    mutating func received(
         _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
     ) -> HeadDecision {
         invalidate(by: head, request)
@@ -153,7 +153,7 @@ final class LoadCache {
     /// What is kept is still right, as the server says.
     ///
     /// - Parameter forOthers: Whether it is fresh for other loads as well.
-    private func confirm(
+    private mutating func confirm(
         _ found: FoundResponse, _ load: CacheLoad, by head: ResponseHead, forOthers: Bool
     ) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: load.sentAt, receivedAt: Date())
@@ -168,7 +168,7 @@ final class LoadCache {
     }
 
     /// What is kept, where it may answer for a server that was not reached.
-    func standIn() -> (URLResponse, Data)? {
+    mutating func standIn() -> (URLResponse, Data)? {
         guard let found = current?.found, mayStandIn(for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
@@ -183,7 +183,7 @@ final class LoadCache {
     }
 
     /// What is kept is the answer.
-    private func use(_ found: FoundResponse?) -> Decision {
+    private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
         current = nil
         return .use(response, found.content)
@@ -207,12 +207,12 @@ final class LoadCache {
     ///   - bodyLength: Nil: it is not known.
     ///   - isPlain: The body is the content, and the delegate is called on the loop.
     ///   - hasParts: The body has parts, of which none is kept.
-    func beginStoring(
+    mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool,
         isVerified: Bool
     ) {
         guard let load = current else { return }
-        if let bodyLength, isPlain, spares(.willCacheResponse),
+        if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
             load.store.hasJustStored(head, size: bodyLength, for: load.request)
         {
             current = nil
@@ -226,7 +226,7 @@ final class LoadCache {
     }
 
     /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
-    func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
+    mutating func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
         guard let load = current, load.isOfProtocol else { return }
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
         load.storagePolicy = policy
@@ -237,7 +237,7 @@ final class LoadCache {
     }
 
     /// A piece of the content.
-    func received(_ content: Data) {
+    mutating func received(_ content: Data) {
         guard let current, current.isStoring else { return }
         if !current.add(content) { self.current = nil }
     }
@@ -246,9 +246,9 @@ final class LoadCache {
     ///
     /// - Parameter callsOnLoop: The delegate is called on the loop. With a queue the question comes after the calls that
     ///   wait there, which may cancel the load.
-    func receivedEnd(callsOnLoop: Bool) -> End {
+    mutating func receivedEnd(callsOnLoop: Bool) -> End {
         guard let load = current else { return .nothing }
-        if load.isStoring, callsOnLoop, spares(.willCacheResponse) {
+        if load.isStoring, callsOnLoop, defaults.spares(.willCacheResponse) {
             current = nil
             store(load.storeAsReceived())
             return .nothing
@@ -257,7 +257,7 @@ final class LoadCache {
     }
 
     /// The delegate's answer to `End.ask`.
-    func answered(_ answer: CachedURLResponse?) {
+    mutating func answered(_ answer: CachedURLResponse?) {
         guard let load = current, load.proposal != nil else { return }
         current = nil
         // Now it is known whether the delegate has the method.
@@ -266,11 +266,6 @@ final class LoadCache {
 
     /// Whether the delegate may have a word about what is stored, as far as is known.
     private var mayAsk: Bool { !(defaults?.contains(.willCacheResponse) ?? true) }
-
-    /// Whether a call of `method` would come to its default, and be shown by no trace.
-    private func spares(_ method: DelegateDefaults.Method) -> Bool {
-        defaults?.contains(method) ?? false && !RunLoop.isTraced
-    }
 
     /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The
     /// delegate hears of the end when it is done, and what was stored is found then. Where too much waits to be

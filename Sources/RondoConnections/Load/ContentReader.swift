@@ -98,6 +98,12 @@ struct ContentReader {
         sawEnd = false
     }
 
+    /// The same, and of the file that it has been written to.
+    mutating func discardAll() {
+        discard()
+        download?.discard()
+    }
+
     /// The body is not the content: it is decoded, or has parts.
     var isChanged: Bool { pipe != nil }
     var hasParts: Bool { headOfParts != nil }

@@ -1,3 +1,5 @@
+internal import RondoCore
+
 internal import struct Synchronization.Atomic
 
 /// Which methods of a class of delegates are defaults that change nothing, as far as that is known.
@@ -28,4 +30,12 @@ final class DelegateDefaults: Sendable {
     var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
 
     func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
+}
+
+extension DelegateDefaults? {
+    /// Whether a call of `method` would come to its default, as is known from an earlier one. Traces tell of every
+    /// call, so that all are made while there is a listener.
+    func spares(_ method: DelegateDefaults.Method) -> Bool {
+        self?.contains(method) ?? false && !RunLoop.isTraced
+    }
 }

@@ -1,76 +1,42 @@
 internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
-internal import RondoMutex
 internal import RondoStreams
 
-internal import struct Synchronization.Atomic
-
-/// One load: performs what its state decides, by an answer on one side and the delegate on the other.
+/// One load: performs what its state decides, by an answer on one side and the client's delegate on the other.
 ///
-/// The run loops that the connection is scheduled in are its only engine. It is registered with the shared queues of
-/// their modes from start to end, so that none of them is empty while the load waits for anything (rule UC-72).
+/// The run loops that the load is scheduled in are its only engine. It is registered with the shared queues of their
+/// modes from start to end, so that none of them is empty while the load waits for anything (rule UC-72).
 ///
 /// What it hands out may hold it: its end always comes, by `leave()`, which releases all that holds it. (A weak
 /// reference makes every use of an object slower.)
 ///
-/// `@unchecked Sendable`: what is `let` never changes, or has a lock of its own; the rest is touched inside the gate
-/// only.
+/// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside
+/// the gate only.
 final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked Sendable {
-    struct Shared: ~Copyable {
-        /// Calls that wait for the delegate queue; nil: there never was one.
-        var calls: QueuedCalls?
-        /// The delegate's answer, from the delegate queue.
-        var answer: DelegateCall.Answer?
-        /// The timeout may have been reached.
-        var mustLookAtTheClock = false
-        /// What makes the loops leave the channel alone while another call is inside; see `Gate`.
-        var interest: ChannelInterest?
-        /// The cookies of the request that waits for them can be read.
-        var hasCookies = false
-        /// The last call has been made by the delegate queue: there is nothing left but to leave.
-        var isOver = false
-    }
-
-    let registration: LoadRegistration
-    let settings: LoadSettings
-    let defaults: DelegateDefaults?
-    let timeout: TimeInterval
+    private let registration: LoadRegistration
+    private let settings: LoadSettings
+    private let defaults: DelegateDefaults?
     private let gate = Gate()
-    let shared = Mutex(Shared())
-    /// The program wants no more content at present.
-    let isHeldBack = Atomic(false)
-    /// What other threads are storing for this load.
-    let storing = Atomic(0)
+    let inbox = LoadInbox()
     private let live = LiveObject(.load)
-
-    // MARK: Inside the gate
 
     // The gate lets one call in at a time, so that no access overlaps with another: to check each of the fifty that a small
     // GET on a kept connection makes takes 7 % of its instructions (bench-guard's http.request).
 
-    @exclusivity(unchecked) var state: LoadState
+    @exclusivity(unchecked) private var state: LoadState
     /// Kept alive by the load from start to end (rule UC-15).
-    @exclusivity(unchecked) var client: (any LoadClient)?
-    /// Calls that go by a delegate queue; nil: none ever did.
-    @exclusivity(unchecked) var calls: QueuedCalls?
-    /// The answer to the request under way.
-    @exclusivity(unchecked) var answer: (any Answer)?
-    /// That of servers, which serves all requests of the load.
-    @exclusivity(unchecked) var server: ServerAnswer?
-    @exclusivity(unchecked) var cache: LoadCache?
-    @exclusivity(unchecked) var usesCredentialStorage = true
-    @exclusivity(unchecked) var content: ContentReader
+    @exclusivity(unchecked) private var client: (any LoadClient)?
+    /// Nil before the first request is answered, and at the end.
+    @exclusivity(unchecked) private var answers: LoadAnswers?
+    @exclusivity(unchecked) private var usesCredentialStorage = true
+    @exclusivity(unchecked) private var content: ContentReader
     /// Of the last head.
     @exclusivity(unchecked) private var origin = ResponseOrigin()
     @exclusivity(unchecked) private var startedAt = LoopInstant(nanoseconds: 0)
-    @exclusivity(unchecked) var idleTime: IdleTime
-    @exclusivity(unchecked) var idleTimer: ScheduleTimer?
-    @exclusivity(unchecked) var isOutOfTime = false
-    /// There was progress since idle time was last restarted, which is done when the loop's work is done.
-    @exclusivity(unchecked) var hasProgressed = false
+    @exclusivity(unchecked) private var timeout: LoadTimeout
     /// The program was called since the last pass began.
-    @exclusivity(unchecked) var hasCalled = false
+    @exclusivity(unchecked) private var hasCalled = false
 
     init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
@@ -81,9 +47,8 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         self.settings = settings
         self.defaults = defaults
         state = LoadState(request)
-        idleTime = IdleTime(schedule)
+        timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
         content = ContentReader(limits: settings.values.contentLimits, isDownload: writesFile)
-        timeout = request.value.timeoutInterval
     }
 
     // MARK: - Start and end
@@ -93,16 +58,15 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         enter {
             // Another thread may have cancelled it already.
             guard let client, !client.isCancelled else { return tearDown() }
-            idleTime.restart()
             guard registration.join(as: self, label: client.nameInRunLoops) else { return tearDown() }
-            beginMeasuringIdleTime()
+            timeout.start(registration) { makeTimer($0) }
             registration.wakeUp(self, deferred: true)
         }
     }
 
     /// No more callbacks (rule UC-17). Any thread.
     func cancel() {
-        shared.withLock { $0.calls }?.removeAll()
+        inbox.dropCalls()
         // If another thread is inside, that thread clears up: it catches up before it leaves.
         enter { tearDown() }
     }
@@ -111,20 +75,17 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     func loopHasEnded() { enter { if registration.isLost { tearDown() } } }
 
     /// Releases everything, without a word to the delegate.
-    func tearDown() {
+    private func tearDown() {
         state.cancelled()
         leave()
     }
 
-    /// The connection leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue.
-    func leave() {
-        answer.take()?.cancel()
-        discardContent()
-        cache?.forget()
-        idleTimer.take()?.invalidate()
-        server?.close()
-        registration.leave(self, idle: server?.takeIdleConnection())
-        server = nil
+    /// The load leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue.
+    private func leave() {
+        let answers = answers.take()
+        content.discardAll()
+        timeout.stop()
+        registration.leave(self, idle: answers?.close())
         if let client = client.take() { client.loadDidEnd() }
     }
 
@@ -132,18 +93,15 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
 
     /// Runs `body`, unless a call is inside: that one catches up before it leaves.
     func enter(_ body: () -> Void) {
-        gate.enter(body, catchUp: { catchUp() }, turnedAway: { shared.withLock { $0.interest?.suspend() } })
+        gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
 
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
     private func catchUp() {
-        let isOver = shared.withLock { $0.isOver }
-        if isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
-        server?.resumeInterest()
+        if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
+        answers?.resumeInterest()
         wakeUp()
     }
-
-    func setInterest(_ interest: ChannelInterest?) { shared.withLock { $0.interest = interest } }
 
     // MARK: - Passes
 
@@ -164,53 +122,45 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     private func serve() {
         guard let client else { return }
         if client.isCancelled { return tearDown() }
-        let (delegateAnswer, mustLookAtTheClock, hasCookies) = shared.withLock { shared in
-            defer {
-                shared.answer = nil
-                shared.mustLookAtTheClock = false
-                shared.hasCookies = false
-            }
-            return (shared.answer, shared.mustLookAtTheClock, shared.hasCookies)
+        let messages = inbox.take()
+        if messages.mustLookAtTheClock { lookAtTheClock() }
+        // What has ended has no time any more, and its last call must not be lost.
+        if timeout.takeReached(), !state.isEnded, timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0 {
+            return perform(state.failed(.timedOut(seconds: timeout.seconds)))
         }
-        if mustLookAtTheClock { lookAtTheClock() }
-        if isOutOfTime {
-            isOutOfTime = false
-            // What has ended has no time any more, and its last call must not be lost.
-            if !state.isEnded, secondsLeft <= 0 { return perform(state.failed(.timedOut(seconds: timeout))) }
-        }
-        if let delegateAnswer { take(delegateAnswer) }
+        if let answer = messages.answer { take(answer) }
         begin()
-        if hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
-        answer?.serve()
+        if messages.hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
+        answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody, wantsMore { answer?.resume() }
-        restartIdleTime()
+        if state.deliversBody, inbox.wantsMore { answers?.current?.resume() }
+        if !state.isEnded { timeout.restartAfterProgress() }
     }
 
     private func begin() {
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
-        perform(state.begin(asksAboutStorage: !spares(.shouldUseCredentialStorage)))
+        perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
     }
 
     // MARK: - What the state decides
 
-    func perform(_ action: LoadState.Action) {
+    private func perform(_ action: LoadState.Action) {
         switch action {
         case .nothing: break
         case .askAboutStorage: deliver(.shouldUseCredentialStorage)
         case .ask(let request, let redirect):
-            answer?.pause()
+            answers?.current?.pause()
             deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
         case .send(let request): send(request)
         case .authenticate(let head):
-            answer?.pause()
-            server?.challenged(by: head)
+            answers?.current?.pause()
+            answers?.challenged(by: head)
         case .deliver(let reply): deliver(reply)
         case .finish: finish()
         case .fail(let failure):
-            discardContent()
+            content.discardAll()
             end(.fail(URLErrors.anyError(failure, url: state.url)))
         }
     }
@@ -218,75 +168,41 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     /// The one place where a request is sent, or sent again with other fields. (That a kept connection breaks, and a new
     /// one takes its place, is `ServerAnswer`'s own affair.)
     private func send(_ request: LoadRequest) {
-        // It is the connection's already: the first one, or the last one again with credentials.
+        // It is the client's already: the first one, or the last one again with credentials.
         if request !== state.lastSent { client?.setCurrentRequest(request.value) }
-        answer.take()?.cancel()
         content.discard()
-        if let server, let before = state.lastSent.url, let url = state.url,
-            !Redirect.areSameOrigin(before, url)
-        {
-            server.leaveOrigin()
+        if let answers {
+            answers.cancel()
+            if let before = state.lastSent.url, let url = state.url, !Redirect.areSameOrigin(before, url) {
+                answers.leaveOrigin()
+            }
         }
         state.noteSending()
         if mustWaitForCookies(request) { return state.waitForCookies(request) }
         answer(request)
     }
 
-    /// The one place where it is decided what answers a request: the cache, a protocol of the program, the URL itself, or
-    /// a server.
     private func answer(_ request: LoadRequest) {
-        let cache =
-            self.cache
-            ?? LoadCache(settings, defaults: defaults, isDownload: content.download != nil, for: self)
-        self.cache = cache
-        switch cache.decide(request, fields: { outgoingFields(of: request) }) {
-        case .send: answerAnew(request)
-        case .use(let response, let data): answerFromCache(response, data)
-        case .fail(let failure): perform(state.failed(failure))
-        }
-    }
-
-    private func answerAnew(_ request: LoadRequest) {
-        if let type = ProtocolRegistry.accepting(request.value) {
-            // A synchronous request's own mode serves no timers but Rondo's, so that its protocol runs on the loader.
-            let isSynchronous = registration.modes.contains { $0.mode == .synchronousRequest }
-            let answer = ProtocolAnswer(
-                of: type, to: request.value, cached: cache?.takeKept(),
-                on: isSynchronous ? RunLoop.loader : nil,
-                for: self)
-            self.answer = answer
-            answer.start()
-        } else if request.address == nil, let url = request.url, LocalContent.canLoad(url) {
-            do throws(LoadFailure) {
-                start(StoredAnswer(try LocalContent(url), for: self))
-            } catch {
-                perform(state.failed(error))
-            }
-        } else {
-            answerByServer(request)
-        }
-    }
-
-    private func answerFromCache(_ response: URLResponse, _ data: Data) {
-        start(StoredAnswer(response, data, for: self))
-    }
-
-    private func start(_ stored: StoredAnswer) {
-        answer = stored
-        stored.start()
-    }
-
-    /// - Parameter mayReuse: The request may go over a connection that was kept.
-    private func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
-        let server =
-            self.server
-            ?? ServerAnswer(
-                for: self, in: registration.modes, settings: settings, defaults: defaults,
-                timesFrom: collectsMetrics ? startedAt : nil,
+        let answers =
+            answers
+            ?? LoadAnswers(
+                for: self, in: registration.modes, settings, defaults: defaults,
+                isDownload: content.download != nil, timesFrom: collectsMetrics ? startedAt : nil,
                 usesCredentialStorage: usesCredentialStorage)
-        self.server = server
-        answer = server
-        server.start(request, mayReuse: mayReuse)
+        self.answers = answers
+        answers.answer(request)
+    }
+
+    /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
+    /// the disk first, or a thread is bringing others to where the program sees them.
+    private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
+        guard request.address != nil, request.handlesCookies, let jar = settings.jar else { return false }
+        return !jar.store.isReady(orTell: {
+            { [self] in
+                inbox.putCookies()
+                wakeUp()
+            }
+        })
     }
 
     // MARK: - What the answer says
@@ -305,10 +221,10 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         case .hasNoCredential:
             perform(state.notAuthenticated())
             // The answer to a CONNECT is a head alone; its connection is gone.
-            if !(server?.isExchanging ?? false) { perform(state.bodyEnded()) }
+            if !(answers?.isExchanging ?? false) { perform(state.bodyEnded()) }
         case .head(let head, let bodyLength, let origin): received(head, bodyLength: bodyLength, from: origin)
         case .response(let response, let policy):
-            if let policy { cache?.beginStoring(response, policy) }
+            if let policy { answers?.cache.beginStoring(response, policy) }
             perform(state.received(response))
         case .redirect(let request, let response): perform(state.redirected(to: request, by: response))
         case .content(let data):
@@ -329,16 +245,10 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
             deliver(.resumed(total: target.length, expected: target.expectedLength))
             return
         }
-        if let failure = server?.verifySender(of: head) { return perform(state.failed(failure)) }
-        noteFields(of: head, origin)
-        switch cache?.received(head, to: state.lastSent, isVerified: isTrustworthy(origin)) ?? .deliver {
+        switch answers?.received(head, from: origin, to: state.lastSent) {
         case .deliver: break
-        case .use(let response, let data):
-            answer.take()?.cancel()
-            return answerFromCache(response, data)
-        case .sendAgain:
-            answer?.cancel()
-            return answerByServer(state.request)
+        case .fail(let failure): return perform(state.failed(failure))
+        case .answeredAnew, nil: return
         }
         self.origin = origin
         perform(
@@ -348,15 +258,10 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         if origin.isHeadAlone, state.deliversBody { perform(state.bodyEnded()) }
     }
 
-    /// Whether what a server says may be remembered for other loads: it was not let through in spite of its certificate.
-    private func isTrustworthy(_ origin: ResponseOrigin) -> Bool {
-        !state.lastSent.isSecure || origin.isVerified
-    }
-
     private func receivedEnd() {
         guard state.deliversBody else {
             // A server's response is read to its end although it is not delivered.
-            return answer === server ? () : perform(state.failed(.noResponse))
+            return answers?.isByServer ?? false ? () : perform(state.failed(.noResponse))
         }
         if let failure = content.download?.restFailure { return perform(state.failed(failure)) }
         content.receiveEnd()
@@ -364,19 +269,43 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     }
 
     private func failed(_ failure: LoadFailure) {
-        if !state.deliversBody, let (response, data) = cache?.standIn() {
-            answer.take()?.cancel()
-            return answerFromCache(response, data)
-        }
+        if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
         if state.deliversBody, !content.isChanged,
             let rest = target.requestForRest(after: failure, of: state.request)
         {
-            return answerByServer(rest, mayReuse: false)
+            answers?.answerByServer(rest, mayReuse: false)
+            return
         }
         perform(state.failed(failure))
     }
+
+    /// Tells the listener, if there is one, what happens below the delegate's methods, until the end.
+    private func report(_ step: ExchangeStep) {
+        if case .unusableCredential(let reason) = step {
+            Log.connections.warning(
+                "A credential was not sent to \(state.url?.host ?? "a server"): \(reason)")
+        }
+        guard client != nil, let listener = settings.values.onStep else { return }
+        hasCalled = true
+        listener(step)
+    }
+
+    // MARK: - What the answer asks
+
+    var nameInRunLoops: String? { client?.nameInRunLoops }
+    var onlyQueue: SharedQueue? { registration.onlyQueue }
+    var takesMore: Bool { !state.isAsking && !state.isEnded && inbox.wantsMore }
+    func forEachQueue(_ body: (SharedQueue) -> Void) { registration.forEachQueue(body) }
+    func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
+        answers?.addFields(of: request, to: &fields)
+    }
+    func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
+    func setInterest(_ interest: ChannelInterest?) { inbox.setInterest(interest) }
+    func noteProgress() { timeout.noteProgress() }
+    func noteCall() { hasCalled = true }
 
     // MARK: - Content
 
@@ -391,36 +320,27 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
             return perform(state.failed(error))
         }
         if case .http(let head, let bodyLength) = reply {
-            cache?.beginStoring(
-                response, head, bodyLength: bodyLength, isPlain: !content.isChanged && calls == nil,
-                hasParts: content.hasParts, isVerified: isTrustworthy(origin))
+            answers?.cache.beginStoring(
+                response, head, bodyLength: bodyLength, isPlain: !content.isChanged && inbox.callsOnLoop,
+                hasParts: content.hasParts, isVerified: origin.isTrustworthy(for: state.lastSent))
         }
         deliver(.response(response))
-        if state.deliversBody { answer?.resume() }
+        if state.deliversBody { answers?.current?.resume() }
     }
 
     /// Nil where Foundation makes none.
     private func response(_ reply: LoadReply) -> URLResponse? {
-        switch reply {
-        case .http(let head, let bodyLength):
-            guard let url = state.url else { return nil }
-            // What is remembered holds no user's name and password.
-            guard let server, state.request.address?.isPlain ?? false else {
-                return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-            }
-            return server.response(to: url, head, bodyLength: bodyLength)
-        case .other(let response): return response
-        }
+        answers?.response(reply, to: state.request)
     }
 
     /// Hands on what has come, as far as the delegate takes it.
     private func readContent() {
-        while state.deliversBody, wantsMore {
+        while state.deliversBody, inbox.wantsMore {
             do throws(LoadFailure) {
                 switch try content.next() {
                 case .nothing: return
                 case .data(let data):
-                    cache?.received(data)
+                    answers?.cache.received(data)
                     deliver(.data(data))
                     noteProgress()
                 case .written(let data, let total, let expected):
@@ -434,28 +354,38 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
             }
         }
         // What comes now would only be stored.
-        if state.deliversBody { answer?.pause() }
-    }
-
-    private func discardContent() {
-        content.discard()
-        content.download?.discard()
+        if state.deliversBody { answers?.current?.pause() }
     }
 
     /// A part of a multipart has its own response (rule UC-22).
     private func deliverPart(_ head: ResponseHead) {
-        guard let url = state.url else { return }
-        guard let response = LoadedResponse(url: url, head: head, bodyLength: nil) else {
-            return perform(state.failed(.unusableResponse(status: head.status)))
+        let response = state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
+        perform(response.map { state.received($0) } ?? state.failed(.unusableResponse(status: head.status)))
+    }
+
+    /// The codings of its content, in the order in which they were applied. Within the call that tells of a response.
+    var contentCodings: [ContentCoding] { content.codings }
+
+    /// Has only so many of them undone, those that were applied last. Within the call that tells of a response.
+    func undoCodings(_ count: Int) {
+        do throws(LoadFailure) {
+            try content.undoCodings(count)
+        } catch {
+            perform(state.failed(error))
         }
-        perform(state.received(response))
+    }
+
+    /// The program wants no more content at present, or again. Any thread.
+    func holdBack(_ holds: Bool) {
+        inbox.holdBack(holds)
+        if !holds { wakeUp() }
     }
 
     // MARK: - The end
 
     /// All has come.
     private func finish() {
-        if let cache, case .ask(let proposal) = cache.receivedEnd(callsOnLoop: calls == nil) {
+        if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: inbox.callsOnLoop) {
             state.askAboutCaching()
             deliver(.willCache(proposal))
         } else {
@@ -464,8 +394,8 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     }
 
     /// Ends the load that has all, as soon as it is stored.
-    func finishIfStored() {
-        guard !isStoring, state.stored() else { return }
+    private func finishIfStored() {
+        guard !inbox.isStoring, state.stored() else { return }
         do throws(LoadFailure) {
             guard let file = try content.download?.close() else { return end(.finish) }
             end(.finishDownload(file))
@@ -474,29 +404,104 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         }
     }
 
-    var isStoring: Bool { storing.load(ordering: .acquiring) > 0 }
+    func beginStoring() { inbox.beginStoring() }
 
-    func beginStoring() { storing.add(1, ordering: .acquiringAndReleasing) }
-
-    func endStoring() {
-        if storing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { wakeUp() }
-    }
+    func endStoring() { if inbox.endStoring() { wakeUp() } }
 
     private func end(_ call: DelegateCall) {
-        answer.take()?.cancel()
+        answers?.end()
         content.discard()
-        idleTimer.take()?.invalidate()
-        server?.closeBody()
-        if collectsMetrics { deliver(.metrics(metrics)) }
+        timeout.stop()
+        if collectsMetrics {
+            let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
+            deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: redirects, transfers: transfers)))
+        }
         if !deliver(call) { leave() }
     }
 
     /// The delegate wants to know, as far as is known.
-    private var collectsMetrics: Bool { defaults != nil && !spares(.didCollectMetrics) }
+    private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
 
-    private var metrics: LoadMetrics {
-        LoadMetrics(
-            startDate: LoopClock.date(of: startedAt), duration: LoopClock.now.seconds(since: startedAt),
-            redirectCount: state.redirectCount, transfers: server?.transfers ?? [])
+    // MARK: - Calls to the delegate
+
+    /// Calls the delegate, at once on this loop's thread or by its queue. What was decided before may be
+    /// otherwise afterwards: the delegate can cancel.
+    ///
+    /// - Returns: Whether the call goes by the queue, and the load goes on when it was made.
+    @discardableResult
+    private func deliver(_ call: DelegateCall) -> Bool {
+        guard let client, !client.isCancelled else { return false }
+        let queue = client.delegateQueue
+        if let calls = inbox.calls(isWanted: queue != nil),
+            case .queued(let mayRead) = calls.add(call, to: queue, make: { [self] in make($0, for: client) })
+        {
+            if !mayRead { answers?.current?.pause() }
+            return true
+        }
+        hasCalled = true
+        let answer = client.make(call)
+        if client.isCancelled {
+            tearDown()
+        } else if call.isQuestion {
+            take(answer)
+        }
+        return false
+    }
+
+    /// On the delegate queue.
+    private func make(_ call: DelegateCall, for client: any LoadClient) {
+        guard !client.isCancelled else { return }
+        let answer = client.make(call)
+        if call.isTerminal {
+            inbox.noteOver()
+            enter { leave() }
+        } else if call.isQuestion {
+            inbox.put(answer)
+            wakeUp()
+        } else if inbox.callsAllowReading {
+            // The loop goes on where it waited for the delegate.
+            wakeUp()
+        }
+    }
+
+    /// Goes on with what the delegate has said.
+    private func take(_ answer: DelegateCall.Answer) {
+        switch answer {
+        case .none: break
+        case .cached(let answer):
+            guard state.answeredCaching() else { return }
+            answers?.cache.answered(answer)
+            finishIfStored()
+        case .challenge(let answer): answers?.current?.answered(answer)
+        case .request(let request): perform(state.answered(request))
+        case .usesStorage(let uses):
+            usesCredentialStorage = uses
+            perform(state.answeredStorage())
+        case .bodyStream(let stream): answers?.answered(bodyStream: .some(stream))
+        case .noBodyStreamMethod: answers?.answered(bodyStream: .none)
+        }
+    }
+
+    // MARK: - Time
+
+    private func makeTimer(_ seconds: TimeInterval) -> ScheduleTimer {
+        ScheduleTimer(registration.modes, after: seconds, repeats: true) { [self] _ in shortDelayHasPassed() }
+    }
+
+    /// The load may have been idle for too long.
+    func shortDelayHasPassed() {
+        // A call that is turned away at the gate leaves it to the pass that follows.
+        inbox.putLookAtTheClock()
+        enter { if inbox.takeLookAtTheClock() { lookAtTheClock() } }
+    }
+
+    private func lookAtTheClock() {
+        guard registration.isJoined, !state.isEnded else { return }
+        // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
+        if timeout.look(isOnThisSide: waitsForThisSide, makeTimer: { makeTimer($0) }) { wakeUp() }
+    }
+
+    private var waitsForThisSide: Bool {
+        answers?.current?.isWaitingForThisSide ?? false || content.hasUnread || inbox.isStoring
     }
 }

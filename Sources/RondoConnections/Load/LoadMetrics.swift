@@ -10,6 +10,14 @@ struct LoadMetrics: Sendable {
     /// Redirects that were followed.
     let redirectCount: Int
     let transfers: [TransferMetrics]
+
+    /// Of a load that has begun at `start` and ends now.
+    init(since start: LoopInstant, redirectCount: Int, transfers: [TransferMetrics]) {
+        startDate = LoopClock.date(of: start)
+        duration = LoopClock.now.seconds(since: start)
+        self.redirectCount = redirectCount
+        self.transfers = transfers
+    }
 }
 
 /// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they mean.

@@ -67,6 +67,9 @@ final class LoadSettings: Sendable {
         }
     }
 
+    /// The cookies of its loads; nil: none are sent or kept.
+    var jar: CookieJar? { values.cookieStore.map(CookieJar.init) }
+
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 

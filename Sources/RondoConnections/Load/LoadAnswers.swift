@@ -1,0 +1,230 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// Chooses what answers the requests of one load, and holds the answer under way: there is one at a time.
+///
+/// Used inside the gate of its load.
+final class LoadAnswers {
+    private let settings: LoadSettings
+    private let defaults: DelegateDefaults?
+    private let modes: [LoopMode]
+    /// When the load began, if its metrics are wanted.
+    private let startedAt: LoopInstant?
+    /// Whether the delegate lets credentials of the storage be used (rule UC-43).
+    private let usesCredentialStorage: Bool
+    /// The load, which outlives this object.
+    private unowned let owner: any ServerAnswerOwner & StoreWaiter
+    // Unchecked: see `Load`.
+    @exclusivity(unchecked) private(set) var current: (any Answer)?
+    /// That of servers, which serves all requests of the load.
+    @exclusivity(unchecked) private var server: ServerAnswer?
+    @exclusivity(unchecked) var cache: LoadCache
+
+    init(
+        for owner: any ServerAnswerOwner & StoreWaiter, in modes: [LoopMode], _ settings: LoadSettings,
+        defaults: DelegateDefaults?, isDownload: Bool, timesFrom startedAt: LoopInstant?,
+        usesCredentialStorage: Bool
+    ) {
+        self.owner = owner
+        self.modes = modes
+        self.settings = settings
+        self.defaults = defaults
+        self.startedAt = startedAt
+        self.usesCredentialStorage = usesCredentialStorage
+        cache = LoadCache(settings, defaults: defaults, isDownload: isDownload, for: owner)
+    }
+
+    // MARK: - Choosing
+
+    /// The one place where it is decided what answers a request: the cache, a protocol of the program, the URL itself, or
+    /// a server.
+    func answer(_ request: LoadRequest) {
+        switch cache.decide(request, fields: { outgoingFields(of: request) }) {
+        case .use(let response, let data): answerFromCache(response, data)
+        case .fail(let failure): owner.received(.failed(failure))
+        case .send:
+            if let type = ProtocolRegistry.accepting(request.value) {
+                answer(request, by: type)
+            } else if request.address == nil, let url = request.url, LocalContent.canLoad(url) {
+                answerFromURL(url)
+            } else {
+                answerByServer(request)
+            }
+        }
+    }
+
+    private func answerFromCache(_ response: URLResponse, _ data: Data) {
+        start(StoredAnswer(response, data, for: owner))
+    }
+
+    private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
+        // A synchronous request's own mode serves no timers but Rondo's, so that its protocol runs on the loader.
+        let isSynchronous = modes.contains { $0.mode == .synchronousRequest }
+        let answer = ProtocolAnswer(
+            of: type, to: request.value, cached: cache.takeKept(), on: isSynchronous ? RunLoop.loader : nil,
+            for: owner)
+        current = answer
+        answer.start()
+    }
+
+    private func answerFromURL(_ url: URL) {
+        do throws(LoadFailure) {
+            start(StoredAnswer(try LocalContent(url), for: owner))
+        } catch {
+            owner.received(.failed(error))
+        }
+    }
+
+    private func start(_ stored: StoredAnswer) {
+        current.take()?.cancel()
+        current = stored
+        stored.start()
+    }
+
+    /// - Parameter mayReuse: The request may go over a connection that was kept.
+    func answerByServer(_ request: LoadRequest, mayReuse: Bool = true) {
+        let server =
+            self.server
+            ?? ServerAnswer(
+                for: owner, in: modes, settings: settings, defaults: defaults, timesFrom: startedAt,
+                usesCredentialStorage: usesCredentialStorage)
+        self.server = server
+        current = server
+        server.start(request, mayReuse: mayReuse)
+    }
+
+    // MARK: - The head of a response
+
+    /// What becomes of a head.
+    enum HeadDecision {
+        case deliver
+        case fail(LoadFailure)
+        /// Another answer has taken the place of this one.
+        case answeredAnew
+    }
+
+    /// - Parameter request: The one that was sent.
+    func received(
+        _ head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest
+    ) -> HeadDecision {
+        if let failure = server?.verifySender(of: head) { return .fail(failure) }
+        noteFields(of: head, from: origin, to: request)
+        switch cache.received(head, to: request, isVerified: origin.isTrustworthy(for: request)) {
+        case .deliver: return .deliver
+        case .use(let response, let data): answerFromCache(response, data)
+        case .sendAgain:
+            current?.cancel()
+            answerByServer(request)
+        }
+        return .answeredAnew
+    }
+
+    /// Has the cache answer for a server that was not reached; false: it may not.
+    func answerByStandIn() -> Bool {
+        guard let (response, data) = cache.standIn() else { return false }
+        answerFromCache(response, data)
+        return true
+    }
+
+    /// Every head is looked at, those that send the request elsewhere too.
+    ///
+    /// Cookies are kept of a server that was let through as well (rule UC-57 knows no exception, nor do browsers): a
+    /// user who lets a server through wants to be logged in there.
+    private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
+        if head.fields.has("Set-Cookie") {
+            _ = settings.jar?.receive(head.fields, for: request) {
+                // Before what is handed out can be called.
+                owner.beginStoring()
+                return { [owner] in owner.endStoring() }
+            }
+        }
+        guard head.fields.has("Strict-Transport-Security"), request.isSecure, origin.isVerified,
+            let url = request.url
+        else { return }
+        KnownHSTSHosts.receive(head.fields, from: url)
+    }
+
+    // MARK: - Ending
+
+    /// Ends the answer under way, without a further event.
+    func cancel() { current.take()?.cancel() }
+
+    /// All has come: nothing more is sent.
+    func end() {
+        cancel()
+        server?.closeBody()
+    }
+
+    /// The load is over.
+    ///
+    /// - Returns: The connection of the last exchange, if it is idle and registered with the loop still.
+    func close() -> ServerConnection? {
+        cancel()
+        cache.forget()
+        guard let server = server.take() else { return nil }
+        server.close()
+        return server.takeIdleConnection()
+    }
+
+    // MARK: - The server's answer
+
+    var isByServer: Bool { server != nil && current === server }
+
+    /// A request is under way on a connection.
+    var isExchanging: Bool { server?.isExchanging ?? false }
+
+    /// The next request goes to another origin: credentials stay behind (rule UC-33).
+    func leaveOrigin() { server?.leaveOrigin() }
+
+    /// The response `head` is a challenge.
+    func challenged(by head: ResponseHead) { server?.challenged(by: head) }
+
+    /// The delegate's answer to `.needsBodyStream`; `.none` if it has no such method.
+    func answered(bodyStream answer: Foundation.InputStream??) { server?.answered(bodyStream: answer) }
+
+    /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
+    func resumeInterest() { server?.resumeInterest() }
+
+    var transfers: [TransferMetrics] { server?.transfers ?? [] }
+
+    /// The response that `reply` makes to `request`; nil where Foundation makes none.
+    func response(_ reply: LoadReply, to request: LoadRequest) -> URLResponse? {
+        switch reply {
+        case .http(let head, let bodyLength):
+            guard let url = request.url else { return nil }
+            // What is remembered holds no user's name and password.
+            guard let server, request.address?.isPlain ?? false else {
+                return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
+            }
+            return server.response(to: url, head, bodyLength: bodyLength)
+        case .other(let response): return response
+        }
+    }
+
+    // MARK: - Fields of requests
+
+    /// Adds the fields that are not the request's own: cookies, and what the cache asks.
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
+        setCookies(of: request, in: &fields)
+        cache.addFields(of: request, to: &fields)
+    }
+
+    private func setCookies(of request: LoadRequest, in fields: inout HeaderFields) {
+        guard let cookies = settings.jar?.fieldValue(for: request) else { return }
+        fields.set(name: "Cookie", value: cookies)
+    }
+
+    /// The fields as they would be sent.
+    private func outgoingFields(of request: LoadRequest) -> HeaderFields {
+        do throws(LoadFailure) {
+            let outgoing = try OutgoingRequest(request, omittedFields: settings.values.omittedFields) {
+                _, _, fields in setCookies(of: request, in: &fields)
+            }
+            return outgoing.head.fields
+        } catch {
+            // A request that cannot be sent says so where it is sent.
+            return HeaderFields()
+        }
+    }
+}

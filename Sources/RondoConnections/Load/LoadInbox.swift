@@ -1,0 +1,115 @@
+internal import RondoCore
+internal import RondoMutex
+internal import RondoStreams
+
+internal import struct Synchronization.Atomic
+
+/// What other threads give a load, and what they may ask of it, while one of its loops serves it: any thread.
+struct LoadInbox: ~Copyable, Sendable {
+    /// What the next pass of the load takes.
+    struct Messages {
+        /// The delegate's answer, from the delegate queue.
+        var answer: DelegateCall.Answer?
+        /// The timeout may have been reached.
+        var mustLookAtTheClock = false
+        /// The cookies of the request that waits for them can be read.
+        var hasCookies = false
+    }
+
+    // Not private: the compiler cannot lay out an inbox in another file then.
+    struct State: ~Copyable {
+        var messages = Messages()
+        /// Calls that wait for the delegate queue; nil: there never was one.
+        var calls: QueuedCalls?
+        /// The last call has been made by the delegate queue: there is nothing left but to leave.
+        var isOver = false
+        /// What makes the loops leave the channel alone while another call is inside; see `Gate`.
+        var interest: ChannelInterest?
+    }
+
+    private let state = Mutex(State())
+    /// Calls go by a delegate queue, or have.
+    private let hasQueue = Atomic(false)
+    /// The program wants no more content at present.
+    private let isHeldBack = Atomic(false)
+    /// Responses and cookies that other threads are storing.
+    private let storing = Atomic(0)
+
+    // MARK: - Messages
+
+    func put(_ answer: DelegateCall.Answer) { state.withLock { $0.messages.answer = answer } }
+    func putLookAtTheClock() { state.withLock { $0.messages.mustLookAtTheClock = true } }
+    func putCookies() { state.withLock { $0.messages.hasCookies = true } }
+
+    func take() -> Messages {
+        state.withLock { state in
+            defer { state.messages = Messages() }
+            return state.messages
+        }
+    }
+
+    /// Whether that message waits for a pass.
+    var hasLookAtTheClock: Bool { state.withLock { $0.messages.mustLookAtTheClock } }
+
+    /// Takes that message alone.
+    func takeLookAtTheClock() -> Bool {
+        state.withLock { state in
+            defer { state.messages.mustLookAtTheClock = false }
+            return state.messages.mustLookAtTheClock
+        }
+    }
+
+    // MARK: - Calls by the delegate queue
+
+    /// No call has gone by a queue so far.
+    var callsOnLoop: Bool { !hasQueue.load(ordering: .acquiring) }
+
+    /// The calls that wait for the delegate queue, where there is one or ever was.
+    ///
+    /// - Parameter isWanted: The delegate has a queue at present.
+    func calls(isWanted: Bool) -> QueuedCalls? {
+        if callsOnLoop, !isWanted { return nil }
+        return state.withLock { state in
+            if let calls = state.calls { return calls }
+            let calls = QueuedCalls()
+            state.calls = calls
+            hasQueue.store(true, ordering: .releasing)
+            return calls
+        }
+    }
+
+    /// None that waits is made any more.
+    func dropCalls() { state.withLock { $0.calls }?.removeAll() }
+
+    /// The queue has made the last call.
+    func noteOver() { state.withLock { $0.isOver = true } }
+    var isOver: Bool { state.withLock { $0.isOver } }
+
+    // MARK: - How much is wanted
+
+    func holdBack(_ holds: Bool) { isHeldBack.store(holds, ordering: .sequentiallyConsistent) }
+
+    /// The program takes content, and what waits for the delegate queue is not too much.
+    var wantsMore: Bool {
+        !isHeldBack.load(ordering: .sequentiallyConsistent) && callsAllowReading
+    }
+
+    /// What waits for the delegate queue is not too much.
+    var callsAllowReading: Bool { callsOnLoop || calls(isWanted: false)?.mayRead ?? true }
+
+    // MARK: - Storing
+
+    var isStoring: Bool { storing.load(ordering: .acquiring) > 0 }
+
+    func beginStoring() { storing.add(1, ordering: .acquiringAndReleasing) }
+
+    /// - Returns: Whether all is stored by that.
+    func endStoring() -> Bool { storing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+
+    // MARK: - The channel
+
+    func setInterest(_ interest: ChannelInterest?) { state.withLock { $0.interest = interest } }
+
+    /// The loops leave the channel alone, until the call inside has looked again.
+    func suspendInterest() { state.withLock { $0.interest?.suspend() } }
+}

@@ -1,0 +1,69 @@
+internal import RondoCore
+
+/// How long a load may hear nothing, and the timer that looks whether it has (rule UC-58).
+struct LoadTimeout {
+    let seconds: TimeInterval
+    private var idle: IdleTime
+    private var timer: ScheduleTimer?
+    /// There was progress since idle time was last restarted, which is done when the loop's work is done: the time that
+    /// the delegate takes is not the server's.
+    private var hasProgressed = false
+    private var isReached = false
+
+    init(seconds: TimeInterval, in schedule: [LoopMode]) {
+        self.seconds = seconds
+        idle = IdleTime(schedule)
+    }
+
+    private var isLimited: Bool { seconds > 0 && seconds.isFinite }
+
+    /// Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
+    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) {
+        idle.restart()
+        guard isLimited else { return }
+        if seconds <= 2 * SharedQueue.shortDelay || !registration.notifyAfterShortDelay() {
+            timer = makeTimer(seconds)
+        }
+    }
+
+    mutating func stop() { timer.take()?.invalidate() }
+
+    mutating func noteProgress() { hasProgressed = true }
+
+    mutating func restartAfterProgress() {
+        guard hasProgressed else { return }
+        hasProgressed = false
+        idle.restart()
+    }
+
+    /// Seconds until the load has been idle for too long. What has come is looked at before the clock is.
+    ///
+    /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.
+    mutating func secondsLeft(isOnThisSide: Bool) -> TimeInterval {
+        restartAfterProgress()
+        if isOnThisSide { idle.restart() }
+        return seconds - idle.seconds
+    }
+
+    /// Looks at the clock, and again when the time can be over.
+    ///
+    /// - Returns: Whether it is over. See `takeReached()`.
+    mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+        guard isLimited else { return false }
+        let left = secondsLeft(isOnThisSide: isOnThisSide)
+        guard left > 0 else {
+            isReached = true
+            return true
+        }
+        let timer = timer ?? makeTimer(seconds)
+        self.timer = timer
+        timer.move(to: left)
+        return false
+    }
+
+    /// Whether the last look has found it over; once.
+    mutating func takeReached() -> Bool {
+        defer { isReached = false }
+        return isReached
+    }
+}
