@@ -182,24 +182,25 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         begin(on: RunLoop.currentLoop(), ignoringQueue: false)
     }
 
-    private func begin(on current: RunLoop, ignoringQueue: Bool) {
-        var current = current
-        let needsLoader = state.withLock { state in
-            state.phase == .created && !isCancelled && !ignoringQueue
-                && (state.needsLoader || state.places.isEmpty && state.queue != nil)
+    /// - Parameter current: The loop of the calling thread, which is made by asking for it.
+    private func begin(on current: @autoclosure () -> RunLoop, ignoringQueue: Bool) {
+        let (scheduled, needsLoader) = state.withLock { state in
+            let mayNeedLoader = state.phase == .created && !isCancelled && !ignoringQueue
+            let hasQueueAlone = state.places.isEmpty && state.queue != nil
+            return (state.places, mayNeedLoader && (state.needsLoader || hasQueueAlone))
         }
-        if needsLoader {
-            do throws(SystemError) {
-                current = try RunLoop.startedLoader()
-            } catch {
-                return failToStart(error)
-            }
+        let places: [LoopMode]
+        do throws(SystemError) {
+            places =
+                scheduled.isEmpty
+                ? [LoopMode(loop: needsLoader ? try RunLoop.startedLoader() : current(), mode: .default)]
+                : scheduled
+        } catch {
+            return failToStart(error)
         }
         let load = state.withLock { state -> Load? in
             guard state.phase == .created, !isCancelled else { return nil }
-            if state.places.isEmpty {
-                state.places = [LoopMode(loop: current, mode: .default)]
-            }
+            if state.places.isEmpty { state.places = places }
             state.phase = .started
             let delegate = state.delegate
             let load = Load(
