@@ -166,13 +166,13 @@ if !isDependency {
         .executableTarget(
             name: "RondoCommand",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoLab", "RondoTrace", "COpenSSL",
+                "RondoMutex", "Rondo", "RondoHTTP", "RondoLab", "RondoTrace", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoCommandTests",
-            dependencies: ["RondoCommand", "RondoLab", "Rondo"],
+            dependencies: ["RondoCommand", "RondoHTTP", "RondoLab", "Rondo", "RondoTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoLabTests",

@@ -1,77 +1,179 @@
 import ArgumentParser
 import Rondo
 import RondoLab
+import RondoMutex
 
-/// `rondo serve`: files at a limited speed, for trying things out on one machine.
+/// `rondo serve`: a folder over HTTP or HTTPS, for trying downloads, resuming and caches on one machine.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Serve files over HTTP, slowly if wished.",
+        abstract: "Serve a folder over HTTP, slowly if wished.",
         discussion: """
-            Answers GET and HEAD. /bytes/COUNT is always there: that many made-up bytes, the same each time; \
-            /bytes has as many as --size says. Prints the address once it listens.
+            Lists folders, or shows their index.html; answers GET and HEAD, ranges (also several), and conditions by \
+            ETag and Last-Modified. Links that lead out of the folder are not followed. /bytes/COUNT is always there: \
+            that many made-up bytes, the same each time; /bytes has as many as --size says. Prints the address once it \
+            listens, and a line on standard error for each answer. Ends with Ctrl-C.
             """)
 
-    @Option(help: "The port; 0 takes a free one.")
+    @Argument(help: "The folder to serve (default: the current one, or none with --size).")
+    var folder: String?
+
+    @Option(name: .shortAndLong, help: "The port; 0 takes a free one.")
     var port: UInt16 = 0
 
-    @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
+    @Option(help: ArgumentHelp("The address to listen on; 0.0.0.0 for all of them.", valueName: "address"))
     var bind = "127.0.0.1"
 
     @Option(
         help: ArgumentHelp("Bytes a second on each connection, such as 500k or 2M.", valueName: "bytes"))
     var rate: Quantity?
 
-    @Option(
-        help: ArgumentHelp(
-            "The folder to serve (default: the current one, or none with --size).", valueName: "folder"))
+    @Option(help: ArgumentHelp("The folder to serve, as the argument.", valueName: "folder"))
     var directory: String?
 
     @Option(help: ArgumentHelp("What /bytes answers with, such as 3M.", valueName: "bytes"))
     var size: Quantity?
+
+    @Flag(help: "Speak TLS, with a certificate that is made for this run; prints how to trust it.")
+    var tls = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Speak TLS with the certificate and key in this PEM file; if there is none, they are made and kept there.",
+            valueName: "file"))
+    var certificate: String?
+
+    @Flag(name: .shortAndLong, help: "Log no requests.")
+    var quiet = false
 
     @Flag(help: "End when standard input does, so that no server outlives its parent.")
     var untilStdinCloses = false
 
     func validate() throws {
         if let rate, rate.bytes < 1 { throw ValidationError("--rate has to be at least 1 byte a second.") }
+        if folder != nil, directory != nil {
+            throw ValidationError("A folder is named twice: as the argument and by --directory.")
+        }
     }
 
     func run() throws {
-        Signals.onInterruption { _ in _exit(0) }
+        let end = End()
+        Signals.onInterruption { _ in end.request() }
         Signals.ignoreBrokenPipes()
-        let server = FileServer(
-            site: Site(root: try root(), size: size?.bytes ?? Site.usualSize), rate: rate?.bytes)
-        let address: String
+        let site = Site(folder: try servedFolder(), size: size?.bytes ?? Site.usualSize)
+        let certificate = try servedCertificate()
+        defer { certificate?.discard() }
+        let settings = ServerConnection.Settings(
+            responder: Responder(site: site), rate: rate?.bytes, log: quiet ? nil : RequestLog())
+        let server: FileServer
         do {
-            address = try server.listen(address: bind, port: port)
+            server = try FileServer(settings, address: bind, port: Int(port), identity: certificate?.identity)
         } catch {
-            throw CommandFailure("cannot listen on \(bind) port \(port): \(error)")
+            throw CommandFailure("cannot listen on \(bind) port \(port): \(error.localizedDescription)")
         }
-        Terminal.standardOutput.write("listening on http://\(address)/\n")
-        if untilStdinCloses {
-            do throws(SystemError) {
-                try SystemThread.start(name: "standard input", Self.exitAfterStandardInput)
-            } catch {
-                throw CommandFailure("cannot wait for the end of standard input: \(error)")
-            }
+        server.onTrouble = { Terminal.standardError.write("rondo: \($0.localizedDescription)\n") }
+        Terminal.standardOutput.write(ServeGreeting.text(bind: bind, port: server.port, certificate))
+        if untilStdinCloses { try Self.watchStandardInput(end) }
+        while server.isListening, !end.isRequested {
+            _ = RunLoop.current.run(in: .default, for: .infinity, returnAfterSourceHandled: false)
         }
-        server.serve()
+        if !server.isListening, !end.isRequested { throw CommandFailure("the server cannot go on listening") }
     }
 
-    private func root() throws -> String? {
-        guard let path = directory ?? (size == nil ? "." : nil) else { return nil }
-        guard let real = Site.realPath(path) else {
+    private func servedFolder() throws -> ServedFolder? {
+        guard let path = folder ?? directory ?? (size == nil ? "." : nil) else { return nil }
+        guard let folder = ServedFolder(path) else {
             throw CommandFailure("there is no folder \(path)", status: ExitStatus.badUsage)
         }
-        return real
+        return folder
     }
 
-    @Sendable
-    private static func exitAfterStandardInput() {
-        var byte: UInt8 = 0
-        while true {
-            let count = read(0, &byte, 1)
-            if count == 0 || (count < 0 && errno != EINTR) { _exit(0) }
+    private func servedCertificate() throws -> ServerCertificate? {
+        let names = ServeGreeting.names(bind: bind)
+        do {
+            if let certificate { return try ServerCertificate.kept(at: certificate, names) }
+            return tls ? try ServerCertificate.makeForNow(names) : nil
+        } catch let error as TLSIdentityError {
+            throw CommandFailure("no certificate: \(error.description)")
         }
     }
+
+    // MARK: - Its end
+
+    /// What a signal, or the end of standard input, asks for.
+    private final class End: Sendable {
+        private let loop = RunLoop.current
+        private let state = Mutex(false)
+
+        var isRequested: Bool { state.withLock { $0 } }
+
+        /// Any thread. A second time ends the process at once: the first may wait for a disk.
+        func request() {
+            let isSecond = state.withLock { isRequested in
+                defer { isRequested = true }
+                return isRequested
+            }
+            if isSecond { _exit(ExitStatus.ended(by: SIGINT)) }
+            loop.stop()
+        }
+    }
+
+    private static func watchStandardInput(_ end: End) throws {
+        do throws(SystemError) {
+            try SystemThread.start(name: "standard input") {
+                var byte: UInt8 = 0
+                while true {
+                    let count = read(0, &byte, 1)
+                    if count == 0 || (count < 0 && errno != EINTR) { return end.request() }
+                }
+            }
+        } catch {
+            throw CommandFailure("cannot wait for the end of standard input: \(error)")
+        }
+    }
+}
+
+/// What the server says when it listens.
+enum ServeGreeting {
+    static func text(bind: String, port: Int, _ certificate: ServerCertificate?) -> String {
+        let url = url(bind: bind, port: port, isSecure: certificate != nil)
+        var text = "listening on \(url)\n"
+        if isAny(bind) { text += "and on all other addresses of this machine\n" }
+        guard let certificate, let own = certificate.identity.certificates.first else { return text }
+        let digits = own.sha256Fingerprint.map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }
+        return text + """
+            certificate  \(certificate.path), \(certificate.origin)
+            trust it by  curl --cacert \(certificate.path) \(url)
+                         rondo fetch --cacert \(certificate.path) \(url)
+                         a browser warns; its SHA-256 fingerprint there has to be
+                         \(digits.prefix(16).joined(separator: ":"))
+                         \(digits.dropFirst(16).joined(separator: ":"))
+
+            """
+    }
+
+    /// What clients may call the server, for the certificate.
+    static func names(bind: String) -> [String] {
+        var names = ["localhost", "127.0.0.1", "::1"]
+        if isAny(bind) {
+            let name = ProcessInfo.processInfo.hostName
+            if !name.isEmpty, (try? TLSIdentity(selfSignedFor: [name])) != nil { names.append(name) }
+        } else if !names.contains(bind) {
+            names.append(bind)
+        }
+        return names
+    }
+
+    private static func url(bind: String, port: Int, isSecure: Bool) -> String {
+        let host: String
+        switch bind {
+        case "0.0.0.0": host = "127.0.0.1"
+        case "::": host = "[::1]"
+        default: host = bind.contains(":") ? "[\(bind)]" : bind
+        }
+        return "http\(isSecure ? "s" : "")://\(host):\(port)/"
+    }
+
+    private static func isAny(_ bind: String) -> Bool { bind == "0.0.0.0" || bind == "::" }
 }

@@ -11,7 +11,9 @@ final class ServerProcess {
     init(size: Int, rate: Int) throws {
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["serve", "--size", "\(size)", "--rate", "\(rate)", "--until-stdin-closes"]
+        process.arguments = [
+            "serve", "--quiet", "--size", "\(size)", "--rate", "\(rate)", "--until-stdin-closes",
+        ]
         process.standardInput = input
         process.standardOutput = output
         do {

@@ -189,6 +189,19 @@ import Testing
         #expect(recorder.error?.localizedDescription.contains("403") == true)
     }
 
+    @Test(arguments: ["http", "https"])
+    func `a proxy that cannot be reached is named as the proxy`(scheme: String) throws {
+        let refused = try RefusedPort()
+        let recorder = try load(url("\(scheme)://host.example/")) {
+            $0.configuration.proxy = Self.by(refused.port)
+        }
+        #expect(recorder.calls == ["fail -1004"])
+        let words = try #require(recorder.error?.localizedDescription)
+        #expect(
+            words.hasPrefix(
+                "the proxy on the way to host.example cannot be used: could not connect to 127.0.0.1"))
+    }
+
     // MARK: - Strangers
 
     /// tinyproxy, which takes HTTP and CONNECT.

@@ -100,6 +100,42 @@ import Testing
         client.terminate()
     }
 
+    @Test func `a client that speaks without TLS is told of as a client`() throws {
+        let listener = try TestListener()
+        let client = try TestServerProcess([
+            "python3", "-c",
+            "import socket; s = socket.create_connection(('127.0.0.1', \(listener.port))); "
+                + "s.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n'); s.recv(1)",
+        ])
+        let server = try BlockingTLSClient(accepted: listener.accept(), settings: Self.settings())
+        let error = try #require(throws: TLSError.self) { try server.handshake() }
+        #expect(error.isServers)
+        #expect(error.description.hasPrefix("what the client"))
+        #expect(error.description.contains("sends is not TLS (http request). Check its URL"))
+        client.terminate()
+    }
+
+    @Test(arguments: [("-tls1_2"), ("-tls1_3")])
+    func `an identity that is made on the spot secures a connection, for the names it was made for`(
+        version: String
+    ) throws {
+        let made = try TLSIdentity(selfSignedFor: ["localhost", "127.0.0.1", "::1"])
+        let path = NSTemporaryDirectory() + "/rondo-made-\(UUID().uuidString).pem"
+        try (made.certificates[0].pemRepresentation + made.privateKeyPEM).write(
+            toFile: path, atomically: false, encoding: .utf8)
+        defer { unlink(path) }
+        // It comes back from its file as it was.
+        let identity = try TLSIdentity(chainFile: path)
+        #expect(identity == made && made.certificates[0].names == ["localhost", "127.0.0.1", "::1"])
+        let (server, client) = try serve(TLSSettings.server(identity), ["-CAfile", path, version])
+        client.tell("hello")
+        #expect(try server.read().1 == Array("hello\n".utf8))
+        client.terminate()
+        for names in [[], [""], ["a,DNS:b"], ["a b"], ["é"]] {
+            #expect(throws: TLSIdentityError.self) { try TLSIdentity(selfSignedFor: names) }
+        }
+    }
+
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func `a client without the certificate that is required is refused`(version: String) throws {
         let error = try #require(throws: TLSError.self) {

@@ -1,172 +1,65 @@
 import Rondo
-import RondoMutex
 
-// A server that knows none of Rondo's own code, so that what it sends can be trusted when Rondo is tried
-// against it: blocking sockets and a thread for each connection.
+/// Serves a `Site` on the run loop of the thread that makes it: a listener, and a `ServerConnection` for each client.
+final class FileServer {
+    private let listener: StreamListener
+    private let settings: ServerConnection.Settings
+    private let loop: RunLoop
+    private var connections: Set<ServerConnection> = []
+    /// Those that are told that there is no room.
+    private var refused: Set<ServerConnection> = []
 
-/// Serves a `Site`, at a limited rate if wished.
-final class FileServer: Sendable {
-    private let site: Site
-    private let rate: Int?
-    private let state = Mutex(State())
-
-    private struct State {
-        var listener: Int32 = -1
-        var connections = 0
-    }
-
-    /// - Parameter rate: bytes a second on each connection; nil for as fast as it goes.
-    init(site: Site, rate: Int?) {
-        self.site = site
-        self.rate = rate
-    }
-
-    /// Begins to listen, and returns `address:port`.
-    func listen(address: String, port: UInt16) throws(ServerSocket.Failure) -> String {
-        let (descriptor, name) = try ServerSocket.listen(address: address, port: port)
-        state.withLock { $0.listener = descriptor }
-        return name
-    }
-
-    /// Takes clients for ever.
-    func serve() -> Never {
-        let listener = state.withLock { $0.listener }
-        while true {
-            guard let client = ServerSocket.accept(listener) else { continue }
-            guard admit() else {
-                refuseForNow(client)
-                continue
-            }
-            do throws(SystemError) {
-                try SystemThread.start(name: "connection") {
-                    self.serve(client)
-                    close(client)
-                    self.state.withLock { $0.connections -= 1 }
-                }
-            } catch {
-                state.withLock { $0.connections -= 1 }
-                refuseForNow(client)
-            }
+    /// Listens from now on.
+    /// - Throws: What `StreamListener` says.
+    init(
+        _ settings: ServerConnection.Settings, address: String, port: Int, identity: TLSIdentity?,
+        loop: RunLoop = .current
+    ) throws {
+        self.settings = settings
+        self.loop = loop
+        var configuration = StreamListener.Configuration()
+        if let identity {
+            var tls = TLSSettings()
+            tls.role = .server
+            tls.identity = identity
+            tls.alpn = ["http/1.1"]
+            configuration.tls = tls
         }
+        configuration.maximumUnfinishedHandshakes = ServerLimits.connections
+        listener = try StreamListener(port: port, host: address, configuration: configuration)
+        listener.onConnection = { [unowned self] in accept($0) }
+        listener.schedule(in: loop, forMode: .default)
     }
 
-    private func admit() -> Bool {
-        state.withLock {
-            guard $0.connections < ServerLimits.connections else { return false }
-            $0.connections += 1
-            return true
-        }
+    /// Called when accepting pauses for want of descriptors, and when it has ended for good.
+    var onTrouble: ((any Error) -> Void)? {
+        get { listener.onTrouble }
+        set { listener.onTrouble = newValue }
     }
 
-    private func refuseForNow(_ client: Int32) {
-        let response = ServedResponse(
-            status: 503, reason: "Service Unavailable", type: "text/plain", length: 0, keepsConnection: false)
-        _ = sendText(response.head, to: client)
-        close(client)
-    }
+    var port: Int { listener.port }
+    var isListening: Bool { listener.isListening }
 
-    // MARK: One connection, on its own thread
-
-    private func serve(_ client: Int32) {
-        ServerSocket.setOption(TCP_NODELAY, 1, of: client, level: Int32(IPPROTO_TCP))
-        if rate != nil {
-            ServerSocket.setOption(SO_SNDBUF, ServerLimits.throttledSendBuffer, of: client, level: SOL_SOCKET)
-        }
-        limitStalls(of: client)
-        var reader = HeadReader(descriptor: client)
-        while true {
-            do {
-                guard let head = try reader.next() else { return }
-                let request = try ServedRequest(head: head)
-                guard answer(request, to: client), request.keepsConnection else { break }
-            } catch {
-                refuse(error, to: client)
-                break
+    private func accept(_ connection: StreamListener.Connection) {
+        if connections.count >= ServerLimits.connections { endLongestIdle() }
+        if connections.count < ServerLimits.connections {
+            let served = ServerConnection(connection, settings) { [weak self] in
+                self?.connections.remove($0)
             }
-        }
-        linger(client)
-    }
-
-    private func limitStalls(of client: Int32) {
-        var time = timeval(tv_sec: ServerLimits.stallTime, tv_usec: 0)
-        _ = setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-    }
-
-    /// False if the client has gone, or was promised more than could be sent.
-    private func answer(_ request: ServedRequest, to client: Int32) -> Bool {
-        switch site.content(for: request.target) {
-        case .bytes(let count):
-            return send(count, of: "application/octet-stream", for: request, to: client) { buffer, offset in
-                Site.fill(buffer, from: offset)
-                return buffer.count
+            connections.insert(served)
+            served.start(in: loop)
+        } else if refused.count < ServerLimits.connections / 8 {
+            let told = ServerConnection(connection, settings, refusal: .serviceUnavailable) { [weak self] in
+                self?.refused.remove($0)
             }
-        case .file(let descriptor, let size, let type):
-            defer { close(descriptor) }
-            return send(size, of: type, for: request, to: client) { buffer, offset in
-                pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-            }
-        case .missing:
-            let text = "There is nothing here.\n"
-            let response = ServedResponse(
-                status: 404, reason: "Not Found", type: "text/plain", length: text.utf8.count,
-                keepsConnection: request.keepsConnection)
-            return sendText(response.head + (request.method == .head ? "" : text), to: client)
+            refused.insert(told)
+            told.start(in: loop)
         }
+        // Else it is dropped with its streams.
     }
 
-    private func refuse(_ refusal: ServedRequest.Refusal, to client: Int32) {
-        let text = refusal.reason + "\n"
-        let response = ServedResponse(
-            status: refusal.rawValue, reason: refusal.reason, type: "text/plain", length: text.utf8.count,
-            keepsConnection: false)
-        _ = sendText(response.head + text, to: client)
-    }
-
-    /// Sends head and body, `fill` giving the bytes from an offset on: how many, or none if it cannot.
-    private func send(
-        _ count: Int, of type: String, for request: ServedRequest, to client: Int32,
-        fill: (UnsafeMutableRawBufferPointer, Int) -> Int
-    ) -> Bool {
-        let response = ServedResponse(
-            status: 200, reason: "OK", type: type, length: count, keepsConnection: request.keepsConnection)
-        guard sendText(response.head, to: client) else { return false }
-        if request.method == .head { return true }
-
-        let clock = ContinuousClock.now
-        var pace = rate.map { Pace(rate: $0) }
-        var piece = [UInt8](
-            repeating: 0, count: min(pace?.slice ?? ServerLimits.pieceSize, ServerLimits.pieceSize))
-        var offset = 0
-        while offset < count {
-            let sent = piece.withUnsafeMutableBytes { piece in
-                let wanted = UnsafeMutableRawBufferPointer(rebasing: piece.prefix(count - offset))
-                let filled = fill(wanted, offset)
-                guard filled > 0 else { return 0 }
-                if let pause = pace?.pause(before: filled, now: (ContinuousClock.now - clock) / .seconds(1)) {
-                    Thread.sleep(forTimeInterval: pause)
-                }
-                return ServerSocket.send(client, UnsafeRawBufferPointer(rebasing: wanted.prefix(filled)))
-                    ? filled : 0
-            }
-            guard sent > 0 else { return false }
-            offset += sent
-        }
-        return true
-    }
-
-    private func sendText(_ text: String, to client: Int32) -> Bool {
-        var text = text
-        return text.withUTF8 { ServerSocket.send(client, UnsafeRawBufferPointer($0)) }
-    }
-
-    /// Lets the client read the answer to the end: closing with bytes unread would reset the connection.
-    private func linger(_ client: Int32) {
-        shutdown(client, Int32(SHUT_WR))
-        var waste = [UInt8](repeating: 0, count: 4096)
-        let deadline = ContinuousClock.now + .seconds(ServerLimits.lingerTime)
-        while ContinuousClock.now < deadline,
-            ServerSocket.waitToRead(client, seconds: ServerLimits.lingerTime),
-            waste.withUnsafeMutableBytes({ ServerSocket.receive(client, into: $0) }) > 0
-        {}
+    private func endLongestIdle() {
+        let idle = connections.compactMap { one in one.idleSince.map { (one, $0) } }
+        idle.min { $0.1 < $1.1 }?.0.end()
     }
 }

@@ -16,10 +16,9 @@ struct Pace: Sendable {
         slice = max(rate / Self.slicesPerSecond, 1)
     }
 
-    /// Seconds to wait before the next `count` bytes, `now` being seconds on any steady clock.
-    mutating func pause(before count: Int, now: Double) -> Double {
-        let due = max(next, now)
-        next = due + Double(count) / rate
-        return due - now
-    }
+    /// Seconds to wait before the next bytes, `now` being seconds on any steady clock.
+    func pause(now: Double) -> Double { max(0, next - now) }
+
+    /// `count` bytes were sent.
+    mutating func note(_ count: Int, now: Double) { next = max(next, now) + Double(count) / rate }
 }

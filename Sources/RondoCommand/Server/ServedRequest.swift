@@ -1,7 +1,8 @@
 import Rondo
+import RondoHTTP
 
 /// The head of a request, as far as a server of files needs to know it.
-struct ServedRequest: Equatable {
+struct ServedRequest {
     enum Method: Equatable {
         case get, head
     }
@@ -9,77 +10,116 @@ struct ServedRequest: Equatable {
     /// Why a request is refused, by status.
     enum Refusal: Int, Error, Equatable {
         case badRequest = 400
-        case notFound = 404
         case methodNotAllowed = 405
         case requestTimeout = 408
         case contentTooLarge = 413
         case headTooLarge = 431
+        case serviceUnavailable = 503
         case versionNotSupported = 505
-
-        var reason: String {
-            switch self {
-            case .badRequest: "Bad Request"
-            case .notFound: "Not Found"
-            case .methodNotAllowed: "Method Not Allowed"
-            case .requestTimeout: "Request Timeout"
-            case .contentTooLarge: "Content Too Large"
-            case .headTooLarge: "Request Header Fields Too Large"
-            case .versionNotSupported: "HTTP Version Not Supported"
-            }
-        }
     }
 
     let method: Method
     let target: String
+    let fields: HeaderFields
     let keepsConnection: Bool
 
-    /// - Parameter head: everything before the empty line.
-    init(head: String) throws(Refusal) {
-        // "\r\n" is a single Character, which splitting at "\n" would not find.
-        var lines = head.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
-            .map { String(String.UnicodeScalarView($0.last == "\r" ? $0.dropLast() : $0)) }
-        let words = lines.removeFirst().split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 3 else { throw .badRequest }
-        guard words[2].hasPrefix("HTTP/1.") else { throw .versionNotSupported }
+    /// - Parameter head: everything before the empty line; lines end with CR LF, or LF alone (RFC 9112, section 2.2).
+    init(head: ArraySlice<UInt8>) throws(Refusal) {
+        var lines = head.split(separator: Grammar.lineFeed, omittingEmptySubsequences: false).map { line in
+            line.last == Grammar.carriageReturn ? line.dropLast() : line
+        }
+        let words = lines.removeFirst().split(separator: Grammar.space, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        guard words.count == 3, Grammar.isToken(words[0]), Grammar.isTarget(words[1]) else {
+            throw .badRequest
+        }
+        let isVersion1 = words[2] == "HTTP/1.1" || words[2] == "HTTP/1.0"
+        guard isVersion1 else {
+            throw words[2].hasPrefix("HTTP/") ? .versionNotSupported : .badRequest
+        }
+        fields = try Self.fields(lines)
         switch words[0] {
         case "GET": method = .get
         case "HEAD": method = .head
         default: throw .methodNotAllowed
         }
-        target = String(words[1])
-        var keeps = words[2] != "HTTP/1.0"
-        for line in lines {
-            guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else { throw .badRequest }
-            let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces).lowercased()
-            switch line[..<colon].lowercased() {
-            case "connection" where value.contains("close"): keeps = false
-            case "connection" where value.contains("keep-alive"): keeps = true
-            // No body is ever read, so a request that has one is refused and the connection closed.
-            case "content-length" where value != "0": throw .contentTooLarge
-            case "transfer-encoding": throw .contentTooLarge
-            default: break
-            }
+        target = words[1]
+        // RFC 9112, section 3.2.
+        guard fields.values(for: "Host").count == 1 || words[2] == "HTTP/1.0" else { throw .badRequest }
+        // No body is ever read, so a request that has one is refused and the connection closed.
+        let length = fields["Content-Length"] ?? "0"
+        guard length == "0", fields["Transfer-Encoding"] == nil else { throw .contentTooLarge }
+        if words[2] == "HTTP/1.0" {
+            keepsConnection = fields.contains("Connection", token: "keep-alive")
+        } else {
+            keepsConnection = !fields.contains("Connection", token: "close")
         }
-        keepsConnection = keeps
+    }
+
+    private static func fields(_ lines: [ArraySlice<UInt8>]) throws(Refusal) -> HeaderFields {
+        var fields = HeaderFields()
+        for line in lines {
+            guard let colon = line.firstIndex(of: Grammar.colon) else { throw .badRequest }
+            let name = line[..<colon]
+            let value = line[line.index(after: colon)...]
+            // A line that begins with a space would go on with the one before (RFC 9112, section 5.2): no name either.
+            guard !name.isEmpty, name.allSatisfy(Grammar.isToken), value.allSatisfy(Grammar.isFieldValue)
+            else { throw .badRequest }
+            let start = value.firstIndex { !Grammar.isWhitespace($0) } ?? value.endIndex
+            let end = value.lastIndex { !Grammar.isWhitespace($0) }.map { $0 + 1 } ?? start
+            fields.append(
+                name: String(decoding: name, as: UTF8.self),
+                value: String(decoding: value[start..<end], as: UTF8.self))
+        }
+        return fields
     }
 }
 
-/// The head of a response.
-struct ServedResponse: Equatable {
-    var status: Int
-    var reason: String
-    var type: String
-    var length: Int
-    var keepsConnection: Bool
+/// Takes one request after the other out of the bytes of a connection.
+struct RequestReader {
+    private var bytes: [UInt8] = []
+    /// How many of them are known to hold no end of a head.
+    private var searched = 0
 
-    var head: String {
-        var lines = [
-            "HTTP/1.1 \(status) \(reason)",
-            "Content-Type: \(type)",
-            "Content-Length: \(length)",
-            "Connection: \(keepsConnection ? "keep-alive" : "close")",
-        ]
-        if status == ServedRequest.Refusal.methodNotAllowed.rawValue { lines.append("Allow: GET, HEAD") }
-        return lines.map { $0 + "\r\n" }.joined() + "\r\n"
+    /// Whether there is no byte of a request.
+    var isEmpty: Bool { bytes.isEmpty }
+
+    /// The line that the bytes begin with, for the log.
+    private(set) var requestLine = ""
+
+    mutating func receive(_ more: some Collection<UInt8>) {
+        // Empty lines before a request are no part of it (RFC 9112, section 2.2).
+        bytes += bytes.isEmpty ? Array(more.drop(while: Self.isLineEnd)) : Array(more)
+    }
+
+    /// The next request; nil while it is not whole.
+    mutating func next() throws(ServedRequest.Refusal) -> ServedRequest? {
+        requestLine = String(
+            decoding: bytes.prefix { !Self.isLineEnd($0) }.prefix(ServerLimits.loggedTarget), as: UTF8.self)
+        guard let (end, next) = endOfHead(), end <= ServerLimits.headSize else {
+            guard bytes.count <= ServerLimits.headSize else { throw .headTooLarge }
+            return nil
+        }
+        defer {
+            bytes = Array(bytes[next...].drop(while: Self.isLineEnd))
+            searched = 0
+        }
+        return try ServedRequest(head: bytes[..<end])
+    }
+
+    private static func isLineEnd(_ byte: UInt8) -> Bool {
+        byte == Grammar.carriageReturn || byte == Grammar.lineFeed
+    }
+
+    /// Where the head's last line ends, and where what is behind the empty line begins.
+    private mutating func endOfHead() -> (end: Int, next: Int)? {
+        for index in searched..<bytes.count where bytes[index] == Grammar.lineFeed {
+            var next = index + 1
+            if next < bytes.count, bytes[next] == Grammar.carriageReturn { next += 1 }
+            if next < bytes.count, bytes[next] == Grammar.lineFeed { return (index, next + 1) }
+        }
+        // The last bytes may be the beginning of an end.
+        searched = max(0, bytes.count - 2)
+        return nil
     }
 }

@@ -1,107 +1,126 @@
 import Rondo
 
-/// What a path leads to: a file below a folder, or made-up bytes.
+/// What a path leads to: a file or a folder below a folder, or made-up bytes.
 struct Site: Sendable {
-    enum Content: Equatable {
+    enum Content {
         case bytes(Int)
-        /// An open descriptor, which the caller closes.
-        case file(descriptor: Int32, size: Int, type: String)
+        case file(ServedFile)
+        /// A folder without index.html; its path ends with a slash.
+        case folder(path: [UInt8], FolderListing)
+        /// No folder is served.
+        case nothingButBytes
+        /// A folder whose path lacks the slash at its end.
+        case moved(to: String)
         case missing
+        case forbidden
+        /// There is no descriptor for it now.
+        case busy
     }
 
     static let usualSize = 1 << 20
 
-    /// The real path of the folder, or nil where there are made-up bytes only.
-    let root: String?
+    /// The folder that is served, or nil where there are made-up bytes only.
+    let folder: ServedFolder?
     /// How many bytes `/bytes` has.
     let size: Int
 
     /// - Parameter target: the request target as it stands in the request line.
     func content(for target: String) -> Content {
-        guard let path = Self.path(of: target) else { return .missing }
-        if path == "/bytes" { return .bytes(size) }
-        if path.hasPrefix("/bytes/"), let count = Int(path.dropFirst("/bytes/".count)), count >= 0 {
+        guard let path = TargetPath.decoded(target) else { return .missing }
+        let text = String(decoding: path, as: UTF8.self)
+        if text == "/bytes" { return .bytes(size) }
+        if text.hasPrefix("/bytes/"), let count = Int(text.dropFirst("/bytes/".count)), count >= 0 {
             return .bytes(count)
         }
-        guard let root else { return .missing }
-        return Self.file(path, below: root)
+        guard let folder else { return text == "/" ? .nothingButBytes : .missing }
+        return content(folder, path, query: TargetPath.query(target))
     }
 
-    /// The decoded path of an origin-form or absolute-form target (RFC 9112, section 3.2), without the query.
-    static func path(of target: String) -> String? {
-        var rest = target[...]
-        if let scheme = rest.range(of: "://"), !rest.hasPrefix("/") {
-            rest = rest[scheme.upperBound...]
-            rest = rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
+    private func content(_ folder: ServedFolder, _ path: [UInt8], query: Substring) -> Content {
+        switch folder.find(path) {
+        case .file(let file): return .file(file)
+        case .missing: return .missing
+        case .forbidden: return .forbidden
+        case .busy: return .busy
+        case .folder: break
         }
-        if let end = rest.firstIndex(where: { $0 == "?" || $0 == "#" }) { rest = rest[..<end] }
-        guard rest.hasPrefix("/"), let path = String(rest).removingPercentEncoding, !path.contains("\0")
-        else { return nil }
-        return path
-    }
-
-    // MARK: Files
-
-    /// Opens a regular file. Symbolic links are followed first and the place they lead to is judged, so that
-    /// neither `..` nor a link leaves `root`.
-    private static func file(_ path: String, below root: String) -> Content {
-        guard let real = realPath(root + path), isPath(real, below: root) else { return .missing }
-        // O_NONBLOCK: opening a FIFO would wait for a writer.
-        let descriptor = open(real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return .missing }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(descriptor)
-            return .missing
+        guard path.last == UInt8(ascii: "/") else {
+            return .moved(to: TargetPath.encoded(path) + "/" + query)
         }
-        return .file(descriptor: descriptor, size: Int(status.st_size), type: mediaType(of: real))
-    }
-
-    static func isPath(_ path: String, below root: String) -> Bool {
-        root == "/" || path.hasPrefix(root + "/")
-    }
-
-    /// `path` without links, `.` and `..`; nil if there is nothing there.
-    static func realPath(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
-
-    static func mediaType(of path: String) -> String {
-        switch (path as NSString).pathExtension.lowercased() {
-        case "html", "htm": "text/html; charset=utf-8"
-        case "txt", "md", "swift", "log": "text/plain; charset=utf-8"
-        case "css": "text/css"
-        case "js": "text/javascript"
-        case "json": "application/json"
-        case "png": "image/png"
-        case "jpg", "jpeg": "image/jpeg"
-        case "gif": "image/gif"
-        case "svg": "image/svg+xml"
-        case "pdf": "application/pdf"
-        default: "application/octet-stream"
+        switch folder.find(path + Array("index.html".utf8)) {
+        case .file(let file): return .file(file)
+        case .forbidden: return .forbidden
+        case .busy: return .busy
+        case .missing, .folder: return folder.list(path).map { .folder(path: path, $0) } ?? .forbidden
         }
     }
+}
 
-    // MARK: Made-up bytes
-
-    /// Fills `buffer` with the bytes from `offset` on. Each eight of them differ from any other eight, so a
-    /// piece that is lost, doubled or out of place changes the hash of the whole.
-    static func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int) {
-        var position = offset
-        for index in buffer.indices {
-            let word = scrambled(UInt64(position / 8))
-            buffer[index] = UInt8(truncatingIfNeeded: word >> UInt64(position % 8 * 8))
-            position += 1
+/// Paths in requests.
+enum TargetPath {
+    /// The decoded path of an origin-form or absolute-form target (RFC 9112, section 3.2), without the query; nil for
+    /// what is none, and where a NUL would end it early.
+    static func decoded(_ target: String) -> [UInt8]? {
+        let path = path(target).prefix { $0 != "?" && $0 != "#" }
+        guard path.hasPrefix("/") else { return nil }
+        var decoded: [UInt8] = []
+        var bytes = path.utf8[...]
+        while let byte = bytes.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                decoded.append(byte)
+                continue
+            }
+            guard let high = bytes.popFirst().flatMap(digit), let low = bytes.popFirst().flatMap(digit) else {
+                return nil
+            }
+            decoded.append(high << 4 | low)
         }
+        return decoded.contains(0) ? nil : decoded
     }
 
-    /// The finaliser of SplitMix64, which maps every number to another.
-    private static func scrambled(_ number: UInt64) -> UInt64 {
-        var word = number &+ 0x9E37_79B9_7F4A_7C15
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
+    /// The query with its question mark; empty if there is none.
+    static func query(_ target: String) -> Substring {
+        let path = path(target).prefix { $0 != "#" }
+        return path.firstIndex(of: "?").map { path[$0...] } ?? ""
+    }
+
+    /// As a reference within this server. It begins with one slash: two would name another host.
+    static func encoded(_ path: some Collection<UInt8>) -> String {
+        let relative = path.drop { $0 == UInt8(ascii: "/") }
+        return "/" + encodedName(relative)
+    }
+
+    /// Without a slash before it; slashes within stay.
+    static func encodedName(_ name: some Collection<UInt8>) -> String {
+        var text = ""
+        for byte in name {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"):
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return text
+    }
+
+    private static func path(_ target: String) -> Substring {
+        guard !target.hasPrefix("/"), let scheme = target.range(of: "://") else { return target[...] }
+        let rest = target[scheme.upperBound...]
+        return rest.firstIndex { $0 == "/" || $0 == "?" }.map {
+            rest[$0] == "/" ? rest[$0...] : "/" + rest[$0...]
+        }
+            ?? "/"
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        default: nil
+        }
     }
 }

@@ -17,6 +17,7 @@ extension URLErrors {
         case .negotiation: .cannotConnectToHost
         case .timedOut: .timedOut
         case .tls(let error): code(of: error)
+        case .proxy(_, let error): code(of: error)
         }
     }
 

@@ -373,7 +373,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             authenticator?.received(data)
             owner?.received(.content(data))
         case .end: ended(exchange)
-        case .failed(let failure): failed(LoadFailure(failure), exchange, request)
+        case .failed(let failure):
+            failed(
+                LoadFailure(failure, toProxyFor: isAskingProxy ? request.url?.host : nil), exchange,
+                request)
         }
     }
 
@@ -522,10 +525,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 }
 
 extension LoadFailure {
-    fileprivate init(_ failure: ExchangeFailure) {
+    /// - Parameter host: The host that a proxy was asked for; nil: the host itself was asked.
+    fileprivate init(_ failure: ExchangeFailure, toProxyFor host: String?) {
         self =
             switch failure {
-            case .channel(let error): .channel(error)
+            case .channel(let error): .channel(host.map { error.ofProxy(onWayTo: $0) } ?? error)
             case .http(let error): .http(error)
             case .bodyStreamFailed(let error): .bodyStreamFailed(error)
             case .bodyTooShort(let announced, let given): .bodyTooShort(announced: announced, given: given)

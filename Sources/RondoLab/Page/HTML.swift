@@ -1,7 +1,7 @@
 /// Text on its way into a page.
-enum HTML {
+package enum HTML {
     /// `text` as the content of an element or of a quoted attribute.
-    static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)
         for character in text.unicodeScalars {
@@ -16,7 +16,7 @@ enum HTML {
         return result
     }
 
-    static func element(_ name: String, class styles: String? = nil, _ text: String) -> String {
+    package static func element(_ name: String, class styles: String? = nil, _ text: String) -> String {
         let attribute = styles.map { " class=\"\(escaped($0))\"" } ?? ""
         return "<\(name)\(attribute)>\(escaped(text))</\(name)>\n"
     }

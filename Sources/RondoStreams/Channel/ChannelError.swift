@@ -14,6 +14,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     case gaveWay(host: String, port: Int, limit: Int)
     /// The connection stood and broke.
     case broken(host: String, port: Int, SocketError)
+    /// A proxy on the way to the host cannot be reached, or not in the way that it was to be.
+    case proxy(host: String, ChannelError)
 
     /// The cause, as Foundation's errors carry it under `NSUnderlyingErrorKey`; nil where Rondo itself has
     /// refused.
@@ -36,6 +38,17 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
         case .timedOut: SocketError(code: ETIMEDOUT, operation: .connect).posixError
         case .gaveWay: SocketError(code: ECONNABORTED, operation: .connect).posixError
         case .broken(_, _, let error): error.posixError
+        case .proxy(_, let error): error.underlyingError
+        }
+    }
+}
+
+extension ChannelError {
+    /// As the owner of a request to a proxy has it, if it says that the proxy cannot be reached.
+    package func ofProxy(onWayTo host: String) -> ChannelError {
+        switch self {
+        case .resolve, .connect, .tls, .timedOut: .proxy(host: host, self)
+        case .negotiation, .gaveWay, .broken, .proxy: self
         }
     }
 }
@@ -62,6 +75,8 @@ extension ChannelError: CustomStringConvertible {
         case .broken(let host, let port, let error):
             "the connection to \(Self.place(host, port))\(host.hasPrefix("/") ? "" : ",") broke: "
                 + error.description
+        case .proxy(let host, let error):
+            "the proxy on the way to \(host) cannot be used: \(error.description)"
         }
     }
 

@@ -61,7 +61,7 @@ extension ChannelOpening {
                 isOpen(transport)
             }
         } catch {
-            owner.fail(.tls(error))
+            if engine.leadsToProxy { failOnFirstHop(.tls(error)) } else { owner.fail(.tls(error)) }
         }
     }
 

@@ -114,7 +114,7 @@ final class ChannelOpening {
         case .resolving(_, let answer):
             switch answer.take() {
             case .success(let addresses): connect(to: addresses)
-            case .failure(let error): owner.fail(.resolve(error))
+            case .failure(let error): failOnFirstHop(.resolve(error))
             case nil: break
             }
         case .connecting(let attempts):
@@ -189,7 +189,7 @@ final class ChannelOpening {
         let configuration = owner.configuration
         let (host, port) = configuration.nextHop
         guard let number = UInt16(exactly: port) else {
-            return owner.fail(.connect(host: host, port: port, []))
+            return failOnFirstHop(.connect(host: host, port: port, []))
         }
         let name = Resolver.withoutBrackets(host)
         if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
@@ -225,9 +225,15 @@ final class ChannelOpening {
             if case .connected = stage { isConnected(transport) }
         case .failed(let errors):
             let (host, port) = owner.configuration.nextHop
-            owner.fail(.connect(host: host, port: port, errors))
+            failOnFirstHop(.connect(host: host, port: port, errors))
         case nil: break
         }
+    }
+
+    /// Where there is a route, the first hop is its proxy.
+    func failOnFirstHop(_ error: ChannelError) {
+        let configuration = owner.configuration
+        owner.fail(configuration.route == nil ? error : .proxy(host: configuration.host, error))
     }
 
     // MARK: - From connected to open

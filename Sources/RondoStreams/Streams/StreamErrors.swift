@@ -29,11 +29,22 @@ extension ChannelError {
             NSError(
                 domain: "kCFErrorDomainCFNetwork", code: 310,
                 userInfo: [NSLocalizedDescriptionKey: error.description])
+        case .proxy(_, let error):
+            error.streamError.described(description)
         case .timedOut:
             .posix(ETIMEDOUT, description)
         case .gaveWay:
             .posix(ECONNABORTED, description)
         }
+    }
+}
+
+extension NSError {
+    /// The same error in other words.
+    fileprivate func described(_ words: String) -> NSError {
+        var userInfo = userInfo
+        userInfo[NSLocalizedDescriptionKey] = words
+        return NSError(domain: domain, code: code, userInfo: userInfo)
     }
 }
 

@@ -120,7 +120,7 @@ extension TLSEngine {
         var reason = TLSError.Reason.system(EPIPE)
         if case .failed(let found) = outcome { reason = found }
         guard case .system = reason else { return fail(reason) }
-        let error = TLSError(reason, host: peerName)
+        let error = TLSError(reason, host: peerName, isServers: isServers)
         writeFailure = error
         return error
     }
@@ -143,7 +143,9 @@ extension TLSEngine {
         let result = SSL_peek_ex(ssl, &byte, 1, &count)
         guard result != 1 else { return false }
         let outcome = outcome(of: result)
-        if case .failed(let reason) = outcome { failure = TLSError(reason, host: peerName) }
+        if case .failed(let reason) = outcome {
+            failure = TLSError(reason, host: peerName, isServers: isServers)
+        }
         return outcome == .wantsRead
     }
 }

@@ -127,7 +127,7 @@ extension TLSEngine {
     }
 
     func fail(_ reason: TLSError.Reason) -> TLSError {
-        let error = TLSError(reason, host: peerName)
+        let error = TLSError(reason, host: peerName, isServers: isServers)
         failure = error
         unsent = nil
         return error

@@ -85,6 +85,8 @@ package final class TLSEngine {
     let carrier: TLSEngine?
     /// It is spoken with a proxy, and what the host says goes through it.
     let leadsToProxy: Bool
+    /// This side is the server.
+    let isServers: Bool
 
     /// An engine for the connected socket with this number, which must stay open until `detach()` or
     /// `deinit`.
@@ -102,6 +104,7 @@ package final class TLSEngine {
         self.carrier = carrier
         self.leadsToProxy = leadsToProxy
         let isClient = context.settings.role == .client
+        isServers = !isClient
         let peerName = isClient ? context.settings.serverName ?? hostName : hostName
         OpenSSLErrors.clear()
         guard let ssl = SSL_new(context.pointer) else {

@@ -44,18 +44,21 @@ package struct TLSError: Error, Hashable, Sendable {
     package let reason: Reason
     /// The host that was to be connected to; empty if the settings failed before there was one.
     package let host: String
+    /// This side is the server, and `host` its client.
+    package let isServers: Bool
 
-    package init(_ reason: Reason, host: String = "") {
+    package init(_ reason: Reason, host: String = "", isServers: Bool = false) {
         self.reason = reason
         self.host = host
+        self.isServers = isServers
     }
 
-    package func naming(host: String) -> TLSError { TLSError(reason, host: host) }
+    package func naming(host: String) -> TLSError { TLSError(reason, host: host, isServers: isServers) }
 }
 
 extension TLSError: CustomStringConvertible {
     package var description: String {
-        let peer = host.isEmpty ? "the server" : host
+        let peer = host.isEmpty ? (isServers ? "the client" : "the server") : host
         switch reason {
         case .certificate(let problem):
             return problem.description(host: peer)
@@ -63,13 +66,18 @@ extension TLSError: CustomStringConvertible {
             return "\(peer) showed no certificate, which TLSSettings.clientCertificates requires"
         case .protocolVersion(let words):
             return "\(peer) and this side have no version of TLS in common (\(words)). "
-                + "The server should offer TLS 1.2 or 1.3; see TLSSettings.minimumVersion"
+                + "The \(isServers ? "client" : "server") should offer TLS 1.2 or 1.3; see TLSSettings.minimumVersion"
         case .alert(let alert):
             return "\(peer) refused to go on with TLS: \(alert)\(hint(for: alert))"
         case .closedDuringHandshake(let code):
             let how = code.map { ": \(SocketError.sentence(of: $0))" } ?? ""
             return "\(peer) closed the connection before it was secured\(how). "
-                + "Check that this port speaks TLS, and that nothing in between blocks it"
+                + (isServers
+                    ? "Check that the client speaks TLS, and that it trusts this server's certificate"
+                    : "Check that this port speaks TLS, and that nothing in between blocks it")
+        case .notTLS(let words) where isServers:
+            return "what the client \(host.isEmpty ? "" : "at \(host) ")sends is not TLS (\(words)). "
+                + "Check its URL: it probably speaks without TLS, as http:// does"
         case .notTLS(let words):
             return "what \(peer) answers is not TLS (\(words)). "
                 + "Check the port: it probably speaks without TLS, as http:// does"
@@ -85,6 +93,9 @@ extension TLSError: CustomStringConvertible {
     private func hint(for alert: Alert) -> String {
         switch alert.number {
         case 40, 71: ". Its ciphers or its age may be below what this side accepts"
+        case 42...46,
+            48 where isServers:
+            ". It does not trust this server's certificate (TLSSettings.identity)"
         case 42...46, 48, 116: ". It asks for a certificate of this side's that it trusts"
         case 112: ". It has no certificate for that name"
         case 120: ". It speaks none of the protocols in TLSSettings.alpn"

@@ -100,6 +100,14 @@ public struct TLSIdentity: Sendable {
         }
     }
 
+    /// Of a certificate and an `EVP_PKEY *` that this takes over.
+    init(certificate: TLSCertificate, key: OpaquePointer) throws(TLSIdentityError) {
+        try self.init([certificate], Key(key))
+    }
+
+    /// An `EVP_PKEY *`, valid as long as this identity.
+    var keyPointer: OpaquePointer { key.pointer }
+
     /// Owns an `EVP_PKEY *`.
     private final class Key: Sendable {
         /// Unsafe in name only: it is never changed after it was read, and OpenSSL counts references to it
@@ -189,7 +197,7 @@ extension TLSIdentity: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(certificates.first) }
 }
 
-/// Why an identity could not be read.
+/// Why an identity could not be read, or made.
 public struct TLSIdentityError: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
     /// What was wrong.
     public struct Code: Hashable, Sendable {
@@ -205,6 +213,8 @@ public struct TLSIdentityError: Error, Hashable, Sendable, LocalizedError, Custo
         public static let wrongPassword = Code(number: 3)
         /// Certificate and key belong to different pairs.
         public static let keyDoesNotFit = Code(number: 4)
+        /// A new identity could not be made.
+        public static let notMade = Code(number: 5)
     }
 
     public let code: Code

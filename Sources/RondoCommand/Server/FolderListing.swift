@@ -1,0 +1,53 @@
+import Rondo
+
+/// What is in a folder.
+struct FolderListing {
+    struct Entry {
+        /// As the file system has it: bytes, mostly UTF-8.
+        let name: [UInt8]
+        let isFolder: Bool
+        let size: Int
+        /// Seconds since 1970.
+        let modified: Int
+    }
+
+    /// Whether it is the folder that is served, above which there is nothing.
+    let isRoot: Bool
+    var entries: [Entry] = []
+    /// Whether there are more than are listed.
+    var isCut = false
+
+    init(isRoot: Bool) {
+        self.isRoot = isRoot
+    }
+
+    /// Folders first, then by name, where `part10` follows `part9`.
+    mutating func sort() {
+        let keyed = entries.map { (key: Self.key($0.name), entry: $0) }
+        entries = keyed.sorted { a, b in
+            if a.entry.isFolder != b.entry.isFolder { return a.entry.isFolder }
+            return a.key == b.key
+                ? a.entry.name.lexicographicallyPrecedes(b.entry.name)
+                : a.key.lexicographicallyPrecedes(b.key)
+        }.map(\.entry)
+    }
+
+    /// In lower case, each run of digits preceded by how many there are, leading zeros aside.
+    private static func key(_ name: [UInt8]) -> [UInt8] {
+        var key: [UInt8] = []
+        var rest = name[...]
+        while let byte = rest.first {
+            let digits = rest.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+            if digits.isEmpty {
+                key.append(UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte)
+                rest.removeFirst()
+            } else {
+                let number = digits.drop { $0 == UInt8(ascii: "0") }
+                // Numbers stand among the digits, shorter ones first; a name has at most 255 bytes.
+                key += [UInt8(ascii: "0"), UInt8(min(number.count, 255))] + number
+                rest = rest.dropFirst(digits.count)
+            }
+        }
+        return key
+    }
+}

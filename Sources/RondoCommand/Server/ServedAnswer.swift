@@ -1,0 +1,83 @@
+import Rondo
+import RondoHTTP
+
+/// What a request is answered with: a head, and what follows it.
+struct ServedAnswer {
+    var status: Int
+    var fields: [(name: String, value: String)]
+    var body: ServedBody
+    /// What Content-Length says: of a HEAD's answer, the length that a GET's has. Nil: the status has none.
+    var length: Int?
+    var keepsConnection: Bool
+
+    /// The bytes before the body.
+    func head(now: Date) -> [UInt8] {
+        var lines = [
+            "HTTP/1.1 \(status) \(Self.reason(status))", "Date: \(HTTPDate.format(now))",
+            "Server: rondo/\(rondoVersion)",
+        ]
+        lines += fields.map { "\($0.name): \($0.value)" }
+        if let length { lines.append("Content-Length: \(length)") }
+        lines.append("Connection: \(keepsConnection ? "keep-alive" : "close")")
+        return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+    }
+
+    /// A sentence that says what went wrong, to a program or a person.
+    static func message(
+        _ status: Int, _ sentence: String, fields: [(name: String, value: String)] = [], keepsConnection: Bool
+    ) -> ServedAnswer {
+        let body = ServedBody("\(status) \(reason(status)): \(sentence)\n")
+        return ServedAnswer(
+            status: status, fields: [("Content-Type", "text/plain; charset=utf-8")] + fields, body: body,
+            length: body.count, keepsConnection: keepsConnection)
+    }
+
+    /// The answer to what is no request that this server takes. The connection ends with it.
+    init(_ refusal: ServedRequest.Refusal) {
+        let sentence =
+            switch refusal {
+            case .badRequest: "this is no request of HTTP/1.1"
+            case .methodNotAllowed: "this server answers GET and HEAD"
+            case .requestTimeout: "the request took too long to come"
+            case .contentTooLarge: "this server takes no request with a body"
+            case .headTooLarge: "the head of the request is too large"
+            case .serviceUnavailable: "all connections of this server are in use"
+            case .versionNotSupported: "this server speaks HTTP/1.1"
+            }
+        self = Self.message(
+            refusal.rawValue, sentence,
+            fields: refusal == .methodNotAllowed ? [("Allow", "GET, HEAD")] : [], keepsConnection: false)
+    }
+
+    init(
+        status: Int, fields: [(name: String, value: String)], body: ServedBody, length: Int?,
+        keepsConnection: Bool
+    ) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.length = length
+        self.keepsConnection = keepsConnection
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 206: "Partial Content"
+        case 301: "Moved Permanently"
+        case 304: "Not Modified"
+        case 400: "Bad Request"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 412: "Precondition Failed"
+        case 413: "Content Too Large"
+        case 416: "Range Not Satisfiable"
+        case 431: "Request Header Fields Too Large"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        default: ""
+        }
+    }
+}

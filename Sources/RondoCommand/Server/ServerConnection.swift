@@ -1,0 +1,259 @@
+import Rondo
+
+/// One client of the server: takes its requests one after the other, and answers each before it reads the next.
+///
+/// `@unchecked Sendable`: used on the thread of its loop only; timers' blocks, which run there, hold it.
+final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
+    /// What all connections of a server share.
+    struct Settings {
+        let responder: Responder
+        /// Bytes a second; nil for as fast as it goes.
+        let rate: Int?
+        let log: RequestLog?
+    }
+
+    private enum Phase {
+        /// Waits for a request, or for the rest of one.
+        case reading
+        case sending(OutgoingAnswer)
+        /// All is said. The client reads the last answer to its end: closing with bytes unread would reset the
+        /// connection.
+        case lingering(discarded: Int)
+        case ended
+    }
+
+    private let input: InputStream
+    private let output: OutputStream
+    private let peer: String
+    private let settings: Settings
+    private let refusal: ServedRequest.Refusal?
+    private let onEnd: (ServerConnection) -> Void
+    private var reader = RequestReader()
+    private var phase = Phase.reading
+    private var hasOpened = false
+    private var inputHasEnded = false
+    private var deadline: Timer?
+    private var pause: Timer?
+    private var buffer = [UInt8](repeating: 0, count: 8_192)
+    /// When it began to be idle; nil while a request is read or answered.
+    private(set) var idleSince: ContinuousClock.Instant? = .now
+
+    /// - Parameters:
+    ///   - refusal: What is answered instead of the first request.
+    ///   - onEnd: Called once, when all is over.
+    init(
+        _ connection: StreamListener.Connection, _ settings: Settings, refusal: ServedRequest.Refusal? = nil,
+        onEnd: @escaping (ServerConnection) -> Void
+    ) {
+        input = connection.input
+        output = connection.output
+        peer = connection.remoteHost
+        self.settings = settings
+        self.refusal = refusal
+        self.onEnd = onEnd
+    }
+
+    func start(in loop: RunLoop) {
+        if settings.rate != nil { limitSendBuffer() }
+        deadline = timer(in: loop, label: "limit of a connection") { $0.passDeadline() }
+        if settings.rate != nil { pause = timer(in: loop, label: "pace") { $0.turn() } }
+        input.delegate = self
+        output.delegate = self
+        input.schedule(in: loop, forMode: .default)
+        output.schedule(in: loop, forMode: .default)
+        setDeadline(ServerLimits.idleTime)
+        input.open()
+        output.open()
+    }
+
+    private func timer(
+        in loop: RunLoop, label: String, _ body: @escaping @Sendable (ServerConnection) -> Void
+    ) -> Timer {
+        let timer = Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
+            if let self { body(self) }
+        }
+        timer.label = label
+        loop.add(timer, forMode: .default)
+        return timer
+    }
+
+    private func limitSendBuffer() {
+        guard let handle = input.property(forKey: .socketNativeHandleKey) as? Data,
+            handle.count == MemoryLayout<Int32>.size
+        else { return }
+        let descriptor = handle.withUnsafeBytes { $0.loadUnaligned(as: Int32.self) }
+        var size = ServerLimits.throttledSendBuffer
+        // It makes the rate smoother and is not needed, so a refusal is let pass.
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    // MARK: - Events
+
+    func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        switch eventCode {
+        case .openCompleted: hasOpened = true
+        case .errorOccurred: fail(aStream.streamError)
+        case .endEncountered where aStream === input:
+            inputHasEnded = true
+            turn()
+        case .hasBytesAvailable, .hasSpaceAvailable: turn()
+        default: break
+        }
+    }
+
+    /// Does what can be done now.
+    private func turn() {
+        while true {
+            switch phase {
+            case .reading: guard read() else { return }
+            case .sending(let answer): guard send(answer) else { return }
+            case .lingering(let discarded): guard discard(discarded) else { return }
+            case .ended: return
+            }
+        }
+    }
+
+    private func setDeadline(_ seconds: Double) {
+        deadline?.fireDate = Date(timeIntervalSinceNow: seconds)
+    }
+
+    private func passDeadline() {
+        if case .reading = phase, !reader.isEmpty {
+            answer(ServedAnswer(.requestTimeout))
+            turn()
+        } else {
+            end()
+        }
+    }
+
+    private func fail(_ error: (any Error)?) {
+        // A client that goes while nothing is under way is no news; one with which there is no TLS is.
+        if !hasOpened, let error { log(request: error.localizedDescription) }
+        end()
+    }
+
+    // MARK: - Reading
+
+    /// False: waits for more, or all is over.
+    private func read() -> Bool {
+        if let refusal {
+            answer(ServedAnswer(refusal))
+            return true
+        }
+        do throws(ServedRequest.Refusal) {
+            if let request = try reader.next() {
+                answer(settings.responder.answer(request))
+                return true
+            }
+        } catch {
+            answer(ServedAnswer(error))
+            return true
+        }
+        if inputHasEnded {
+            end()
+            return false
+        }
+        guard input.hasBytesAvailable else { return false }
+        let wasEmpty = reader.isEmpty
+        let count = input.read(&buffer, maxLength: buffer.count)
+        guard count > 0 else {
+            inputHasEnded = true
+            return true
+        }
+        reader.receive(buffer.prefix(count))
+        if wasEmpty, !reader.isEmpty {
+            idleSince = nil
+            setDeadline(ServerLimits.headTime)
+        }
+        return true
+    }
+
+    private func beginReading() {
+        phase = .reading
+        idleSince = reader.isEmpty ? .now : nil
+        setDeadline(reader.isEmpty ? ServerLimits.idleTime : ServerLimits.headTime)
+    }
+
+    // MARK: - Answering
+
+    private func answer(_ answer: ServedAnswer) {
+        idleSince = nil
+        phase = .sending(OutgoingAnswer(answer, request: reader.requestLine, rate: settings.rate))
+        setDeadline(ServerLimits.stallTime)
+    }
+
+    /// Sends one piece, so that other connections have their turn before the next. False: waits, or all is over.
+    private func send(_ answer: OutgoingAnswer) -> Bool {
+        switch answer.next() {
+        case .done:
+            log(answer, isCut: false)
+            if answer.keepsConnection { beginReading() } else { linger() }
+            return true
+        case .broken:
+            end()
+            return false
+        case .pause(let seconds):
+            pause?.fireDate = Date(timeIntervalSinceNow: seconds)
+            return false
+        case .send: break
+        }
+        guard output.hasSpaceAvailable else { return false }
+        let isTaken = answer.send { piece in
+            piece.baseAddress.map { output.write($0, maxLength: piece.count) } ?? 0
+        }
+        guard isTaken else {
+            end()
+            return false
+        }
+        setDeadline(ServerLimits.stallTime)
+        return !answer.isUnfinished
+    }
+
+    private func log(_ answer: OutgoingAnswer, isCut: Bool) {
+        settings.log?.write(
+            RequestLog.Entry(
+                peer: peer, request: answer.request, status: answer.status, sent: answer.sentOfBody,
+                isCut: isCut, seconds: answer.seconds))
+    }
+
+    private func log(request: String) {
+        settings.log?.write(
+            RequestLog.Entry(peer: peer, request: request, status: nil, sent: 0, isCut: false, seconds: 0))
+    }
+
+    // MARK: - Ending
+
+    private func linger() {
+        phase = .lingering(discarded: 0)
+        setDeadline(ServerLimits.lingerTime)
+        // The input is open still: the client hears that no more will come.
+        output.close()
+    }
+
+    /// False: waits, or all is over.
+    private func discard(_ discarded: Int) -> Bool {
+        guard !inputHasEnded, discarded < ServerLimits.lingerSize else {
+            end()
+            return false
+        }
+        guard input.hasBytesAvailable else { return false }
+        let count = input.read(&buffer, maxLength: buffer.count)
+        if count > 0 { phase = .lingering(discarded: discarded + count) } else { inputHasEnded = true }
+        return true
+    }
+
+    /// Closes the connection, whatever is under way.
+    func end() {
+        if case .ended = phase { return }
+        if case .sending(let answer) = phase { log(answer, isCut: true) }
+        phase = .ended
+        idleSince = nil
+        deadline?.invalidate()
+        pause?.invalidate()
+        input.delegate = nil
+        output.delegate = nil
+        input.close()
+        output.close()
+        onEnd(self)
+    }
+}
