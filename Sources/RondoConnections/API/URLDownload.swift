@@ -218,11 +218,12 @@ public final class URLDownload: NSObject, Sendable {
     /// Starts the download. Without a schedule it runs in the default mode of the calling thread's loop. A second call
     /// changes nothing.
     public func start() {
-        let current = RunLoop.currentLoop()
+        // Asking for the thread's loop makes it.
+        let place = schedule ?? (RunLoop.currentLoop(), [.default])
         let isFirst = state.withLock { state in
             defer { state.hasStarted = true }
             guard !state.hasStarted else { return false }
-            if state.loop == nil { (state.loop, state.modes) = (current, [.default]) }
+            if state.loop == nil { (state.loop, state.modes) = place }
             return true
         }
         if isFirst { saver.begin(self) }

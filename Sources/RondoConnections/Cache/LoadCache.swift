@@ -6,7 +6,7 @@ internal import RondoHTTP
 /// when the server fails, and when all is here.
 ///
 /// What is kept and used is decided by `CacheRules`. It decides and stores; its owner sends and delivers.
-struct LoadCache {
+struct LoadCache: ~Copyable {
     /// How a request is answered.
     enum Decision {
         /// By a server, or by a protocol of the program.
@@ -38,8 +38,8 @@ struct LoadCache {
     private let defaults: DelegateDefaults?
     /// The load's body goes to a file, and is never stored.
     private let isDownload: Bool
-    /// The load, which outlives this value.
-    private unowned let waiter: any StoreWaiter
+    /// The load, which lets go of this at its end.
+    private let waiter: any StoreWaiter
     /// The request under way; nil: the cache has nothing to do with it, or no more.
     private var current: CacheLoad?
 
@@ -219,7 +219,7 @@ struct LoadCache {
             return store(.isWritten)
         }
         let isStored =
-            !isDownload && !hasParts && CacheRules.mayStore(head, to: load.fields) && isVerified
+            !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: load.fields)
             && (load.isOfUse(head) || mayAsk)
             && load.begin(storing: response, head, bodyLength: bodyLength)
         if !isStored { current = nil }

@@ -147,7 +147,7 @@ final class CookieStore: Sendable {
                 cookies[index].createdAt = state.lastMoment
                 cookies[index].updatedAt = state.lastMoment
             }
-            let hasLooked = lookIfPossible(&state, now)
+            let hasLooked = lookIfPossible(&state, now, asksPolicy: true)
             let before = state.ledger.askedCount
             state.ledger.receive(cookies, from: origin, isAfterLook: hasLooked, now: now)
             // Once more, with what could not be written before.
@@ -166,10 +166,11 @@ final class CookieStore: Sendable {
 
     /// Finds what the program has changed, unless the thread is changing the storage, and finds it afterwards.
     @discardableResult
-    private func lookIfPossible(_ state: inout State, _ now: Date) -> Bool {
+    private func lookIfPossible(_ state: inout State, _ now: Date, asksPolicy: Bool = false) -> Bool {
         guard state.isOpen, !state.isStepping else { return false }
         state.looks += 1
-        state.isRefused = visible.policy == .never
+        // It matters to cookies that wait to be shown alone.
+        if asksPolicy || state.ledger.waitingCount > 0 { state.isRefused = visible.policy == .never }
         state.ledger.look(at: visible.cookies, now: now)
         return true
     }

@@ -15,12 +15,12 @@ struct IdleTime {
     private let schedule: [LoopMode]
     /// The one mode of nearly all loads can be asked directly; the common name may stand for several.
     private let isInOneMode: Bool
-    private var progressedAt: Reading
+    /// Nil before the first `restart()`.
+    private var progressedAt: Reading?
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
         isInOneMode = schedule.count == 1 && schedule[0].mode != .common
-        progressedAt = Reading(running: 0, clock: LoopInstant(nanoseconds: 0))
     }
 
     /// Begins anew: there was a sign of progress, or a reason to wait that is not the server's.
@@ -28,6 +28,7 @@ struct IdleTime {
 
     /// Seconds since the last `restart()`: of running modes, and no more than the clock says.
     var seconds: Double {
+        guard let progressedAt else { return 0 }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9
         return min(running, now.clock.seconds(since: progressedAt.clock))

@@ -141,6 +141,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     private func begin() {
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
+        timeout.noteProgress()
         perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
     }
 

@@ -13,8 +13,8 @@ final class LoadAnswers {
     private let startedAt: LoopInstant?
     /// Whether the delegate lets credentials of the storage be used (rule UC-43).
     private let usesCredentialStorage: Bool
-    /// The load, which outlives this object.
-    private unowned let owner: any ServerAnswerOwner & StoreWaiter
+    /// The load, which lets go of this at its end.
+    private let owner: any ServerAnswerOwner & StoreWaiter
     // Unchecked: see `Load`.
     @exclusivity(unchecked) private(set) var current: (any Answer)?
     /// That of servers, which serves all requests of the load.

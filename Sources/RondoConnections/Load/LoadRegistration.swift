@@ -19,10 +19,14 @@ final class LoadRegistration: @unchecked Sendable {
     /// - Parameter label: What the registrations are called in traces; nil: they share one with others.
     /// - Returns: False if the threads of all loops have ended.
     func join(as client: any RegisteredClient, label: String?) -> Bool {
+        var isLost = false
         for place in modes {
             let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
             if first == nil { first = registration } else { others.append(registration) }
-            schedule.withLock { $0.insert(registration.queue) }
+            isLost = schedule.withLock { schedule in
+                schedule.insert(registration.queue)
+                return schedule.isLost
+            }
         }
         return !isLost
     }

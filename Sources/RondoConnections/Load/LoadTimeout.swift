@@ -17,9 +17,8 @@ struct LoadTimeout {
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
-    /// Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
+    /// Idle time begins with the first pass. Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
     mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) {
-        idle.restart()
         guard isLimited else { return }
         if seconds <= 2 * SharedQueue.shortDelay || !registration.notifyAfterShortDelay() {
             timer = makeTimer(seconds)

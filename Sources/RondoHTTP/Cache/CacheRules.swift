@@ -109,16 +109,18 @@ package enum CacheRules {
     ///
     /// A 206 is not: it is a part. `Vary: *` is not: nothing would ever match it.
     package static func mayStore(_ response: ResponseHead, to request: HeaderFields) -> Bool {
-        guard 200..<300 ~= response.status, response.status != 206, response.status != 205,
-            CacheEntry.varying(response.fields) != nil
-        else { return false }
+        guard 200..<300 ~= response.status, response.status != 206, response.status != 205 else {
+            return false
+        }
         let said = CacheControl(response.fields, isRequest: false)
-        if CacheControl(request, isRequest: true).noStore { return false }
         if said.mustUnderstand {
             guard understood.contains(response.status) else { return false }
         } else if said.noStore {
             return false
         }
+        guard CacheEntry.varying(response.fields) != nil,
+            !CacheControl(request, isRequest: true).noStore
+        else { return false }
         return CacheEntry.heuristicallyCacheable.contains(response.status) || said.maxAge != nil
             || said.isPublic || said.isPrivate || response.fields.has("Expires")
     }
