@@ -63,7 +63,7 @@ import Testing
         try #require(write(ends[1], &byte, 1) == 1)
         let result = try onLoopThread { _ in
             CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode)
-            // The kernel signals it, and nobody else (rule SRC-14).
+            // The kernel alone signals it (rule SRC-14).
             CFRunLoopSourceSignal(source)
             defer { CFRunLoopSourceInvalidate(source) }
             return CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false)

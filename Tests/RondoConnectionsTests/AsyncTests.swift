@@ -128,7 +128,7 @@ import Testing
         #expect(text == "half")
     }
 
-    @Test func `UC-12 bytes that nobody takes hold the server back`() async throws {
+    @Test func `UC-12 bytes that are not taken hold the server back`() async throws {
         let ended = Latch()
         let server = try TestServer { peer in
             defer { ended.open() }
@@ -147,7 +147,7 @@ import Testing
             var iterator = bytes.makeAsyncIterator()
             for _ in 0..<1_000_000 { #expect(try await iterator.next() == 0x61) }
         }
-        // Nobody holds the sequence any more: the load is over, and the server is told.
+        // The program has let go of the sequence: the load is over, and the server is told.
         try await becomes("the end") { ended.isOpen }
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// The decisions about who is asked for what: without a server.
+/// The decisions about which credential is asked for: without a server.
 @Suite struct AuthenticationStateTests {
     private static let credential = URLCredential(user: "user", password: "pass", persistence: .none)
 

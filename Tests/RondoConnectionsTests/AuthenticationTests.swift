@@ -91,7 +91,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
-/// Who asks: challenges, credentials, and who is asked for them. (The storages are the process's.)
+/// Challenges and credentials, and which delegate is asked for them. (The storages are the process's.)
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoConnections) struct AuthenticationTests {
     private static let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
 
@@ -197,7 +197,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(delegate.log.entries == ["challenge", "fail -1012"])
     }
 
-    @Test func `UC-48 a 407 where there is no proxy is a response, and nobody is asked`() throws {
+    @Test func `UC-48 a 407 where there is no proxy is a response, and no delegate is asked`() throws {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()
@@ -445,7 +445,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(isKept == (persistence == .permanent))
             if !isKept { Self.forgetStored(realm: "permanent") }
         }
-        // Nobody else may read it.
+        // Other users may not read it.
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
         #expect(mode == 0o600)
         // As if the program had ended and begun again.
@@ -466,7 +466,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
     @Test func `UC-51 a file that cannot be written is told of, and no load fails by it`() throws {
         let server = try Self.server(realm: "unwritten")
         let directory = try Stranger.Directory()
-        // No folder yet: who runs tests may write anywhere else.
+        // No folder yet: root may write anywhere else.
         let folder = URL(fileURLWithPath: directory.path + "/folder")
         try Data().write(to: folder)
         let file = folder.appendingPathComponent("credentials")
@@ -599,7 +599,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(delegate.proposed.value == [nil])
         }
         #expect(try load(server.url()).response?.statusCode == 401)
-        // Nor what somebody else has left there.
+        // Nor what another program has left there.
         try Self.run(server.url(), Answering { $0.sender?.use(Self.user(persistence: .forSession), for: $0) })
         #expect(try load(server.url()).response?.statusCode == 200)
         let delegate = Private()

@@ -4,7 +4,7 @@ import RondoTesting
 import Synchronization
 import Testing
 
-/// The cache over real connections: who is asked, what is stored, what answers.
+/// The cache over real connections: what is asked, stored and answered.
 /// Each test runs with Rondo's own cache and with Foundation's.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections, .eachKindOfCache) struct CacheLoadTests {
     /// `@unchecked Sendable`: URLCache has a lock of its own.
@@ -164,7 +164,7 @@ import Testing
         ("Cache-Control: max-age=100", "206 Partial Content", "GET"),
         ("Cache-Control: max-age=100", "200 OK", "POST"),
     ])
-    func `UC-53 nobody is asked where nothing may be stored`(
+    func `UC-53 the delegate is not asked where nothing may be stored`(
         _ field: String, _ status: String, _ method: String
     ) throws {
         let (server, store) = (try Self.counting(field, status: status), Store())
@@ -662,7 +662,7 @@ import Testing
     }
 
     /// That nothing was there before does not stand for long.
-    @Test func `UC-54 a load finds what was stored, whoever has missed it while it waited its turn`() throws {
+    @Test func `UC-54 a load finds what was stored, also if another one has missed it meanwhile`() throws {
         let server = try Self.storable()
         let cache = WaitingCache(memoryCapacity: 1 << 22, diskCapacity: 0, diskPath: nil)
         let recorders = (0..<4).map { _ in Recorder() }

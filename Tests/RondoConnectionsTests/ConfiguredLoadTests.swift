@@ -52,12 +52,15 @@ import Testing
     {
         let server = try WebServer.nginx()
         let request = URLRequest(url: server.url("/page.txt", secure: true))
-        #expect(throws: URLError.self) {
-            try URLConnection.sendSynchronousRequest(request, returning: nil)
+        // On a thread that ends, and its loop with it.
+        try onLoopThread { _ in
+            #expect(throws: URLError.self) {
+                try URLConnection.sendSynchronousRequest(request, returning: nil)
+            }
+            let data = try? URLConnection.sendSynchronousRequest(
+                request, returning: nil, configuration: Self.configuration)
+            #expect(data == Self.page)
         }
-        let data = try URLConnection.sendSynchronousRequest(
-            request, returning: nil, configuration: Self.configuration)
-        #expect(data == Self.page)
 
         let result = Box<Data?>(nil)
         let done = Latch()

@@ -8,7 +8,7 @@ import Testing
 
 /// Cookie stores: their file, their thread, and the loads that use them.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct CookieStoreTests {
-    /// In place of Foundation's storage, with a look at who changes it.
+    /// In place of Foundation's storage, with notes of its changes.
     private final class Window: VisibleCookies {
         private struct State {
             var cookies: [HTTPCookie] = []
@@ -256,7 +256,7 @@ import Testing
         #expect(window.cookies.count == 600)
     }
 
-    @Test func `UC-57 a storage that accepts nothing keeps nobody waiting, and loses nothing`() throws {
+    @Test func `UC-57 a storage that accepts nothing keeps no load waiting, and loses nothing`() throws {
         let window = Window()
         let store = try opened(window, nil)
         try receive(["a=1"], store)

@@ -122,7 +122,7 @@ import Testing
         #expect(counting.count.value == 2)
     }
 
-    /// As somebody wrote it in 2015.
+    /// As programs of 2015 wrote it.
     private final class Old: NSObject, URLConnectionDataDelegate, Sendable {
         let log = EventLog()
 

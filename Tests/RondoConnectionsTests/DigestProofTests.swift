@@ -156,7 +156,7 @@ import Testing
         try Self.run(URLRequest(url: url("https://host.example/")), tunnelled) {
             $0.configuration.proxy = choice
         }
-        // Nobody is behind the tunnel.
+        // No server is behind the tunnel.
         let text = tunnelled.recorder.error?.localizedDescription ?? ""
         #expect(text.contains("does not know the password") == (proof == "wrong"), "\(text)")
         server.terminate()

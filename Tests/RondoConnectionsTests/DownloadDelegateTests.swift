@@ -120,7 +120,7 @@ import Testing
         #expect(try Data(contentsOf: target) == Data("kept".utf8))
     }
 
-    @Test func `UC-67 a length that nobody knows is 0, and an empty body gives an empty file`() throws {
+    @Test func `UC-67 an unknown length is 0, and an empty body gives an empty file`() throws {
         let server = try TestServer { peer in
             switch try peer.readRequest().target {
             case "/empty": try peer.respond()

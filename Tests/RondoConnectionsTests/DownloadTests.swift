@@ -54,7 +54,7 @@ private final class DownloadRecorder: NSObject, URLDownloadDelegate, Sendable {
     }
 }
 
-/// Is asked who asks, and what is to be decoded.
+/// Is asked about challenges, and about what is to be decoded.
 private final class AskedDownload: NSObject, URLDownloadDelegate, Sendable {
     let recorder: DownloadRecorder
     let wants: Bool
@@ -273,7 +273,7 @@ private final class UnaskedDownload: NSObject, URLDownloadDelegate, Sendable {
         return Data(output)
     }
 
-    /// Sends `/old` on, wants to know who asks, and encodes what it has twice.
+    /// Redirects `/old`, asks for a password, and encodes its content twice.
     private static func askingServer(realm: String) throws -> TestServer {
         let twice = deflated(deflated(Data(longText(100_000).utf8)))
         let good = "Basic " + Data("user:pass".utf8).base64EncodedString()

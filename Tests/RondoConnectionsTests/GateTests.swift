@@ -7,7 +7,7 @@ import Testing
 
 /// One thread at a time in a load, and calls for a queue one at a time.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct GateTests {
-    @Test func `who comes while another is inside is turned away, and looked after`() throws {
+    @Test func `a call that comes while another is inside is turned away, and caught up with`() throws {
         let gate = Gate()
         let log = EventLog()
         let (entered, leave) = (Latch(), Latch())
@@ -46,7 +46,7 @@ import Testing
         #expect(log.entries == ["away", "catch up", "catch up", "catch up"])
     }
 
-    @Test func `two threads are never inside together, and nobody is forgotten`() throws {
+    @Test func `two threads are never inside together, and no call is forgotten`() throws {
         let gate = Gate()
         let inside = Box(0)
         let overlaps = Box(0)
@@ -72,11 +72,11 @@ import Testing
         }
         for thread in threads { try thread.value() }
         #expect(overlaps.value == 0)
-        // Whatever was wanted was seen by somebody in the end.
+        // All that was wanted was seen in the end.
         #expect(seen.value == 40_000)
     }
 
-    @Test func `UC-58 a timer that is turned away at the gate is looked at in the turn that follows`() throws
+    @Test func `UC-58 a timer that is turned away at the gate is looked at in the pass that follows`() throws
     {
         // A clock belongs to one loop.
         let clocks = [false, false].map { ManualClock(advancesAutomatically: $0) }

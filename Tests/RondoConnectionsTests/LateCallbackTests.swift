@@ -6,7 +6,7 @@ import Testing
 @testable import RondoCore
 @testable import RondoStreams
 
-/// A callback that a loop has begun, and that is held up before it has asked who has the connection now.
+/// A callback that a loop has begun, and that is held up before it has asked which load has the connection now.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct LateCallbackTests {
     /// What a loop that has found a connection ready takes out of its source, to call it next.
     private struct Callback: Sendable {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RondoConnections
 
-/// Creation, cancelling, and who is kept alive until when.
+/// Creation, cancelling, and what is kept alive until when.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct LifetimeTests {
     private static func server(_ body: String = "body") throws -> TestServer {
         try TestServer { peer in

@@ -123,7 +123,7 @@ import Testing
     ]
 
     @Test(arguments: questions)
-    func `UC-48 UC-52 who asks says how to answer, and is no proxy where there is none`(
+    func `UC-48 UC-52 a challenge says how to answer, and is no proxy's where there is none`(
         status: Int, field: String?, isFromProxy: Bool, isChallenge: Bool
     ) {
         var fields = HeaderFields()

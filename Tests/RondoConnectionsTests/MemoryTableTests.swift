@@ -56,7 +56,7 @@ import Testing
         #expect(table.cost == Self.cost + 3)
     }
 
-    @Test func `what is larger than all the room takes nobody's place but its own`() {
+    @Test func `an entry that is larger than all the room displaces no other`() {
         var table = MemoryTable(capacity: Self.cost + 10)
         _ = table.insert(Self.response("a", "a"))
         #expect(table.insert(Self.response("b", String(repeating: "b", count: 100))).isEmpty)

@@ -283,7 +283,9 @@ import Testing
         #expect(server.requests.map(\.target) == ["/0", "/1", "/3", "/4"])
     }
 
-    @Test func `UC-72 a load that is cancelled after its turn has come, and before it took it, gives it on`()
+    @Test
+    func
+        `UC-72 a load that is cancelled once it was admitted, and before it has used that, lets the next one in`()
         throws
     {
         let go = Latch()

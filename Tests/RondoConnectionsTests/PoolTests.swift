@@ -19,7 +19,7 @@ extension ConnectionPool {
     }
 }
 
-/// What becomes of kept connections that nobody uses. Each test has a pool of its own.
+/// What becomes of kept connections that no load uses. Each test has a pool of its own.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct PoolTests {
     /// A server that answers, and notes when the client has closed its side.
     private static func server(_ ended: Latch, afterAnswer: @escaping @Sendable (TestPeer) -> Void = { _ in })
@@ -52,7 +52,7 @@ extension ConnectionPool {
         try usedLink(key(server)) { try load(server.url()) }
     }
 
-    @Test func `a kept connection that nobody uses is closed when its time is over`() throws {
+    @Test func `a kept connection that no load uses is closed when its time is over`() throws {
         let ended = Latch()
         let server = try Self.server(ended)
         let link = try Self.usedLink(server)
@@ -90,7 +90,7 @@ extension ConnectionPool {
         let link: ServerConnection
     }
 
-    /// The server's end, or a word that nobody has asked for, such as its answer to a request that never was.
+    /// The server's end, or bytes that no request has asked for, such as its answer to a request that never was.
     @Test(arguments: [false, true])
     func `a kept connection that its server has closed goes soon, and the others stay`(speaks: Bool) throws {
         let (ended, ends) = (Latch(), Latch())
@@ -242,7 +242,9 @@ extension ConnectionPool {
         #expect(pool.take(for: Self.key(server)) == nil)
     }
 
-    @Test func `one that stays in its loop is parked when it leaves, if its turn has come meanwhile`() throws
+    @Test
+    func `a connection left in its loop is parked when it leaves, if its place in line has come meanwhile`()
+        throws
     {
         let server = try TestServer { peer in
             while true { try peer.respond(body: "\(peer.number)\(try peer.readRequest().target)") }

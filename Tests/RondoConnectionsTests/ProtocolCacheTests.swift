@@ -117,7 +117,8 @@ private final class CachedProtocol: URLProtocol {
         }
     }
 
-    @Test func `UC-53 nobody is asked where a protocol does not allow it, or the response is an error`()
+    @Test
+    func `UC-53 the delegate is not asked where a protocol does not allow it, or the response is an error`()
         throws
     {
         try Self.registered { (store: Store) throws in

@@ -272,7 +272,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
             #expect(knowing.text == "use me")
             try Self.run("rondo-test://asks/2", asking)
             #expect(asking.text == "default")
-            // Nobody can answer.
+            // There is no answer to it.
             try onLoopThread { _ in
                 let request = URLRequest(url: url("rondo-test://asks/3"))
                 let data = try? URLConnection.sendSynchronousRequest(request, returning: nil)
@@ -298,7 +298,7 @@ private final class Taker: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    /// Somebody that says more than anybody takes, or goes on when it was stopped, takes no memory for it.
+    /// A protocol that says more than its load takes, or goes on when it was stopped, takes no memory for it.
     @Test func `UC-66 what a protocol says after its end is not kept, nor is more than a gibibyte`() throws {
         let piece = Data(count: 1 << 26)
         for isStopped in [true, false] {

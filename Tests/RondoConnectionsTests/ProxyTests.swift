@@ -89,7 +89,7 @@ import Testing
         #expect(names.value == ["name.invalid"])
     }
 
-    @Test func `a proxy of the proxy's URL gets name and password, and nobody else does`() throws {
+    @Test func `name and password of a proxy's URL go to that proxy alone`() throws {
         let proxy = try Self.proxy(wants: true)
         let recorder = try load(url("http://host.example/")) {
             $0.configuration.proxy = Self.by(proxy.port, user: "user")

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: ["ftp://host/", "http:///x", "x"])
-    func `UC-1 what nobody can load has none`(text: String) {
+    func `UC-1 a request that cannot be loaded has none`(text: String) {
         #expect(CanonicalRequest.of(URLRequest(url: url(text))) == nil)
     }
 

@@ -103,7 +103,7 @@ import Testing
         #expect(recorder.text == "half")
     }
 
-    /// Made once where it would be the same, but only if nobody has it any more.
+    /// Made once where it would be the same, but only if the program does not hold it any more.
     @Test func `UC-19 a response that is still referred to is not given again`() throws {
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let equal = ResponseHead(status: 200, fields: head.fields)

@@ -102,7 +102,7 @@ import Testing
         proxy.terminate()
     }
 
-    @Test func `a proxy that cannot prove who it is gets nothing`() throws {
+    @Test func `a proxy that cannot prove its identity gets nothing`() throws {
         let (proxy, port) = try Stranger.pythonTLS(.untrusted, "tls.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\n')")
         for text in ["http://host.example/", "https://host.example/"] {
             let recorder = try load(url(text)) { $0.configuration.proxy = Self.by(port, user: "user") }

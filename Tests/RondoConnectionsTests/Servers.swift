@@ -148,7 +148,7 @@ enum Stranger {
         )
     }
 
-    /// Whether somebody listens there.
+    /// Whether a server listens there.
     static func isListening(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { _ = close(descriptor) }

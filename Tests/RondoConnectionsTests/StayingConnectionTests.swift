@@ -94,7 +94,7 @@ import Testing
         #expect(server.accepted == 1)
     }
 
-    @Test func `it does not stay where the run returns after each source, or somebody observes the loop`()
+    @Test func `it does not stay where the run returns after each source, or an observer watches the loop`()
         throws
     {
         for isObserved in [false, true] {
@@ -228,7 +228,7 @@ import Testing
     }
 
     /// When it leaves, the loop whose mode is empty by that is woken. In a process of its own, as above.
-    @Test func `who is told that it leaves may close it`() async {
+    @Test func `an owner that is told that it leaves may close it`() async {
         await #expect(processExitsWith: .success) {
             let (server, log) = (try Self.server(), EventLog())
             let kept = try Kept(server)
@@ -307,7 +307,7 @@ import Testing
         last.value = Recorder()
     }
 
-    /// One with a name has a source of its own, where nobody else waits.
+    /// One with a name has a source of its own, where no other load waits.
     @Test func `for a load with a name it leaves, and is used all the same`() throws {
         let (server, log) = (try Self.server(), EventLog())
         let kept = try Kept(server)
@@ -428,7 +428,7 @@ import Testing
 
     /// It is looked at before it is used again, wherever it is.
     @Test(arguments: ["GET", "POST"], ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"])
-    func `where its server has closed it, or said what nobody has asked for, it is not used`(
+    func `where its server has closed it, or said what no request has asked for, it is not used`(
         method: String, words: String
     ) throws {
         let (maySpeak, hasSpoken) = (Latch(), Latch())

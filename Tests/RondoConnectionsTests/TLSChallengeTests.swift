@@ -184,7 +184,7 @@ import Testing
         #expect(cache.cachedResponse(for: request) == nil)
     }
 
-    /// As browsers have it: whoever lets a server of its own through wants to be logged in there.
+    /// As browsers have it: a user who lets a server of its own through wants to be logged in there.
     @Test func `UC-57 a server that was let through sets cookies as others do`() throws {
         let (server, port) = try Self.validating()
         defer { server.terminate() }
@@ -220,7 +220,7 @@ import Testing
         }
         try Self.run(port, judge, trusts: false)
         #expect(judge.recorder.response?.statusCode == 200)
-        // Nobody else has agreed to it: neither its connection nor its session is theirs.
+        // No other load has agreed to it: neither its connection nor its session is theirs.
         let recorder = Recorder()
         try Self.run(port, recorder, trusts: false)
         #expect(recorder.calls.first?.hasPrefix("fail -120") == true)

@@ -80,7 +80,9 @@ import Testing
     }
 
     @Test(arguments: ["TLSv1.2", "TLSv1.3"])
-    func `UC-47 the second load takes up the session where nobody has to be asked`(version: String) throws {
+    func `UC-47 the second load takes up the session where no delegate has to be asked`(version: String)
+        throws
+    {
         let (process, folder, target) = try Self.server(version)
         defer { process.terminate() }
         #expect(try (0..<4).map { _ in try Self.isResumed(target) } == [false, true, true, true])

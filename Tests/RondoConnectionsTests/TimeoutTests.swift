@@ -265,7 +265,7 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 
-    /// Notes challenges, which are answered by somebody else.
+    /// Notes challenges, which another object answers.
     private final class Thinking: NSObject, URLConnectionDataDelegate, Sendable {
         /// `@unchecked Sendable`: the delegate hands it on and does not touch it again; what the thread that answers
         /// asks of it is its sender, which any thread may call.
@@ -324,7 +324,7 @@ import Testing
         #expect(thinking.recorder.calls == ["response 401", "finish"])
     }
 
-    @Test func `UC-58 UC-72 the time that a load waits for its turn is not the server's`() throws {
+    @Test func `UC-58 UC-72 the time that a load waits for a connection is not the server's`() throws {
         let clock = ManualClock(advancesAutomatically: false)
         let loops = Box<RunLoop?>(nil)
         let server = try TestServer { peer in
@@ -451,7 +451,7 @@ import Testing
             _ = try peer.readRequest()
             try peer.respond(body: "first")
             _ = try peer.readRequest()
-            // Whoever looks at the clock has done so then.
+            // The clock has been looked at by then.
             try loops.value?.waitUntilAsleep()
             try peer.respond(body: "second")
             peer.waitForEnd()

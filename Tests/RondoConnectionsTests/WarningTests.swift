@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `UC-51 a file that cannot be written is warned about where the program has named nobody`()
+    @Test func `UC-51 a file that cannot be written is warned about where the program names no storage`()
         async
     {
         await #expect(processExitsWith: .success) {

@@ -144,7 +144,7 @@ private func withoutDescriptors(_ arguments: [String]) {
     RunLoop.unservedWarningDelay = 0.1
     let fired = Count()
     let timer = Timer.scheduledTimer(withTimeInterval: 0.05, repeats: true) { _ in fired.rise() }
-    // The warning of the loop that nobody runs comes.
+    // The warning of the loop that is not run comes.
     usleep(400_000)
 
     let began = Date()

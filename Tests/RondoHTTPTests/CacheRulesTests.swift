@@ -230,7 +230,7 @@ import Testing
         (299, ["Cache-Control: public"], [], true), (299, [], [], false), (204, [], [], true),
         (206, ["Cache-Control: max-age=100"], [], false), (301, ["Cache-Control: max-age=100"], [], false),
         (404, ["Cache-Control: max-age=100"], [], false), (500, ["Cache-Control: max-age=100"], [], false),
-        // Whoever knows the status need not mind no-store (§5.2.2.3).
+        // A cache that knows the status need not mind no-store (§5.2.2.3).
         (200, ["Cache-Control: max-age=100, no-store, must-understand"], [], true),
         (200, ["Cache-Control: must-understand, max-age=100"], [], true),
         (299, ["Cache-Control: max-age=100, no-store, must-understand"], [], false),

@@ -100,7 +100,7 @@ import Testing
         ("a=b; domain=.x.example", "http://y.x.example/", "http://x.example/", true),
         ("a=b; domain=x.example", "http://x.example/", "http://notx.example/", false),
         ("a=b; domain=x.example", "http://x.example/", "http://example/", false),
-        // Not for somebody else.
+        // Not for another host.
         ("a=b; domain=y.example", "http://x.example/", "http://y.example/", false),
         ("a=b; domain=z.x.example", "http://x.example/", "http://z.x.example/", false),
         ("a=b; domain=..x.example", "http://x.example/", "http://x.example/", false),

@@ -39,7 +39,7 @@ import Testing
         #expect(second.isReusable)
     }
 
-    @Test func `what follows a response that closes the connection is nobody's`() throws {
+    @Test func `what follows a response that closes the connection is dropped`() throws {
         let response = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nokHTTP/1.1"
         try Message("", response, hears: [.response(200, length: 2), .body("ok"), .end], reusable: false)
             .hearInEveryWay {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `RFC 9112 4 a control character in the reason is nobody's loss`() throws {
+    @Test func `RFC 9112 4 a control character in the reason does no harm`() throws {
         var listener = try Listener()
         let response = "HTTP/1.1 204 O\u{1B}[31mK\u{7F}\r\n\r\n"
         let head = try #require(listener.hear([Array(response.utf8)[...]], .queue, ended: false).head)
@@ -249,7 +249,7 @@ private let messages: [Message] = [
         "a later version of HTTP/1", "HTTP/1.9 200 OK\r\nContent-Length: 0\r\n\r\n",
         hears: [.response(200, length: 0), .end]),
     Message(
-        "a status nobody knows", "HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n",
+        "an unknown status", "HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n",
         hears: [.response(999, length: 0), .end]),
     Message(
         "lines of a head that end in LF", "HTTP/1.1 200 OK\nContent-Length: 2\nA: b\r\n\nok",

@@ -54,7 +54,7 @@ import Testing
     ]
 
     @Test(arguments: changes.indices)
-    func `who has a copy sees nothing of a change`(index: Int) {
+    func `a copy sees nothing of a change of the original`(index: Int) {
         let before = fields.description
         var (copy, changed) = (fields, HeaderFields())
         Self.changes[index](&copy)

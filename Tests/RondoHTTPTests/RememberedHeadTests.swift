@@ -77,7 +77,7 @@ import Testing
         #expect(find(larger, in: try remembering(larger)) == nil)
     }
 
-    @Test func `what is folded is found by nobody as it was`() throws {
+    @Test func `a folded line is not found as it was`() throws {
         let folded = Self.line + "A: one\r\n two\r\n\r\n"
         #expect(find(folded, in: try remembering(folded)) == nil)
         #expect(try head(of: folded).fields["a"] == "one two")

@@ -7,7 +7,7 @@ import Testing
 /// What a recorder keeps for itself beside its events.
 struct RecorderMemoryTests {
     @Test func `of a loop whose thread has ended nothing is kept but what was recorded`() throws {
-        // Nobody's instrument: it hears of this loop alone.
+        // An instrument of no loop: it hears of this loop alone.
         let recorder = Recorder()
         let thread = LoopThread { loop in
             for detail in [RunLoopEvent.Detail.entry, .exit(.finished), .entry] {

@@ -36,7 +36,7 @@ import Testing
             "work 1 timer outer", "inner 1 perform", "inner 2 entry", "inner 2 block", "inner 2 exit",
         ]
         #expect(seen.contains("work 0 add outer") || seen.contains("work 1 add outer"))
-        // The one who adds tells of it afterwards, when the timer may have fired.
+        // The thread that adds tells of it afterwards, when the timer may have fired.
         let called = seen.filter { !$0.hasSuffix("add outer") }
         let start = try #require(called.firstIndex(of: expected[0]))
         #expect(Array(called[start...].prefix(expected.count)) == expected)

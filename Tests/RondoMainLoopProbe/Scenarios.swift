@@ -29,7 +29,7 @@ private func mainLoopDoesNotRunByItself() {
     onAnotherThread {
         RunLoop.main.perform { log.note("block") }
         RunLoop.main.wakeUp()
-        // Time for somebody to run it, if there were anybody.
+        // Time in which the main loop could run, if anything ran it.
         usleep(200_000)
     }
     expect(log.entries == [], "nobody has run the main loop: \(log.entries)")

@@ -1,7 +1,7 @@
 import Rondo
 import Synchronization
 
-/// What somebody has set the wall clock by, in seconds. The machine's is left alone: the program's own
+/// By how many seconds the wall clock was set. The machine's is left alone: the program's own
 /// `clock_gettime` goes before the C library's, for everything that is linked into it, which Rondo is and
 /// Foundation is not.
 private let wallClockIsAhead = Atomic<Int>(0)

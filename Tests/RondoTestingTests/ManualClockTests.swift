@@ -196,7 +196,7 @@ import Testing
                 clock.attach(to: loop)
                 return loop
             }
-            // Nobody to wake.
+            // There is no thread to wake.
             clock.advance(by: 1)
         }()
         #expect(weakLoop == nil)

@@ -21,7 +21,7 @@ import Testing
                 },
                 release: { info in
                     Notes.of(info).releases += 1
-                    // Balances the retain: the stream may outlive whoever has made the notes.
+                    // Balances the retain: the stream may outlive the object that has made the notes.
                     Unmanaged<Notes>.fromOpaque(info!).release()
                 }, copyDescription: nil)
         }

@@ -29,7 +29,7 @@ public func acceptedSocket(_ listener: Int32) -> Int32? {
     return accepted
 }
 
-/// Tells whoever has started this which port it is that listens.
+/// Tells the program that has started this which port it is that listens.
 public func reportReady(_ listener: Int32) {
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -20,7 +20,7 @@ final class BodySink {
         case .nowhere: break
         case .standardOutput: descriptor = Terminal.standardOutput.descriptor
         case .file(let path):
-            // A FIFO that nobody reads is an error, and is not waited for.
+            // A FIFO without a reader is an error, and is not waited for.
             let opened = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o666)
             guard opened >= 0 else { throw failure(errno, .cannotCreateFile) }
             _ = fcntl(opened, F_SETFL, fcntl(opened, F_GETFL) & ~O_NONBLOCK)

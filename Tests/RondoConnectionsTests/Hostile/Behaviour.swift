@@ -19,7 +19,7 @@ struct Behaviour: Sendable, CustomTestStringConvertible {
 
     /// What the server does after its words.
     enum Ending: Sendable {
-        /// Nothing: it is the client who has to end this.
+        /// Nothing: the client has to end this.
         case holds
         /// Closes its side.
         case closes

@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test(arguments: outOfTurn)
-    func `RFC 9112 9 a server that speaks out of turn confuses nobody`(_ behaviour: Behaviour) throws {
+    func `RFC 9112 9 a server that speaks unasked confuses no request`(_ behaviour: Behaviour) throws {
         try behaviour.check()
     }
 

@@ -2,7 +2,7 @@ import Rondo
 import RondoTestSupport
 import Testing
 
-/// Content that is not what it says, challenges that nobody can answer, and the notes of an absurd server.
+/// Content that is not what it says, challenges that have no answer, and the notes of an absurd server.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HostileContentTests {
     @Test(arguments: codings)
     func `RFC 9110 8_4 content that cannot be decoded fails the load`(_ behaviour: Behaviour) throws {
@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: challenges)
-    func `UC-52 a challenge that nobody understands is a response`(_ behaviour: Behaviour) throws {
+    func `UC-52 a challenge of an unknown scheme is a response`(_ behaviour: Behaviour) throws {
         try behaviour.check()
     }
 

@@ -57,8 +57,7 @@ import Testing
         #expect(try load(url(base + "/away")).calls == ["fail -1010"])
     }
 
-    @Test func `RFC 9110 15.5.9 a 408 of Python's http.server on a kept connection is nobody's loss`() throws
-    {
+    @Test func `RFC 9110 15.5.9 a 408 of Python's http.server on a kept connection loses nothing`() throws {
         let (server, port) = try Self.python()
         defer { server.terminate() }
         for _ in 0..<3 { #expect(try load(url("http://127.0.0.1:\(port)/late")).text == "ok") }

@@ -241,7 +241,7 @@ import Testing
 
     // MARK: - Proxies
 
-    @Test func `UC-44 squid and tinyproxy hand on, tunnel, and want to know who asks`() throws {
+    @Test func `UC-44 squid and tinyproxy hand on, tunnel, and ask for a password`() throws {
         let apache = try WebServer.apache()
         for proxy in [try WebServer.squid(), try WebServer.tinyproxy()] {
             let port = Int(proxy.http)

@@ -29,7 +29,7 @@ final class WebServer {
 
     // MARK: - Starting
 
-    /// None of them takes port 0: free ones are looked for, and others if somebody was quicker.
+    /// None of them takes port 0: free ones are looked for, and others if another program was quicker.
     private static func started(
         secure: Bool = false, _ command: (Stranger.Directory, UInt16, UInt16) throws -> [String]
     ) throws -> WebServer {
