@@ -44,20 +44,20 @@ import Testing
 
         var isUnused: Bool { state.isUnused }
 
-        /// "open", the number of a connection, or nil with the ticket in `ticket`.
+        /// "open", the number of a connection, or nil with the number of the waiter in `waiterID`.
         @discardableResult
         func lease(_ waiter: String, mayReuse: Bool = true) -> String? {
             switch state.lease(key, of: nil, for: waiter, within: budget, mayReuse: mayReuse) {
             case .open: return "open"
             case .exchange(let number): return "\(number)"
-            case .wait(let ticket, let lacksBudget):
-                self.ticket = ticket
-                if lacksBudget { budget.enqueue(self, ticket: ticket) }
+            case .wait(let waiterID, let lacksBudget):
+                self.waiterID = waiterID
+                if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
                 return nil
             }
         }
 
-        private(set) var ticket = 0
+        private(set) var waiterID = 0
 
         /// - Returns: Connections that are dropped.
         @discardableResult
@@ -68,8 +68,8 @@ import Testing
                 state.keep($0, for: key, of: nil, now: OriginStateTests.now, within: budget)
             }
             if let waiting = state.admit(within: budget) { admitted.append(waiting.waiter) }
-            if let ticket = state.admissibleTicket {
-                budget.enqueue(self, ticket: ticket)
+            if let waiterID = state.admissibleWaiterID {
+                budget.enqueue(self, waiterID: waiterID)
             } else {
                 budget.admit()
             }
@@ -78,14 +78,14 @@ import Testing
 
         func admitFirst() -> Int? {
             if let waiting = state.admit(within: budget, isQueued: true) { admitted.append(waiting.waiter) }
-            return state.admissibleTicket
+            return state.admissibleWaiterID
         }
 
-        func withdraw(_ ticket: Int) -> Bool { state.withdraw(ticket) }
+        func withdraw(_ waiterID: Int) -> Bool { state.withdraw(waiterID) }
 
         func setLimit(_ limit: Int, idle: Int = 10) -> [Int] {
             let dropped = state.setLimits(limit, idle: idle, within: budget)
-            if let ticket = state.admissibleTicket { budget.enqueue(self, ticket: ticket) }
+            if let waiterID = state.admissibleWaiterID { budget.enqueue(self, waiterID: waiterID) }
             return dropped
         }
     }
@@ -149,10 +149,10 @@ import Testing
         let (a, b) = (origins.origin(), origins.origin())
         #expect(a.lease("1") == "open")
         #expect(a.lease("2") == nil)
-        let ticket = a.ticket
+        let waiterID = a.waiterID
         #expect(b.lease("3") == nil)
-        #expect(a.withdraw(ticket))
-        #expect(!a.withdraw(ticket))
+        #expect(a.withdraw(waiterID))
+        #expect(!a.withdraw(waiterID))
         var limits = ConnectionLimits()
         limits.connections = 2
         origins.budget.setLimits(limits)
@@ -243,7 +243,7 @@ import Testing
     private final class Waiter: ConnectionWaiter {
         let latch = Latch()
 
-        func isAdmitted(with ticket: Int) { latch.open() }
+        func isAdmitted(with waiterID: Int) { latch.open() }
     }
 }
 

@@ -58,15 +58,15 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         indirect case waitingForBodyStream(Attempt)
         /// The whole body is read and hashed before its head is sent.
         indirect case hashingBody(Attempt)
-        /// As many connections as may be are in use; the ticket says which one is granted to this request.
-        indirect case waitingForConnection(Attempt, ticket: Int, Route)
+        /// As many connections as may be are in use; `waiterID` is that of this request.
+        indirect case waitingForConnection(Attempt, waiterID: Int, Route)
         case exchanging(any Exchange, LoadRequest)
     }
 
     private struct Shared {
         /// The server's go-ahead is waited for no longer.
         var mustGoAhead = false
-        var admittedTicket: Int?
+        var admittedWaiterID: Int?
     }
 
     private let schedule: [LoopMode]
@@ -200,13 +200,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             route.key, of: schedule[0].loop, at: owner?.onlyQueue, for: self, mayReuse: attempt.mayReuse)
         switch lease {
         case .granted(let lease): exchange(attempt, by: route, lease)
-        case .wait(let ticket): phase = .waitingForConnection(attempt, ticket: ticket, route)
+        case .wait(let waiterID): phase = .waitingForConnection(attempt, waiterID: waiterID, route)
         }
     }
 
-    /// A connection may be in use for the request with `ticket`. Any thread.
-    func isAdmitted(with ticket: Int) {
-        shared.withLock { $0.admittedTicket = ticket }
+    /// A connection may be in use for the request that waits as `waiterID`. Any thread.
+    func isAdmitted(with waiterID: Int) {
+        shared.withLock { $0.admittedWaiterID = waiterID }
         wakeUp()
     }
 
@@ -286,16 +286,16 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - Answer
 
     func serve() {
-        let (mustGoAhead, ticket) = shared.withLock { shared in
+        let (mustGoAhead, waiterID) = shared.withLock { shared in
             defer { shared.mustGoAhead = false }
-            return (shared.mustGoAhead, shared.admittedTicket)
+            return (shared.mustGoAhead, shared.admittedWaiterID)
         }
         challenges?.takeResponses()
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wanted, let route):
-            if ticket == wanted { connectAdmitted(attempt, by: route) }
+            if waiterID == wanted { connectAdmitted(attempt, by: route) }
         case .exchanging(let exchange, _):
             if mustGoAhead { exchange.goAhead() }
             guard isWaitingForBody else { break }
@@ -431,7 +431,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         self.phase = .idle
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: break
-        case .waitingForConnection(_, let ticket, let route): route.origin.withdraw(ticket)
+        case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange, let request):
             owner?.setInterest(nil)
             note(exchange, of: request)

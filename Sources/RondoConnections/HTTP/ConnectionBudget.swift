@@ -6,7 +6,7 @@ internal import struct Synchronization.Atomic
 protocol BudgetCandidate: AnyObject, Sendable {
     /// Lets its first waiter have a connection, if the budget still has room.
     ///
-    /// - Returns: The ticket of the next waiter that lacks nothing else; nil: there is none.
+    /// - Returns: The number of the next waiter that lacks nothing else; nil: there is none.
     func admitFirst() -> Int?
 }
 
@@ -26,7 +26,7 @@ final class ConnectionBudget: Sendable {
     }
 
     private struct Candidate {
-        let ticket: Int
+        let waiterID: Int
         let origin: any BudgetCandidate
     }
 
@@ -37,7 +37,7 @@ final class ConnectionBudget: Sendable {
     private let word = Atomic<UInt64>(0)
     private let maximumInUse: Atomic<Int>
     private let maximumIdle: Atomic<Int>
-    private let lastTicket = Atomic(0)
+    private let lastWaiterID = Atomic(0)
     private let queue = Mutex<[Candidate]>([])
     /// The length of `queue`.
     private let queued = Atomic(0)
@@ -88,15 +88,15 @@ final class ConnectionBudget: Sendable {
     }
 
     /// What orders the waiters of all origins.
-    func nextTicket() -> Int { lastTicket.wrappingAdd(1, ordering: .relaxed).newValue }
+    func nextWaiterID() -> Int { lastWaiterID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     // MARK: The queue
 
     var hasQueue: Bool { queued.load(ordering: .sequentiallyConsistent) > 0 }
 
     /// A waiter of `origin` lacks nothing but room among all. To be called without a lock.
-    func enqueue(_ origin: any BudgetCandidate, ticket: Int) {
-        insert(origin, ticket: ticket)
+    func enqueue(_ origin: any BudgetCandidate, waiterID: Int) {
+        insert(origin, waiterID: waiterID)
         // What was given back before the queue was seen to be there was offered to no waiter.
         admit()
     }
@@ -104,7 +104,7 @@ final class ConnectionBudget: Sendable {
     /// Lets those in that there is room for, in order. To be called without a lock.
     func admit() {
         while counts.inUse < maximumInUse.load(ordering: .relaxed), let next = popFirst() {
-            if let ticket = next.admitFirst() { insert(next, ticket: ticket) }
+            if let waiterID = next.admitFirst() { insert(next, waiterID: waiterID) }
         }
     }
 
@@ -114,10 +114,10 @@ final class ConnectionBudget: Sendable {
         admit()
     }
 
-    private func insert(_ origin: any BudgetCandidate, ticket: Int) {
+    private func insert(_ origin: any BudgetCandidate, waiterID: Int) {
         queue.withLock { queue in
-            let index = queue.lastIndex { $0.ticket <= ticket }.map { $0 + 1 } ?? 0
-            queue.insert(Candidate(ticket: ticket, origin: origin), at: index)
+            let index = queue.lastIndex { $0.waiterID <= waiterID }.map { $0 + 1 } ?? 0
+            queue.insert(Candidate(waiterID: waiterID, origin: origin), at: index)
             queued.store(queue.count, ordering: .sequentiallyConsistent)
         }
     }

@@ -4,7 +4,7 @@ internal import RondoStreams
 /// Told when there is room for the connection that it waits for.
 protocol ConnectionWaiter: AnyObject, Sendable {
     /// On any thread, with no lock held. The waiter has a lease from now on.
-    func isAdmitted(with ticket: Int)
+    func isAdmitted(with waiterID: Int)
 }
 
 /// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by

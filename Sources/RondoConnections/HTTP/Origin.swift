@@ -14,7 +14,7 @@ final class Origin: BudgetCandidate {
     enum Answer {
         case granted(Lease)
         /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
-        case wait(ticket: Int)
+        case wait(waiterID: Int)
     }
 
     let server: ConnectionKey.Server
@@ -60,9 +60,9 @@ final class Origin: BudgetCandidate {
             return .granted(Lease(origin: self, key: key, loop: loop, connection: connection))
         case .open:
             return .granted(Lease(origin: self, key: key, loop: loop, connection: nil))
-        case .wait(let ticket, let lacksBudget):
-            if lacksBudget { budget.enqueue(self, ticket: ticket) }
-            return .wait(ticket: ticket)
+        case .wait(let waiterID, let lacksBudget):
+            if lacksBudget { budget.enqueue(self, waiterID: waiterID) }
+            return .wait(waiterID: waiterID)
         }
     }
 
@@ -74,9 +74,9 @@ final class Origin: BudgetCandidate {
         return Lease(origin: self, key: key, loop: loop, connection: connection)
     }
 
-    /// The waiter with `ticket` does not want a connection any more. If it was admitted already, its lease ends.
-    func withdraw(_ ticket: Int) {
-        if !state.withLock({ $0.withdraw(ticket) }) { endLease() }
+    /// The waiter `waiterID` does not want a connection any more. If it was admitted already, its lease ends.
+    func withdraw(_ waiterID: Int) {
+        if !state.withLock({ $0.withdraw(waiterID) }) { endLease() }
     }
 
     /// A connection is in use no longer, and is not kept.
@@ -111,20 +111,20 @@ final class Origin: BudgetCandidate {
         let (dropped, parked, counts, admitted, lacking) = state.withLock { state in
             let (dropped, parked, counts) = change(&state)
             let admitted = state.hasWaiters ? state.admit(within: budget) : nil
-            return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleTicket : nil)
+            return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleWaiterID : nil)
         }
         for idle in dropped { idle.close() }
         if parked != nil { HeapTrimmer.shared.noteParked() }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.ticket) }
-        if let lacking { budget.enqueue(self, ticket: lacking) } else if budget.hasQueue { budget.admit() }
+        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
+        if let lacking { budget.enqueue(self, waiterID: lacking) } else if budget.hasQueue { budget.admit() }
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
 
     func admitFirst() -> Int? {
         let (admitted, next) = state.withLock { state in
-            (state.admit(within: budget, isQueued: true), state.admissibleTicket)
+            (state.admit(within: budget, isQueued: true), state.admissibleWaiterID)
         }
-        if let admitted { admitted.waiter.isAdmitted(with: admitted.ticket) }
+        if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
         return next
     }
 
@@ -258,13 +258,13 @@ final class Origin: BudgetCandidate {
     var oldestIdleSince: LoopInstant? { state.withLock { $0.idle.oldestSince } }
 
     func setLimits(_ limits: ConnectionLimits) {
-        let (dropped, ticket) = state.withLock { state in
+        let (dropped, waiterID) = state.withLock { state in
             let dropped = state.setLimits(
                 limits.connections(to: server), idle: limits.idleConnectionsPerServer, within: budget)
-            return (dropped, state.admissibleTicket)
+            return (dropped, state.admissibleWaiterID)
         }
         for idle in dropped { idle.close() }
         // It lets in as many as there is room for.
-        if let ticket { budget.enqueue(self, ticket: ticket) }
+        if let waiterID { budget.enqueue(self, waiterID: waiterID) }
     }
 }

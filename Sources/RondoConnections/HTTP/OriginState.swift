@@ -7,14 +7,14 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         case exchange(over: Connection)
         /// A connection is to be opened.
         case open
-        /// There is no room; the waiter is admitted later, with this ticket.
+        /// There is no room; the waiter is admitted later, by this number.
         ///
         /// `lacksBudget`: The server has room, the process has none: the origin has to enter the budget's queue.
-        case wait(ticket: Int, lacksBudget: Bool)
+        case wait(waiterID: Int, lacksBudget: Bool)
     }
 
     struct Waiting {
-        let ticket: Int
+        let waiterID: Int
         let waiter: Waiter
     }
 
@@ -43,11 +43,11 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     ) -> Lease {
         // A later one does not overtake.
         guard waiting.isEmpty, inUse < limit else {
-            return .wait(ticket: add(waiter, within: budget), lacksBudget: false)
+            return .wait(waiterID: add(waiter, within: budget), lacksBudget: false)
         }
         let position = mayReuse ? idle.next(for: key, of: loop, where: isUsable) : nil
         guard budget.take(fromIdle: position != nil) else {
-            return .wait(ticket: add(waiter, within: budget), lacksBudget: true)
+            return .wait(waiterID: add(waiter, within: budget), lacksBudget: true)
         }
         inUse += 1
         guard let position else { return .open }
@@ -97,8 +97,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     var hasWaiters: Bool { !waiting.isEmpty }
 
-    /// The ticket of the first waiter, if the server has room for it.
-    var admissibleTicket: Int? { inUse < limit ? waiting.first?.ticket : nil }
+    /// The number of the first waiter, if the server has room for it.
+    var admissibleWaiterID: Int? { inUse < limit ? waiting.first?.waiterID : nil }
 
     /// Lets the first waiter have a connection.
     ///
@@ -110,9 +110,9 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return waiting.removeFirst()
     }
 
-    /// - Returns: False: the waiter with that ticket was admitted already.
-    mutating func withdraw(_ ticket: Int) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0.ticket == ticket }) else { return false }
+    /// - Returns: False: the waiter with that number was admitted already.
+    mutating func withdraw(_ waiterID: Int) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.waiterID == waiterID }) else { return false }
         waiting.remove(at: index)
         return true
     }
@@ -128,8 +128,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     }
 
     private mutating func add(_ waiter: Waiter, within budget: ConnectionBudget) -> Int {
-        let ticket = budget.nextTicket()
-        waiting.append(Waiting(ticket: ticket, waiter: waiter))
-        return ticket
+        let waiterID = budget.nextWaiterID()
+        waiting.append(Waiting(waiterID: waiterID, waiter: waiter))
+        return waiterID
     }
 }
