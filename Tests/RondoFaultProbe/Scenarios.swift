@@ -133,7 +133,8 @@ private func withoutThreads(_ arguments: [String]) {
 
     Faults.disarm()
     expect(run(upTo: 20) { stuck.hasEnded }, "a load with a queue goes on when there are threads")
-    expect(run(upTo: 20) { talk.events > 0 }, "a stream with a queue goes on when there are threads")
+    expect(run(upTo: 20) { talk.events > 0 }, "a stream with a queue is told when there are threads")
+    expect(output?.streamError.map { ($0 as NSError).code } == Int(EAGAIN), "the stream has the code")
     let loop = try? patient.startIfPossible()
     expect(loop != nil, "the patient thread starts later")
     patient.stop()
