@@ -103,7 +103,7 @@ private func readResponseRow(_ feed: inout Feed) {
         let database = try StoredFile.table.get()
         try database.execute("DELETE FROM response")
         let insertion = try database.prepare(ResponseRow.insertion)
-        try ResponseRow.write(sample, by: insertion)
+        try write(sample, by: insertion)
         let change = try database.prepare("UPDATE OR IGNORE response SET \(column) = ?1")
         switch kind % 5 {
         case 0: change.bind(Int64(bitPattern: feed.number()), at: 1)
@@ -206,7 +206,9 @@ private func readCookieRow(_ feed: inout Feed) {
     ledger.look(at: [], now: now)
     ledger.merge([row], now: now) { _ in false }
     while let step = ledger.nextStep(now: now) {
-        guard case .set(let cookie) = step, let object = StoredCookie(cookie, observer: CookieBell {}) else {
+        guard case .set(let cookie) = step,
+            let object = StoredCookie(cookie, observer: StorageChangeObserver {})
+        else {
             continue
         }
         ledger.willShow(object)
@@ -408,7 +410,7 @@ struct StoredFile: Sendable {
         { url in
             let database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
             let insertion = try database.prepare(ResponseRow.insertion)
-            for response in sampleResponses { try ResponseRow.write(response, by: insertion) }
+            for response in sampleResponses { try write(response, by: insertion) }
             return insertion
         },
         use: { url in
@@ -467,7 +469,7 @@ struct StoredFile: Sendable {
         try database.transaction { () throws(DatabaseError) in
             try database.execute(
                 "DELETE FROM response WHERE id BETWEEN \(response.key) AND \(response.key + 7)")
-            try ResponseRow.write(response, by: insertion)
+            try write(response, by: insertion)
         }
         _ = try database.number("PRAGMA page_count")
         _ = try database.number("PRAGMA freelist_count")
@@ -478,6 +480,11 @@ struct StoredFile: Sendable {
             "DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT 1) RETURNING id"
         )
         while try deletion.step() {}
-        try ResponseRow.write(response, by: insertion)
+        try write(response, by: insertion)
     }
+}
+
+private func write(_ response: KeptResponse, by insertion: Database.Statement) throws(DatabaseError) {
+    var last = ResponseRow.LastFields()
+    try ResponseRow.write(response, by: insertion, &last)
 }

@@ -246,7 +246,8 @@ import Testing
         let entry = CacheEntry(
             status: 200, fields: HeaderFields([("A", "b")]), requestedAt: now, receivedAt: now)
         let response = KeptResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
-        try ResponseRow.write(response, by: try database.prepare(ResponseRow.insertion))
+        var last = ResponseRow.LastFields()
+        try ResponseRow.write(response, by: try database.prepare(ResponseRow.insertion), &last)
         try body(name, database)
     }
 

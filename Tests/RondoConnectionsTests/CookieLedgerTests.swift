@@ -30,6 +30,8 @@ import Testing
     private struct Scene {
         var ledger = CookieLedger()
         var objects: [HTTPCookie] = []
+        /// What Foundation's file holds of them.
+        var filed: [HTTPCookie] = []
         var rows: [Cookie.Key: CookieRow] = [:]
         let now: Date
         private let observer = StorageChangeObserver {}
@@ -66,6 +68,18 @@ import Testing
             }
         }
 
+        /// Foundation writes its file.
+        mutating func file() {
+            filed = objects
+            ledger.hasFiled()
+        }
+
+        /// The program sets a cookie, which has Foundation write its file.
+        mutating func programSets(_ object: HTTPCookie) {
+            set(object)
+            filed = objects
+        }
+
         mutating func set(_ object: HTTPCookie) {
             objects.removeAll { CookieLedger.place(of: $0) == CookieLedger.place(of: object) }
             objects.append(object)
@@ -75,6 +89,7 @@ import Testing
             look()
             write()
             try show()
+            file()
             write()
         }
 
@@ -223,24 +238,57 @@ import Testing
         #expect(next.kept == ["s=1", "a=1"])
     }
 
-    @Test(arguments: 0...3)
+    @Test(arguments: 0...5)
     func `killed before all is shown, the next process has what was written`(_ steps: Int) throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1), cookie("c", after: 2))
         try scene.settle()
-        scene.set(try programCookie("c", "p"))
+        scene.programSets(try programCookie("c", "p"))
         scene.look()
         scene.receive(
             cookie("a", "2", after: 3), cookie("b", expires: -1, after: 4), cookie("c", "2", after: 5))
         scene.write()
-        try scene.show(steps)
-        if steps == 3 { scene.write() }
-        var next = restart(scene, foundation: scene.objects)
+        try scene.show(min(steps, 3))
+        if steps > 3 {
+            scene.write()
+            scene.file()
+        }
+        if steps > 4 { scene.write() }
+        var next = restart(scene, foundation: scene.filed)
         #expect(next.sent == "a=2; c=2")
         try next.settle()
         #expect(next.seen == ["a=2", "c=2"])
         #expect(next.kept == ["a=2", "c=2"])
         #expect(next.rows.count == 2)
+    }
+
+    @Test(arguments: [false, true])
+    func `killed while Foundation's file is behind, the next process has the newest`(isFiled: Bool) throws {
+        var scene = Scene(now: now)
+        scene.receive(cookie("a"), cookie("gone", after: 1))
+        try scene.settle()
+        for (round, value) in ["2", "3", "4"].enumerated() {
+            scene.receive(
+                cookie("a", value, after: Double(round) + 2), cookie("new", value, after: Double(round) + 2))
+            if round == 1 { scene.receive(cookie("gone", expires: -1, after: 3)) }
+            scene.write()
+            try scene.show()
+            // The program's own cookie takes ours along into the file.
+            if isFiled, round == 1 {
+                scene.programSets(try programCookie("p"))
+                scene.look()
+                scene.write()
+            }
+        }
+        var next = restart(scene, foundation: scene.filed, isLost: true)
+        #expect(next.sent == (isFiled ? "a=4; p=p; new=4" : "a=4; new=4"))
+        try next.settle()
+        #expect(next.seen == (isFiled ? ["p=p", "a=4", "new=4"] : ["a=4", "new=4"]))
+        #expect(next.kept == ["a=4", "new=4"])
+        #expect(next.rows.count == 2)
+        // What the program has deleted before its first load does not come back.
+        let last = restart(next, foundation: [], isLost: true)
+        #expect(last.sent.isEmpty)
     }
 
     @Test func `killed before anything is written, the next process has what was there before`() throws {

@@ -16,6 +16,7 @@ import Testing
             /// By the kernel's numbers: the thread library gives the identity of one that has ended to the next.
             var changingThreads: Set<String> = []
             var changes = 0
+            var writes = 0
             var isHeld = false
         }
 
@@ -42,7 +43,7 @@ import Testing
             }
         }
 
-        func write() {}
+        func write() { state.withLock { $0.writes += 1 } }
 
         private func note() {
             state.withLock { state in
@@ -57,6 +58,7 @@ import Testing
 
         var changingThreads: Set<String> { state.withLock { $0.changingThreads } }
         var changes: Int { state.withLock { $0.changes } }
+        var writes: Int { state.withLock { $0.writes } }
         var seen: Set<String> { Set(cookies.map { "\($0.name)=\($0.value)" }) }
 
         /// What Foundation would read from its file in the next process.
@@ -209,14 +211,27 @@ import Testing
         try withFolder { folder in
             let file = folder.appendingPathComponent("cookies.sqlite")
             let store = try opened(Window(), file)
+            try receive(["0=1; max-age=1000"], store)
             let other = try Database(file, .readWrite)
             try other.execute("BEGIN IMMEDIATE")
-            try receive(["a=1; max-age=1000"], store)
+            try receive(["a=1; max-age=1000", "0=1; max-age=0"], store)
             #expect(sent(store) == "a=1")
             #expect(store.state.withLock { $0.isBehind })
             try other.execute("ROLLBACK")
             try receive(["b=1; max-age=1000"], store)
             #expect(sent(try opened(Window(), file)) == "a=1; b=1")
+        }
+    }
+
+    @Test func `without a cookie that is to be kept no file is made`() throws {
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("cookies.sqlite")
+            let store = try opened(Window(), file)
+            try receive(["a=1", "b=1; max-age=0"], store)
+            #expect(sent(store) == "a=1")
+            #expect(!FileManager.default.fileExists(atPath: folder.path))
+            try receive(["a=2; max-age=1000"], store)
+            #expect(sent(try opened(Window(), file)) == "a=2")
         }
     }
 
@@ -310,6 +325,8 @@ import Testing
                 try settle(store)
             }
             #expect(window.changes == 540)
+            // Those that a response sets are brought to the storage together.
+            #expect(window.writes == 3)
             #expect(window.changingThreads.isDisjoint(with: loops.withLock { $0 }))
         }
     }
@@ -335,7 +352,23 @@ import Testing
 
     /// `@unchecked Sendable`: the storage has a lock of its own.
     private final class Jar: @unchecked Sendable {
-        let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: UUID().uuidString)
+        private let name = UUID().uuidString
+        let storage: HTTPCookieStorage
+
+        init() { storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: name) }
+
+        /// The values in Foundation's file by their names; nil: it has not been written.
+        func filed() -> [String: String]? {
+            guard let folder = CookieFolder.url,
+                let data = try? Data(contentsOf: folder.appendingPathComponent(".cookies.\(name)")),
+                let cookies = try? PropertyListSerialization.propertyList(from: data, format: nil)
+                    as? [String: [String: Any]]
+            else { return nil }
+            return Dictionary(
+                uniqueKeysWithValues: cookies.values.compactMap { cookie in
+                    (cookie["Name"] as? String).map { ($0, cookie["Value"] as? String ?? "") }
+                })
+        }
     }
 
     // MARK: Foundation's storage
@@ -361,6 +394,83 @@ import Testing
             jar.storage.removeCookies(since: Date())
             #expect(sent(store) == "c=1")
         }
+    }
+
+    @Test func `UC-57 Foundation's own storage: it writes no file with a cookie that keeps it from that`()
+        throws
+    {
+        let jar = Jar()
+        let observer = StorageChangeObserver {}
+        for index in 0..<6 {
+            let cookie = Cookie(
+                name: "c\(index)", value: "1", domain: "a.example", isHostOnly: true, path: "/",
+                expires: index % 2 == 0 ? Date(timeIntervalSinceNow: 1000) : nil, createdAt: Date())
+            let object = try #require(StoredCookie(cookie, observer: observer))
+            observer.keepingFile(by: object) { jar.storage.setCookie(object) }
+        }
+        let cookies = try #require(jar.storage.cookies)
+        #expect(cookies.count == 6 && cookies.allSatisfy { $0.portList == nil })
+        #expect(cookies.filter(\.isSessionOnly).count == 3)
+        #expect(jar.filed() == nil)
+        // A program's own cookie is in the file at once, with all others.
+        jar.storage.setCookie(try programCookie("p"))
+        #expect(jar.filed()?.keys.sorted() == ["c0", "c2", "c4", "p"])
+        let (gone, other) = (cookies[0], try #require(cookies[1] as? StoredCookie))
+        observer.keepingFile(by: other) { jar.storage.deleteCookie(gone) }
+        #expect(jar.storage.cookies?.count == 6)
+        #expect(jar.filed()?.count == 4)
+        observer.keepingFile(by: nil) { FoundationCookies(jar.storage).write() }
+        #expect(jar.filed()?.keys.contains(gone.name) == false)
+    }
+
+    @Test func `UC-57 Foundation's own storage: at the end of a load its file holds what was received`()
+        throws
+    {
+        try withFolder { folder in
+            let jar = Jar()
+            let store = CookieStore(
+                FoundationCookies(jar.storage), file: folder.appendingPathComponent("cookies.sqlite"))
+            for value in 1...3 {
+                let filed = Mutex<Int?>(nil)
+                let fields = (0..<100).map { "c\($0)=\(value); max-age=1000" }
+                let mustWait = store.receive(fields, from: Self.origin) {
+                    { filed.withLock { $0 = jar.filed()?.values.count { $0 == "\(value)" } } }
+                }
+                #expect(mustWait)
+                try settle(store)
+                #expect(filed.withLock { $0 } == 100)
+            }
+        }
+    }
+
+    @Test func `what Foundation has left half written is for the user alone, and removed when it is old`()
+        throws
+    {
+        let folder = try #require(CookieFolder.url)
+        CookieFolder.prepare()
+        let files = ["old", "new"].map {
+            folder.appendingPathComponent(".dat.nosync.\($0).\(UUID().uuidString)")
+        }
+        defer { for file in files { unlink(file.path) } }
+        for file in files {
+            try Data("a".utf8).write(to: file)
+            chmod(file.path, 0o644)
+        }
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -PrivateFile.remainsAge - 10)],
+            ofItemAtPath: files[0].path)
+        CookieFolder.hideFiles()
+        #expect(!FileManager.default.fileExists(atPath: files[0].path))
+        var status = stat()
+        #expect(stat(files[1].path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    }
+
+    private func programCookie(_ name: String) throws -> HTTPCookie {
+        try #require(
+            HTTPCookie(properties: [
+                .name: name, .value: "1", .path: "/", .domain: "a.example",
+                .expires: Date(timeIntervalSinceNow: 900),
+            ]))
     }
 }
 

@@ -135,7 +135,7 @@ import Testing
             let young = folder.appendingPathComponent("lines.\(UUID().uuidString)")
             let other = folder.appendingPathComponent("lines.bak")
             for url in [remains, young, other] { try Data("[".utf8).write(to: url) }
-            let past = Date(timeIntervalSinceNow: -2 * KeptFile.remainsAge)
+            let past = Date(timeIntervalSinceNow: -2 * PrivateFile.remainsAge)
             for url in [remains, other] {
                 try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: url.path)
             }

@@ -6,6 +6,7 @@ let scenarios: [String: @Sendable ([String]) -> Void] = [
     "threads": withoutThreads,
     "descriptors": withoutDescriptors,
     "all": withEverythingFailing,
+    "memory": withoutMemory,
     "exec": startingAnotherProgram,
     "libraries": withoutLibraries,
 ]
@@ -112,7 +113,28 @@ private func withoutThreads(_ arguments: [String]) {
     let cause = handled.withLock { $0?.userInfo[NSUnderlyingErrorKey] as? NSError }
     expect(cause?.code == Int(EAGAIN), "an asynchronous request: \(String(describing: cause))")
 
+    // Dispatch has no thread for queues of its own, and has whatever asks it wait.
+    let stuck = Load()
+    let stuckConnection = URLConnection(
+        request: Load.request(address), delegate: stuck, startImmediately: false)
+    stuckConnection?.setDelegateQueue(OperationQueue())
+    stuckConnection?.start()
+    let talk = Talk()
+    var input: InputStream?
+    var output: OutputStream?
+    if let url = URL(string: address), let host = url.host, let port = url.port {
+        Stream.getStreamsToHost(withName: host, port: port, inputStream: &input, outputStream: &output)
+    }
+    output?.delegate = talk
+    output?.dispatchQueue = DispatchQueue(label: "stuck")
+    output?.open()
+    let before = fired.value
+    expect(run(upTo: 20) { fired.value >= before + 10 }, "timers fire while queues have no thread")
+
     Faults.disarm()
+    expect(run(upTo: 20) { stuck.hasEnded }, "a load with a queue goes on when there are threads")
+    expect(run(upTo: 20) { talk.events > 0 }, "a stream with a queue is told when there are threads")
+    expect(output?.streamError.map { ($0 as NSError).code } == Int(EAGAIN), "the stream has the code")
     let loop = try? patient.startIfPossible()
     expect(loop != nil, "the patient thread starts later")
     patient.stop()
@@ -189,6 +211,31 @@ private func withoutDescriptors(_ arguments: [String]) {
     thread.join()
     source.invalidate()
     timer.invalidate()
+}
+
+/// `malloc` fails now and then, for libraries in C: that for databases, and that for content codings.
+private func withoutMemory(_ arguments: [String]) {
+    let address = arguments[0]
+    Faults.arm()
+    var failures = 0
+    for round in 1...30 {
+        let loads =
+            (1...4).map { Load.start("\(address)kept?\(round).\($0)", policy: .useProtocolCachePolicy) }
+            + (1...2).map { _ in Load.start(address + "coded") }
+        expect(run(upTo: 20) { loads.allSatisfy { $0.hasEnded } }, "all loads end")
+        for load in loads {
+            expect(load.ends == 1, "each has ended once")
+            if let error = load.error {
+                failures += 1
+                expect(load.code == ENOMEM, "what is no memory is said: \(error)")
+            }
+        }
+    }
+    expect(failures > 0, "something failed")
+    Faults.disarm()
+    let later = Load.start(address + "coded")
+    run(upTo: 20) { later.hasEnded }
+    expect(later.ends == 1 && later.error == nil, "a later load works: \(String(describing: later.error))")
 }
 
 /// Every call fails now and then: each object ends with an error or works, nothing traps, stands still or spins, and when

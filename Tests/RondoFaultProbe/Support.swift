@@ -92,10 +92,14 @@ final class Talk: NSObject, StreamDelegate {
     var error: NSError?
     var ends = 0
     var bytes = 0
+    private let told = Count()
 
     var hasEnded: Bool { ends > 0 }
+    /// How many events came, on any thread.
+    var events: Int { told.value }
 
     func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        told.rise()
         switch eventCode {
         case .hasBytesAvailable:
             guard let input = aStream as? InputStream else { return }

@@ -4,7 +4,7 @@
 //     RONDO_FAULTS='all@0.01' RONDO_FAULT_SEED=7 LD_PRELOAD=./faults.so program
 //
 // RONDO_FAULTS is a list, separated by commas, of call@rate, or call=ERRNO@rate, as in "epoll_ctl=ENOSPC@1". The call
-// "all" stands for all of them. Without an errno one is drawn from those that the call's manual page names; what a correct
+// "all" stands for all of them but malloc, which stands for calloc and realloc too, and is for callers in C. Without an errno one is drawn from those that the call's manual page names; what a correct
 // program never sees (EFAULT, and EBADF where the caller would have to close what is not its own) is left out, and so are
 // epoll_ctl's EBADF, EINVAL and ELOOP, for which libev as Debian builds it aborts the process: only a wrong call gives them.
 // RONDO_FAULT_SEED chooses what is drawn; the n-th call of the process draws the n-th number, so one thread's program is
@@ -60,7 +60,8 @@
     C(setsockopt, ENOPROTOOPT, ENOMEM)                                                                                 \
     C(getsockopt, ENOPROTOOPT)                                                                                         \
     C(close, EINTR, EIO, ENOSPC)                                                                                       \
-    C(pthread_create, EAGAIN)
+    C(pthread_create, EAGAIN)                                                                                          \
+    C(malloc, ENOMEM)
 
 enum {
 #define C(name, ...) call_##name,
@@ -146,7 +147,7 @@ static void set(const char *entry) {
     if (sscanf(entry, "%31[^=@]=%31[^@]@%lf", name, code, &rate) < 2) sscanf(entry, "%31[^@]@%lf", name, &rate);
     int found = 0;
     for (int call = 0; call < call_count; call++) {
-        if (strcmp(name, "all") && strcmp(name, names[call])) continue;
+        if (strcmp(name, names[call]) && (strcmp(name, "all") || call == call_malloc)) continue;
         found = 1;
         rates[call] = rate;
         for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
@@ -290,6 +291,20 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     int code = fault(call_pthread_create, __builtin_return_address(0));
     return code ? code : real(thread, attributes, body, argument);
 }
+
+// By the names that the C library has for its own: dlsym allocates.
+#define MAKE_MEMORY(name, parameters, arguments)                                                                       \
+    void *__libc_##name parameters;                                                                                    \
+    void *name parameters {                                                                                            \
+        int code = fault(call_malloc, __builtin_return_address(0));                                                    \
+        if (!code) return __libc_##name arguments;                                                                     \
+        errno = code;                                                                                                  \
+        return 0;                                                                                                      \
+    }
+
+MAKE_MEMORY(malloc, (size_t size), (size))
+MAKE_MEMORY(calloc, (size_t count, size_t size), (count, size))
+MAKE_MEMORY(realloc, (void *old, size_t size), (old, size))
 
 void *dlopen(const char *name, int flags) {
     REAL(dlopen);

@@ -39,6 +39,30 @@ import Testing
         #expect(second.isReusable)
     }
 
+    @Test func `a connection that begins with the heads of another reads the same head as the same object`()
+        throws
+    {
+        func heads(_ bytes: String, of connection: inout HTTP1Connection) throws -> ResponseHead? {
+            var output: [UInt8] = []
+            try connection.send(head: .get, body: .none, into: &output)
+            try connection.sendEnd(into: &output)
+            #expect(!output.isEmpty)
+            connection.receive(Array(bytes.utf8)[...])
+            guard case .response(let head, _) = try connection.nextEvent() else { return nil }
+            return head
+        }
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        var first = HTTP1Connection()
+        let head = try #require(try heads(text, of: &first))
+        var second = HTTP1Connection()
+        second.lastHeads = first.lastHeads
+        #expect(try heads(text, of: &second) === head)
+        var third = HTTP1Connection()
+        third.lastHeads = second.lastHeads
+        let other = try #require(try heads(text.replacing("200 OK", with: "404 No"), of: &third))
+        #expect(other.status == 404)
+    }
+
     @Test func `what follows a response that closes the connection is dropped`() throws {
         let response = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nokHTTP/1.1"
         try Message("", response, hears: [.response(200, length: 2), .body("ok"), .end], reusable: false)

@@ -51,9 +51,15 @@ import Testing
                     // Until the client has gone.
                     _ = try peer.readRequest()
                 }
+                if request.target == "/coded" {
+                    try peer.send(
+                        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(coded.count)\r\n\r\n")
+                    try peer.send(coded)
+                    continue
+                }
                 // What a cache stores.
                 let fields =
-                    request.target == "/kept"
+                    request.target.hasPrefix("/kept")
                     ? ["Cache-Control: max-age=1000", "Set-Cookie: a=1; Max-Age=1000"] : []
                 try peer.respond(
                     "200 OK", fields,
@@ -91,6 +97,17 @@ import Testing
             "all", Self.server().url(), faults: "all@0.03", seed: seed, callers: "RondoFaultProbe,libev.so")
     }
 
+    @Test(arguments: 1...2)
+    func `where libraries have no memory loads end with that as their error, or without what is stored`(
+        seed: Int
+    ) throws {
+        let folder = NSTemporaryDirectory() + "rondo-faults-memory-\(getpid())"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Self.play(
+            "memory", Self.server().url(), faults: "malloc@0.2", seed: seed, callers: "libsqlite3.so,libz.so",
+            environment: ["XDG_CACHE_HOME=\(folder)/cache", "XDG_DATA_HOME=\(folder)/data"])
+    }
+
     @Test func `a program that is started while loops run inherits no descriptor and no blocked signal`()
         throws
     {
@@ -118,3 +135,9 @@ import Testing
         #expect(output.contains("libpsl"))
     }
 }
+
+/// "body", as gzip has it.
+private let coded: [UInt8] = [
+    0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x4b, 0xca, 0x4f, 0xa9, 0x04, 0x00, 0xb2,
+    0x0b, 0xa8, 0xdb, 0x04, 0x00, 0x00, 0x00,
+]

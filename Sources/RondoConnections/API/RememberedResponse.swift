@@ -17,6 +17,8 @@ struct RememberedResponse {
 
     private var last: Made?
 
+    var isEmpty: Bool { last == nil }
+
     /// The response to a request for `url`; nil where Foundation makes none of `head`.
     ///
     /// A response is given again only when no other reference to it is left. It never changes, so that a weak reference

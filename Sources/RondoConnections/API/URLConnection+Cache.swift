@@ -10,7 +10,7 @@ extension URLConnection {
     ///
     /// - In memory are the responses that were used last, up to `memoryCapacity` bytes.
     /// - On the disk is one SQLite database for each path, `responses.sqlite`, of mode 0600 in a folder of mode 0700, up to
-    ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What comes within 0.05 s is written at once, up to 256
+    ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What comes within 0.05 s is written at once, up to 128
     ///   responses; where more than 1,024 or 4 MiB wait, what comes is kept in memory alone. A process that is
     ///   killed loses what came within that time and nothing older; what is broken on the disk counts as not there.
     /// - A URL has at most eight variants.

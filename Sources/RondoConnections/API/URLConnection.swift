@@ -229,7 +229,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             _ = DelegateCall.fail(failure).make(to: delegate, of: self)
             return
         }
-        queue.addOperation { [self] in
+        queue.submit { [self] in
             if !isCancelled { _ = DelegateCall.fail(failure).make(to: delegate, of: self) }
         }
     }

@@ -148,7 +148,9 @@ enum URLErrors {
                 "The cache holds no answer of \(host), and the request's cache policy forbids to ask it.", nil
             )
         case .content(let error):
-            return (code(of: error), "\(host): \(error.description)", nil)
+            var cause: NSError?
+            if case .outOfMemory = error { cause = NSError(domain: NSPOSIXErrorDomain, code: Int(ENOMEM)) }
+            return (code(of: error), "\(host): \(error.description)", cause)
         case .multipart(let error):
             return (.cannotParseResponse, "\(host): \(error.description)", nil)
         case .noRunLoop:

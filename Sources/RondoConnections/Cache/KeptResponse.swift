@@ -103,14 +103,28 @@ final class KeptResponse: Sendable {
         case .received(let head, let requestedAt, let receivedAt):
             return made.withLock { made in
                 if let made { return made }
-                var fields = head.fields
-                for name in CacheEntry.hopByHop(fields) { fields.remove(name) }
                 let entry = CacheEntry(
-                    status: head.status, fields: fields, requestedAt: requestedAt, receivedAt: receivedAt,
-                    selecting: selecting)
+                    status: head.status, fields: CacheEntry.keptFields(of: head), requestedAt: requestedAt,
+                    receivedAt: receivedAt, selecting: selecting)
                 made = entry
                 return entry
             }
+        }
+    }
+
+    /// What is written of the entry, which is not made for that.
+    enum WrittenEntry {
+        /// It is no HTTP.
+        case none
+        case made(CacheEntry)
+        case received(ResponseHead, requestedAt: Date, receivedAt: Date)
+    }
+
+    var writtenEntry: WrittenEntry {
+        switch source {
+        case .entry(let entry): entry.map(WrittenEntry.made) ?? .none
+        case .received(let head, let requestedAt, let receivedAt):
+            .received(head, requestedAt: requestedAt, receivedAt: receivedAt)
         }
     }
 
@@ -161,5 +175,31 @@ final class KeptResponse: Sendable {
     /// Whether it may be kept at all.
     var mayBeKept: Bool {
         if case .given(let cached) = shown { cached.storagePolicy != .notAllowed } else { true }
+    }
+}
+
+extension KeptResponse.WrittenEntry {
+    var status: Int? {
+        switch self {
+        case .none: nil
+        case .made(let entry): entry.status
+        case .received(let head, _, _): head.status
+        }
+    }
+
+    var requestedAt: Date? {
+        switch self {
+        case .none: nil
+        case .made(let entry): entry.requestedAt
+        case .received(_, let requestedAt, _): requestedAt
+        }
+    }
+
+    var receivedAt: Date? {
+        switch self {
+        case .none: nil
+        case .made(let entry): entry.receivedAt
+        case .received(_, _, let receivedAt): receivedAt
+        }
     }
 }

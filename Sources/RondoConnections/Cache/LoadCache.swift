@@ -78,7 +78,7 @@ struct LoadCache: ~Copyable {
         case .fail: return .fail(.notInCache)
         case .use: return use(load.found)
         case .useAndRevalidate:
-            settings.values.refresh(request.value, settings.values)
+            settings.refresh(request.value)
             return use(load.found)
         }
     }

@@ -15,7 +15,7 @@ final class ResponseDisk: Sendable {
     static let writeDelay = 0.05
     /// Responses that are written at once, at most. With the delay this bounds what the disk costs a program that stores all the
     /// time: a twentieth of a core.
-    static let maximumWritten = 256
+    static let maximumWritten = 128
     /// Responses that wait, and bytes of them, at most: what comes beyond that is dropped.
     static let maximumWaiting = 1024
     static let maximumWaitingBytes = 4 << 20
@@ -257,8 +257,9 @@ final class ResponseDisk: Sendable {
                     try deletion.run()
                 }
             }
+            var last = ResponseRow.LastFields()
             for variants in work.responses.values {
-                for response in variants { try ResponseRow.write(response, by: insertion) }
+                for response in variants { try ResponseRow.write(response, by: insertion, &last) }
             }
         }
     }

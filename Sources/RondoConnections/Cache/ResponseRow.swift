@@ -34,9 +34,28 @@ enum ResponseRow {
         INSERT OR REPLACE INTO response VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         """
 
-    static func write(_ response: KeptResponse, by insertion: Database.Statement) throws(DatabaseError) {
-        let entry = response.entry
-        let fields = entry.map { text($0.fields) }
+    /// The texts of the fields of responses that were written last: pages that come over one connection often share their
+    /// head.
+    struct LastFields {
+        /// A server's connections at a time, and some more.
+        private static let maximumCount = 8
+
+        private var texts: [(head: ResponseHead, text: String)] = []
+
+        fileprivate mutating func text(of head: ResponseHead) -> String {
+            if let last = texts.last(where: { $0.head === head }) { return last.text }
+            let text = ResponseRow.text(CacheEntry.keptFields(of: head))
+            if texts.count >= Self.maximumCount { texts.removeFirst() }
+            texts.append((head, text))
+            return text
+        }
+    }
+
+    static func write(
+        _ response: KeptResponse, by insertion: Database.Statement, _ last: inout LastFields
+    ) throws(DatabaseError) {
+        let entry = response.writtenEntry
+        let fields = text(of: entry, &last)
         let selecting = response.selecting.isEmpty ? nil : text(response.selecting)
         var length: Int64?
         var given: Data?
@@ -48,8 +67,8 @@ enum ResponseRow {
             if given == nil { return }
         }
         let numbers = Numbers(
-            status: (entry?.status).map(Int64.init), requested: entry?.requestedAt.timeIntervalSince1970,
-            received: entry?.receivedAt.timeIntervalSince1970, length: length,
+            status: entry.status.map(Int64.init), requested: entry.requestedAt?.timeIntervalSince1970,
+            received: entry.receivedAt?.timeIntervalSince1970, length: length,
             date: response.date.timeIntervalSince1970)
 
         insertion.bind(id(response), at: 1)
@@ -141,6 +160,15 @@ enum ResponseRow {
     }
 
     // MARK: Texts
+
+    /// - Returns: Nil for what is no HTTP.
+    private static func text(of entry: KeptResponse.WrittenEntry, _ last: inout LastFields) -> String? {
+        switch entry {
+        case .none: return nil
+        case .made(let entry): return text(entry.fields)
+        case .received(let head, _, _): return last.text(of: head)
+        }
+    }
 
     /// A line for each field. No value has a line's end.
     static func text(_ fields: HeaderFields) -> String {

@@ -23,14 +23,16 @@ enum CookieFolder {
     }
 
     /// Takes from others the right to read Foundation's files of cookies, which it makes readable for every user each time it
-    /// writes; and to look into the folder, where it holds nothing else: then Foundation has made it, and the user has
+    /// writes; removes those that a process that was killed has left half written; and to look into the folder, where it holds nothing else: then Foundation has made it, and the user has
     /// shared nothing in it.
     static func hideFiles() {
         guard let url, let names = try? FileManager.default.contentsOfDirectory(atPath: url.path) else {
             return
         }
-        for name in names where name.hasPrefix(".cookies.") {
-            PrivateFile.hide(url.appendingPathComponent(name, isDirectory: false))
+        for name in names where name.hasPrefix(".cookies.") || name.hasPrefix(temporaryPrefix) {
+            let file = url.appendingPathComponent(name, isDirectory: false)
+            PrivateFile.hide(file)
+            if name.hasPrefix(temporaryPrefix) { PrivateFile.removeRemains(file, now: Date()) }
         }
         if names.allSatisfy({ name in ownNames.contains { name.hasPrefix($0) } }) {
             PrivateFile.hideFolder(url)
@@ -38,7 +40,8 @@ enum CookieFolder {
     }
 
     /// Foundation's files, its temporary files that were never renamed, and the database with its journals.
-    private static let ownNames = [".cookies.", ".dat.nosync", "cookies.sqlite"]
+    private static let ownNames = [".cookies.", temporaryPrefix, "cookies.sqlite"]
+    private static let temporaryPrefix = ".dat.nosync"
 
     /// Foundation has written its file of the shared storage.
     static func hideFile() {

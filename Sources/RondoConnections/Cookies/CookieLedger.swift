@@ -39,6 +39,15 @@ struct CookieLedger {
     private(set) var askedCount = 0
     private(set) var doneCount = 0
 
+    /// What Foundation's file holds in a place that has changed since it was written.
+    private struct Unfiled {
+        let key: Cookie.Key
+        /// The cookie's digest; nil: it holds nothing there.
+        let digest: Int64?
+    }
+
+    private var unfiled: [Place: Unfiled] = [:]
+
     /// Whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
     /// Whose rows say that what Foundation's file still has is gone.
@@ -51,7 +60,8 @@ struct CookieLedger {
     var waitingCount: Int { marks.count }
     var hasDirtyRows: Bool { !dirty.isEmpty }
     var dirtyCount: Int { dirty.count }
-    var shownCount: Int { shown.count }
+    /// Foundation's file is behind its storage.
+    var isUnfiled: Bool { !unfiled.isEmpty }
 
     // MARK: Receiving
 
@@ -113,6 +123,8 @@ struct CookieLedger {
                 if shown[old.place] === old.object { shown[old.place] = nil }
             }
         }
+        // What the program does has Foundation write its file. That a cookie has expired has not.
+        if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { hasFiled() }
         for object in added {
             let place = Self.place(of: object)
             known[ObjectIdentifier(object)] = Shown(object: object, place: place)
@@ -134,7 +146,7 @@ struct CookieLedger {
 
     private mutating func programRemoved(_ old: Shown, now: Date) {
         let domain = Cookie.domain(of: old.object)
-        if old.object.expiresDate.map({ $0 <= now }) ?? false {
+        if Self.hasExpired(old.object, now) {
             // Foundation's doing. The server may have given it more time.
             let alive = table.cookies(ofDomain: domain).first {
                 Self.place(of: $0.key) == old.place && !$0.isExpired(at: now)
@@ -145,6 +157,10 @@ struct CookieLedger {
         if let mark = marks[old.place], !mark.isAfterLook { return }
         unmark(old.place)
         forget(old.place, ofDomain: domain, but: nil)
+    }
+
+    private static func hasExpired(_ object: HTTPCookie, _ now: Date) -> Bool {
+        object.expiresDate.map { $0 <= now } ?? false
     }
 
     private mutating func unmark(_ place: Place) {
@@ -176,7 +192,6 @@ struct CookieLedger {
             head += 1
             doneCount += 1
             guard let mark = marks.removeValue(forKey: place) else { continue }
-            if let key = tombs.removeValue(forKey: place) { dirty.insert(key) }
             if let cookie = table[mark.key], !cookie.isExpired(at: now) { return .set(cookie) }
             if let object = shown[place] { return .delete(object) }
         }
@@ -188,32 +203,61 @@ struct CookieLedger {
     /// Foundation's storage is about to hold `object`.
     mutating func willShow(_ object: StoredCookie) {
         let place = Self.place(of: object.cookie.key)
-        willRemove(at: place)
+        willRemove(at: place, object.cookie.key)
         known[ObjectIdentifier(object)] = Shown(object: object, place: place)
         shown[place] = object
     }
 
-    mutating func willRemove(_ object: HTTPCookie) { willRemove(at: Self.place(of: object)) }
+    mutating func willRemove(_ object: HTTPCookie) {
+        let key = (object as? StoredCookie)?.cookie.key ?? Cookie(object).key
+        willRemove(at: Self.place(of: object), key)
+    }
 
-    private mutating func willRemove(at place: Place) {
+    private mutating func willRemove(at place: Place, _ key: Cookie.Key) {
+        if unfiled[place] == nil { unfiled[place] = Unfiled(key: key, digest: shownDigest(place)) }
         if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old)] = nil }
     }
 
-    // MARK: The file
+    /// One of the store's own that Foundation's storage holds beside `object`.
+    func anyShown(beside object: HTTPCookie) -> StoredCookie? {
+        for case let other as StoredCookie in shown.values where other !== object { return other }
+        return nil
+    }
+
+    // MARK: The files
+
+    private func shownDigest(_ place: Place) -> Int64? {
+        // Foundation's file has no others.
+        shown[place].flatMap { $0.expiresDate == nil ? nil : Cookie($0).digest }
+    }
+
+    /// Foundation has written its file: it holds what is shown.
+    mutating func hasFiled() {
+        // A row that says what its cookie takes the place of is right before and after, unless that is another one now.
+        for (place, unfiled) in unfiled where unfiled.digest == nil || marks[place] != nil {
+            dirty.insert(unfiled.key)
+        }
+        for (place, key) in tombs where marks[place] == nil {
+            dirty.insert(key)
+            tombs[place] = nil
+        }
+        unfiled = [:]
+    }
 
     /// What has to be written since the last time.
     mutating func takeRows(now: Date) -> [CookieRow] {
         defer { dirty = [] }
         return dirty.map { key in
             let place = Self.place(of: key)
-            let replaced = shown[place].flatMap { $0.expiresDate == nil ? nil : Cookie($0).digest }
+            let unfiled = unfiled[place]
+            let replaced = unfiled.map(\.digest) ?? shownDigest(place)
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
                 return CookieRow(key: key, cookie: cookie, replaced: replaced)
             }
             // What Foundation's file has is not to come back, should the process end now.
-            if let replaced, marks[place]?.key == key {
+            if let replaced, marks[place]?.key == key || unfiled?.key == key {
                 tombs[place] = key
                 return CookieRow(key: key, cookie: nil, replaced: replaced)
             }
@@ -228,8 +272,8 @@ struct CookieLedger {
 
     /// Puts what the file holds beside what Foundation's storage has read from its own, which has just been looked at.
     ///
-    /// - Parameter isLost: Whether a cookie that was in Foundation's storage when the row was written, and is not there,
-    ///   has been removed by the program since it was started.
+    /// - Parameter isLost: Whether a cookie that was in Foundation's file when the row was written, and is not in its
+    ///   storage, has been removed by the program since it was started.
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
             let place = Self.place(of: row.key)
@@ -259,7 +303,7 @@ struct CookieLedger {
                 } else {
                     mark(place, row.key, isAfterLook: true)
                 }
-            } else if table[row.key] == nil, !isLost(cookie) {
+            } else if table[row.key] == nil, row.replaced == nil || !isLost(cookie) {
                 table.insert(cookie)
                 mark(place, row.key, isAfterLook: true)
             }

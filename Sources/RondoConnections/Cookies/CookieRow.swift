@@ -6,7 +6,7 @@ struct CookieRow: Equatable {
     let key: Cookie.Key
     /// Nil: it has gone, which only has still to be brought to Foundation's file.
     let cookie: Cookie?
-    /// What Foundation's own file holds in its place until this is shown there, by its digest.
+    /// What Foundation's own file holds in its place until that is written anew, by its digest.
     let replaced: Int64?
 
     init(key: Cookie.Key, cookie: Cookie?, replaced: Int64?) {

@@ -7,10 +7,11 @@ internal import struct Synchronization.Atomic
 
 /// The cookies of one `HTTPCookieStorage`: what loads send comes from here, and what they receive goes here, in memory.
 ///
-/// Foundation's storage writes a whole file, and waits for the disk, with each cookie that is set, while all others wait
-/// for it. So no run loop changes it, or reads it while it is being changed: a thread of the store's own brings what was
-/// received into the file and then into Foundation's storage, so that the program sees it there, and finds what the
-/// program has changed there. Where a load needs to know that, it waits for the thread, and its loop goes on.
+/// Foundation's storage looks at all its cookies with each that is set, and would write a file of them, while all others
+/// wait for it. So no run loop changes it, or reads it while it is being changed: a thread of the store's own brings what
+/// was received into the store's file and then into Foundation's storage, so that the program sees it there, and finds
+/// what the program has changed there. Where a load needs to know that, it waits for the thread, and its loop goes on.
+/// Foundation's file is written when all that waited is there.
 ///
 /// All state is behind one lock, which is never held while Foundation's storage is being changed.
 final class CookieStore: Sendable {
@@ -22,8 +23,10 @@ final class CookieStore: Sendable {
         var isWorking = false
         /// Foundation's storage is being changed by the thread.
         var isStepping = false
-        /// Its file is not written whole before the last that waits is there.
-        var isBatch = false
+        /// The places up to this one are brought to Foundation's storage before its file is written.
+        var batchEnd = 0
+        /// Foundation has written its file for the program.
+        var hasProgramFiled = false
         /// The program accepts no cookies, and nor would its storage.
         var isRefused = false
         /// The file is open, or has still to be opened.
@@ -42,19 +45,15 @@ final class CookieStore: Sendable {
 
         var hasWork: Bool {
             (hasFile && !isBehind && ledger.hasDirtyRows) || (!isRefused && ledger.waitingCount > 0)
+                || (!isRefused && ledger.isUnfiled) || hasProgramFiled
         }
     }
 
     /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
     /// One response may set `CookieRules.maximumPerDomain`, which the program expects there at the end of the load, as on
-    /// Apple's systems; Foundation takes 3 to 20 ms for each, during which no loop is held.
+    /// Apple's systems; Foundation takes 0.05 to 0.2 ms for each, and some more to write its file, during which no loop
+    /// is held.
     static let maximumAwaited = 400
-
-    /// Foundation's file is written with each cookie that is set, with all cookies in it, 30 to 50 µs each: where more
-    /// than so many wait, or it holds more than `maximumWrittenEachTime`, only when the last of them is set. Until then
-    /// ours are not in it.
-    static let maximumWaitingWritten = 16
-    static let maximumWrittenEachTime = 500
 
     let state: UnfairMutex<State>
     let visible: any VisibleCookies
@@ -197,26 +196,48 @@ final class CookieStore: Sendable {
         // Without a thread the next load finds it.
         try? SystemThread.start(name: "rondo.cookies") { [self] in
             observer.rearm()
-            if state.withLock({ beginsWork(&$0) }) { work() }
+            let mustWork = state.withLock { state in
+                state.hasProgramFiled = true
+                return beginsWork(&state)
+            }
+            if mustWork { work() }
         }
     }
 
     private func work() {
-        if !state.withLock({ $0.isOpen }) { open() }
+        var hasFiled = false
+        if !state.withLock({ $0.isOpen }) {
+            open()
+            hasFiled = true
+        }
         while true {
             look()
+            hasFiled = noteProgramsFiling() || hasFiled
             write()
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
             guard goesOn else { break }
-            if let step { perform(step) }
+            if let step { hasFiled = perform(step) || hasFiled }
         }
-        CookieFolder.hideFiles()
+        if hasFiled { CookieFolder.hideFiles() }
+    }
+
+    /// - Returns: Whether Foundation has written its file for the program.
+    private func noteProgramsFiling() -> Bool {
+        state.withLock { state in
+            guard state.hasProgramFiled else { return false }
+            state.hasProgramFiled = false
+            state.ledger.hasFiled()
+            return true
+        }
     }
 
     private func look() {
-        observer.rearm()
-        let looks = state.withLock { $0.looks }
+        let hasProgramFiled = observer.rearm()
+        let looks = state.withLock { state in
+            if hasProgramFiled { state.hasProgramFiled = true }
+            return state.looks
+        }
         // Without the lock: the program may be changing it, which takes its time.
         let seen = visible.cookies
         let readers = state.withLock { state in
@@ -231,11 +252,11 @@ final class CookieStore: Sendable {
     }
 
     private enum Step {
-        /// - Parameter leavesOut: Foundation's file is to be written without ours.
-        case set(StoredCookie, leavesOut: Bool)
-        case delete(HTTPCookie, leavesOut: Bool)
-        /// All is there, and Foundation's file is to be written whole.
-        case write
+        case set(StoredCookie)
+        /// - Parameter other: Another one of ours that is in the storage.
+        case delete(HTTPCookie, other: StoredCookie?)
+        /// All is there, and Foundation's file is to be written.
+        case file
     }
 
     /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
@@ -244,53 +265,56 @@ final class CookieStore: Sendable {
         return state.withLock { state in
             state.isStepping = false
             state.isRefused = isRefused
-            var step: Step?
-            let done = isRefused ? .max : state.ledger.doneCount
-            while !isRefused, step == nil, let next = state.ledger.nextStep(now: Date()) {
-                switch next {
-                case .set(let cookie):
-                    guard let object = StoredCookie(cookie, observer: observer) else { continue }
-                    state.ledger.willShow(object)
-                    step = .set(object, leavesOut: leavesOut(&state))
-                case .delete(let object):
-                    state.ledger.willRemove(object)
-                    step = .delete(object, leavesOut: leavesOut(&state))
-                }
-            }
-            if step == nil, state.isBatch {
-                state.isBatch = false
-                step = .write
-            }
-            state.isStepping = step != nil
+            var done = state.ledger.isUnfiled ? 0 : state.ledger.doneCount
+            let step = isRefused ? nil : step(&state)
             // Without a step all is done that there was.
-            let count = step == nil && !isRefused ? state.ledger.doneCount : done
-            let told = state.ends.filter { $0.count <= count }.map(\.tell)
-            state.ends.removeAll { $0.count <= count }
+            if step == nil { done = isRefused ? .max : state.ledger.doneCount }
+            state.isStepping = step != nil
+            let told = state.ends.filter { $0.count <= done }.map(\.tell)
+            state.ends.removeAll { $0.count <= done }
             let goesOn = step != nil || state.hasWork || !state.readers.isEmpty
             state.isWorking = goesOn
             return (step, told, goesOn)
         }
     }
 
-    private func leavesOut(_ state: inout State) -> Bool {
-        let waiting = state.ledger.waitingCount
-        if waiting > Self.maximumWaitingWritten || state.ledger.shownCount > Self.maximumWrittenEachTime {
-            state.isBatch = true
+    /// What waits is brought to the storage, and then its file is written: once for all of it.
+    private func step(_ state: inout State) -> Step? {
+        if state.ledger.doneCount >= state.batchEnd {
+            if state.ledger.isUnfiled { return .file }
+            state.batchEnd = state.ledger.askedCount
         }
-        if waiting == 0 { state.isBatch = false }
-        return state.isBatch
+        while state.ledger.doneCount < state.batchEnd, let next = state.ledger.nextStep(now: Date()) {
+            switch next {
+            case .set(let cookie):
+                guard let object = StoredCookie(cookie, observer: observer) else { continue }
+                state.ledger.willShow(object)
+                return .set(object)
+            case .delete(let object):
+                state.ledger.willRemove(object)
+                return .delete(object, other: state.ledger.anyShown(beside: object))
+            }
+        }
+        return state.ledger.isUnfiled ? .file : nil
     }
 
-    private func perform(_ step: Step) {
+    /// - Returns: Whether Foundation may have written its file.
+    private func perform(_ step: Step) -> Bool {
+        var hasFiled = false
         switch step {
-        case .set(let cookie, let leavesOut):
-            observer.withoutNotice(leavesOut: leavesOut) { visible.set(cookie) }
-        case .delete(let object, let leavesOut):
-            observer.withoutNotice(leavesOut: leavesOut) { visible.delete(object) }
-        case .write:
-            observer.withoutNotice(leavesOut: false) { visible.write() }
+        case .set(let cookie):
+            observer.keepingFile(by: cookie) { visible.set(cookie) }
+        case .delete(let object, let other):
+            observer.keepingFile(by: other) { visible.delete(object) }
+            // Nothing of ours is left in it then.
+            hasFiled = other == nil
+        case .file:
+            observer.keepingFile(by: nil) { visible.write() }
+            state.withLock { $0.ledger.hasFiled() }
+            hasFiled = true
         }
-        if isShared { CookieFolder.hideFile() }
+        if isShared, hasFiled { CookieFolder.hideFile() }
+        return hasFiled
     }
 
     // MARK: The file
@@ -301,7 +325,10 @@ final class CookieStore: Sendable {
         let now = Date()
         var rows: [CookieRow] = []
         var (isOpen, wasBroken) = (false, false)
-        if let url = file {
+        // A file that is not there is made when there is something to keep.
+        if let url = file, !FileManager.default.fileExists(atPath: url.path) {
+            isOpen = true
+        } else if let url = file {
             disk.withLock { disk in
                 do throws(DatabaseError) {
                     let opened = try CookieFile(url)
@@ -315,11 +342,18 @@ final class CookieStore: Sendable {
         }
         let isLost = isShared && CookieFolder.isWrittenByThisProcess
         let seen = visible.cookies
-        state.withLock { [isOpen, wasBroken, rows] state in
+        let bring = { [rows, wasBroken] (ledger: inout CookieLedger) in
+            ledger.look(at: seen, now: now)
+            ledger.merge(rows, now: now) { _ in isLost }
+            if wasBroken { ledger.markAllDirty() }
+        }
+        // Without the lock, which loops want: loads wait with their cookies until the store is open.
+        var opened = CookieLedger()
+        bring(&opened)
+        state.withLock { [isOpen, opened] state in
             state.looks += 1
-            state.ledger.look(at: seen, now: now)
-            state.ledger.merge(rows, now: now) { _ in isLost }
-            if wasBroken { state.ledger.markAllDirty() }
+            // What was received all the same is newer than what was stored.
+            if state.ledger.askedCount == 0 { state.ledger = opened } else { bring(&state.ledger) }
             state.isOpen = true
             state.hasFile = isOpen
         }
@@ -329,8 +363,15 @@ final class CookieStore: Sendable {
     /// Writes what has changed, in one transaction.
     private func write() {
         let (rows, hasFile) = state.withLock { ($0.ledger.takeRows(now: Date()), $0.hasFile) }
-        if !hasFile || rows.isEmpty { return }
+        guard hasFile, !rows.isEmpty, let url = file else { return }
         let error: DatabaseError? = disk.withLock { disk in
+            // Nothing is to be removed from a file that is not there.
+            if disk == nil, rows.allSatisfy({ $0.cookie == nil && $0.replaced == nil }) { return nil }
+            do throws(DatabaseError) {
+                if disk == nil { disk = try CookieFile(url) }
+            } catch {
+                return error
+            }
             guard let file = disk else { return nil }
             do throws(DatabaseError) {
                 try file.write(rows)
@@ -351,8 +392,8 @@ final class CookieStore: Sendable {
                 }
             }
         }
-        guard let error, let file else { return }
-        Self.tell(error, file)
+        guard let error else { return }
+        Self.tell(error, url)
         let isGivenUp = state.withLock { state in
             state.ledger.putBack(rows)
             state.isBehind = true

@@ -46,12 +46,29 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
         return super.domain
     }
 
-    /// To Foundation, while a store of very many cookies shows it one after the other: it would write all of them each
-    /// time.
+    // What Foundation asks for when it writes its file: see `StorageChangeObserver.keepingFile`.
+
     override var isSessionOnly: Bool {
         observer.storageAsks()
-        return super.isSessionOnly || observer.leavesOut
+        return switch observer.part(of: self) {
+        case .none: super.isSessionOnly
+        case .leftOut: true
+        case .unwritable: false
+        }
     }
+
+    override var expiresDate: Date? {
+        observer.part(of: self) == .unwritable ? .distantFuture : super.expiresDate
+    }
+
+    override var portList: [NSNumber]? {
+        observer.part(of: self) == .unwritable ? Self.unwritableList : super.portList
+    }
+
+    /// A list that no property list can hold. It is put into a dictionary as it is, and that is refused as a whole.
+    ///
+    /// `unsafeBitCast`: both are references to objects, and to the element nothing is done but to ask for its type.
+    private static let unwritableList = [unsafeBitCast(NSNull(), to: NSNumber.self)]
 }
 
 extension HTTPCookiePropertyKey {
@@ -63,13 +80,19 @@ extension HTTPCookiePropertyKey {
 /// properties whenever it changes or writes anything; nothing else tells of a change.
 final class StorageChangeObserver: Sendable {
     private let isNoticed = Atomic(false)
-    /// The store itself is changing the storage.
-    private let isStore = Atomic(false)
-    private let isLeavingOut = Atomic(false)
+    /// The thread on which the store itself is changing the storage; 0: none. Foundation does what it is asked for on the
+    /// thread that asks.
+    private let storeThread = Atomic<UInt>(0)
+    /// The cookie that keeps Foundation from writing its file, as the address of the object; 0: none.
+    private let unwritable = Atomic<UInt>(0)
     private let answer: @Sendable () -> Void
 
     /// - Parameter answer: Called on whatever thread changes the storage, under Foundation's lock.
     init(_ answer: @escaping @Sendable () -> Void) { self.answer = answer }
+
+    private static var thread: UInt { UInt(pthread_self()) }
+
+    private var isStore: Bool { storeThread.load(ordering: .relaxed) == Self.thread }
 
     /// Foundation's storage runs what it does on this queue, on the thread that called it.
     private static var isFoundationAsking: Bool {
@@ -77,26 +100,48 @@ final class StorageChangeObserver: Sendable {
     }
 
     fileprivate func storageAsks() {
-        guard !isStore.load(ordering: .acquiring), !isNoticed.load(ordering: .acquiring),
-            Self.isFoundationAsking
-        else { return }
+        guard !isNoticed.load(ordering: .acquiring), !isStore, Self.isFoundationAsking else { return }
         if !isNoticed.exchange(true, ordering: .acquiringAndReleasing) { answer() }
     }
 
     /// The store looks at the storage now: the next change is told of again.
-    func rearm() { isNoticed.store(false, ordering: .sequentiallyConsistent) }
+    ///
+    /// - Returns: Whether there was a change since the last time.
+    @discardableResult
+    func rearm() -> Bool { isNoticed.exchange(false, ordering: .sequentiallyConsistent) }
 
-    fileprivate var leavesOut: Bool { isLeavingOut.load(ordering: .acquiring) && Self.isFoundationAsking }
+    /// What a cookie has to do with a change that Foundation is not to write to its file.
+    fileprivate enum Part {
+        case none
+        /// It is not written.
+        case leftOut
+        /// It has the whole file refused.
+        case unwritable
+    }
+
+    fileprivate func part(of cookie: StoredCookie) -> Part {
+        let unwritable = unwritable.load(ordering: .relaxed)
+        guard unwritable != 0, isStore else { return .none }
+        return unwritable == Self.number(cookie) ? .unwritable : .leftOut
+    }
+
+    private static func number(_ cookie: StoredCookie) -> UInt {
+        UInt(bitPattern: ObjectIdentifier(cookie))
+    }
 
     /// Calls `body`, by which the store itself changes the storage: that is not told of.
     ///
-    /// - Parameter leavesOut: Foundation writes its file without the store's cookies.
-    func withoutNotice(leavesOut: Bool, _ body: () -> Void) {
-        isStore.store(true, ordering: .sequentiallyConsistent)
-        isLeavingOut.store(leavesOut, ordering: .sequentiallyConsistent)
+    /// Foundation writes a file of all cookies with each change, 30 to 50 µs for each and 3 ms or more for the disk, and
+    /// nothing switches that off. So one cookie of ours that is there says that it cannot be written, the others that they
+    /// are of the session, and Foundation goes without writing.
+    ///
+    /// - Parameter cookie: One that is in the storage when Foundation would write its file; nil: it is to be written.
+    func keepingFile(by cookie: StoredCookie?, _ body: () -> Void) {
+        unwritable.store(cookie.map(Self.number) ?? 0, ordering: .relaxed)
+        storeThread.store(Self.thread, ordering: .relaxed)
         defer {
-            isLeavingOut.store(false, ordering: .sequentiallyConsistent)
-            isStore.store(false, ordering: .sequentiallyConsistent)
+            storeThread.store(0, ordering: .relaxed)
+            unwritable.store(0, ordering: .relaxed)
         }
         body()
     }

@@ -2,7 +2,8 @@ internal import FoundationNetworking
 
 /// Where a program sees cookies, and changes them: Foundation's storage, or a test's own.
 ///
-/// All but `cookies` and `policy` may take long: Foundation writes and synchronizes a file each time.
+/// All but `cookies` and `policy` may take long: Foundation writes and synchronizes a file each time, unless
+/// `StorageChangeObserver` keeps it from that.
 protocol VisibleCookies: Sendable {
     /// In the same order as the last time, unless something has changed.
     var cookies: [HTTPCookie] { get }

@@ -29,6 +29,18 @@ final class ServerConnection: DeferredWork {
         self.channel = channel
         self.key = key
         self.origin = origin
+        if let memory = origin.takeMemory() {
+            codec.lastHeads = memory.heads
+            lastResponse = memory.response
+        }
+    }
+
+    /// What a connection remembers of what it was told last, for the next one.
+    ///
+    /// `@unchecked Sendable`: the response never changes, and one connection at a time has it.
+    struct Memory: @unchecked Sendable {
+        fileprivate let heads: HTTP1Connection.LastHeads
+        fileprivate let response: RememberedResponse
     }
 
     /// A parked connection, made ready for use again.
@@ -41,7 +53,14 @@ final class ServerConnection: DeferredWork {
     // MARK: The end of its use
 
     /// Ends the lease by which the connection, which is closed, was in use.
-    func endLease() { origin.endLease() }
+    func endLease() {
+        if !lastResponse.isEmpty {
+            origin.keep(Memory(heads: codec.lastHeads, response: lastResponse))
+            // Whether a response is given again is told by the references to it.
+            lastResponse = RememberedResponse()
+        }
+        origin.endLease()
+    }
 
     /// Ends the lease by which the connection was in use, and keeps it, which is ready for its next exchange.
     ///

@@ -50,6 +50,9 @@ final class LoadSettings: Sendable {
     /// Requests go by no proxy, whatever their hosts.
     var isDirect: Bool { !namesProxy && (!asksEnvironment || ProxyEnvironment.process.isEmpty) }
 
+    /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3).
+    func refresh(_ request: URLRequest) { values.refresh(request, values) }
+
     /// The proxy for `address`; nil: none.
     func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
         switch values.proxy {

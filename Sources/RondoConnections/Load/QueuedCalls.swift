@@ -43,8 +43,8 @@ final class QueuedCalls: Sendable {
             return (true, !state.isDraining, state.bytes <= Self.maximumWaitingBytes)
         }
         guard isTaken else { return .notQueued }
-        if mustDrain {
-            queue?.addOperation { [self] in
+        if mustDrain, let queue {
+            queue.submit { [self] in
                 while let next = next() { make(next) }
             }
         }
@@ -76,4 +76,13 @@ final class QueuedCalls: Sendable {
     }
 
     var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }
+}
+
+extension OperationQueue {
+    /// Adds an operation, from a run loop, which does not wait where the system has no thread for it.
+    func submit(_ body: @escaping @Sendable () -> Void) {
+        // The main queue needs none.
+        if self === OperationQueue.main { return addOperation(body) }
+        DispatchSubmitter.shared.submit { self.addOperation(body) }
+    }
 }

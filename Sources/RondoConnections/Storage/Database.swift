@@ -68,7 +68,9 @@ final class Database {
         let database = try Database(url, .readWrite)
         // A process that is killed loses nothing that was committed; only a machine that loses power may lose the last
         // commits. Where the file system cannot do it, the journal is an ordinary one.
-        try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+        // An empty file becomes one with a WAL without waiting for the disk: there is nothing to be lost.
+        try database.execute(
+            "PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
         try database.execute("PRAGMA journal_size_limit = \(maximumJournalSize);")
         let found = try database.number("PRAGMA user_version")
         // A file that the user may write to and SQLite may not has a broken head: it names a later format.

@@ -101,10 +101,6 @@ struct KeptFile: Sendable {
 
     // MARK: Remains
 
-    /// Seconds after which a file that was to take the place of another is taken for the remains of a process that was
-    /// killed while it wrote it.
-    static let remainsAge: Double = 60
-
     /// Removes what processes that were killed have left beside the file at `url`: each would leave another one.
     static func removeRemains(of url: URL, now: Date = Date()) {
         let folder = url.deletingLastPathComponent()
@@ -112,12 +108,7 @@ struct KeptFile: Sendable {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else { return }
         for name in names
         where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
-            let path = folder.appendingPathComponent(name).path
-            var status = stat()
-            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
-                Double(status.st_mtim.tv_sec) + remainsAge < now.timeIntervalSince1970
-            else { continue }
-            unlink(path)
+            PrivateFile.removeRemains(folder.appendingPathComponent(name), now: now)
         }
     }
 }

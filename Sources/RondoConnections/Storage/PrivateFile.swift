@@ -60,4 +60,17 @@ enum PrivateFile {
         else { return }
         chmod(url.path, folderMode)
     }
+
+    /// Seconds after which a file that was to take the place of another is taken for the remains of a process that was
+    /// killed while it wrote it.
+    static let remainsAge: Double = 60
+
+    /// Removes a file that was to take the place of another, if it is the user's own and old enough.
+    static func removeRemains(_ url: URL, now: Date) {
+        var status = stat()
+        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
+            Double(status.st_mtim.tv_sec) + remainsAge < now.timeIntervalSince1970
+        else { return }
+        unlink(url.path)
+    }
 }

@@ -26,11 +26,17 @@ package struct CacheEntry: Sendable, Equatable {
 
     /// The entry for a response to `request`.
     package init(_ response: ResponseHead, to request: HeaderFields, requestedAt: Date, receivedAt: Date) {
-        var fields = response.fields
-        for name in Self.hopByHop(fields) { fields.remove(name) }
+        let fields = Self.keptFields(of: response)
         self.init(
             status: response.status, fields: fields, requestedAt: requestedAt,
             receivedAt: receivedAt, selecting: Self.selecting(fields, request))
+    }
+
+    /// The fields of a response without those that speak of one connection.
+    package static func keptFields(of response: ResponseHead) -> HeaderFields {
+        var fields = response.fields
+        for name in hopByHop(fields) { fields.remove(name) }
+        return fields
     }
 
     /// The names, in lower case, of those of `fields` that speak of one connection and are not kept (§3.1).

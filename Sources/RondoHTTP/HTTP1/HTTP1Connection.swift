@@ -52,6 +52,18 @@ package struct HTTP1Connection: Sendable {
         reader = HTTP1Reader(limits: limits)
     }
 
+    /// The heads that were written and read last on a connection.
+    package struct LastHeads: Sendable {
+        fileprivate let written: WrittenHead
+        fileprivate let read: RememberedHead
+    }
+
+    /// Taken from a connection that is over, and given to one that begins: it may be told the same.
+    package var lastHeads: LastHeads {
+        get { LastHeads(written: written, read: reader.lastHead) }
+        set { (written, reader.lastHead) = (newValue.written, newValue.read) }
+    }
+
     /// Whether `startNextCycle()` makes it ready for another request: request and response are complete, neither wanted the
     /// connection closed, the server has not closed it, and nothing came after the response.
     package var canBeReused: Bool { state.canBeReused && received.isEmpty }

@@ -32,7 +32,7 @@ struct HTTP1Reader: Sendable {
     private let limits: HTTP1Limits
     /// By other limits the head that was read last might be too large.
     private let hasUsualLimits: Bool
-    private var lastHead = RememberedHead()
+    var lastHead = RememberedHead()
 
     init(limits: HTTP1Limits) {
         self.limits = limits

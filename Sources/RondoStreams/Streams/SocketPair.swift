@@ -62,8 +62,22 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             if let failure = writer.failure ?? (isOver ? .posix(ENOTCONN) : nil) {
                 return core(side).update { $0.failed(failure) }
             }
+            if core(side).queue != nil, let failure = Self.loaderFailure {
+                return core(side).update { $0.failed(failure) }
+            }
             guard let channel else { return start(side) }
             if channel.isOpen { announce(side) }
+        }
+    }
+
+    /// Why the system has no thread for the loader's loop, which serves the socket of a stream with a dispatch queue; nil:
+    /// it has.
+    private static var loaderFailure: NSError? {
+        do throws(SystemError) {
+            _ = try RunLoop.startedLoader()
+            return nil
+        } catch {
+            return .posix(error.code)
         }
     }
 

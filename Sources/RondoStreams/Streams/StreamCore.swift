@@ -96,8 +96,15 @@ final class StreamCore: SharedQueueClient {
     var isReady: Bool { guarded.withLock { $0.state.status == .open && $0.state.isReady } }
 
     private func enqueue(in queues: StreamSchedule.Queues) {
-        if case .dispatch(let queue) = queues { queue.async { [self] in serve(on: queue) } }
+        if case .dispatch(let queue) = queues { submit(to: queue) }
         queues.enqueue(self)
+    }
+
+    private func submit(to queue: DispatchQueue) {
+        let work: @Sendable () -> Void = { [self] in serve(on: queue) }
+        // The main queue needs no thread.
+        if queue === DispatchQueue.main { return queue.async(execute: work) }
+        DispatchSubmitter.shared.submit { queue.async(execute: work) }
     }
 
     // MARK: - Schedule
