@@ -57,6 +57,13 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
+        .target(
+            name: "RondoSessions",
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoConnections",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
         // The recorder of what run loops do.
         .target(
             name: "RondoTrace",
@@ -64,7 +71,9 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "Rondo",
-            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
+            dependencies: [
+                "RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoSessions", "RondoTrace",
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoTesting",
@@ -102,6 +111,13 @@ let package = Package(
                 "RondoMutex", "Rondo", "RondoConnections", "RondoHTTP", "RondoStreams", "RondoTesting",
                 "RondoTestSupport",
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoSessionsTests",
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoTesting",
+                "RondoTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -42,12 +42,21 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
+        .target(
+            name: "RondoSessions",
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoConnections",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
         .target(name: "CStart"),
         .target(
             name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CStart"], swiftSettings: settings),
         .target(
             name: "Rondo",
-            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
+            dependencies: [
+                "RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoSessions", "RondoTrace",
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoLab", dependencies: ["RondoMutex", "Rondo", "RondoTrace"], swiftSettings: settings),

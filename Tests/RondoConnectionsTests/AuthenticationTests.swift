@@ -557,18 +557,18 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         let user = Self.user(persistence: .forSession)
         // What the program has stored itself stays, though a load stores it once more.
         storage.setDefaultCredential(user, for: space("own"))
-        StoredCredentials.store(user, for: space("own"))
-        for index in 0..<limit { StoredCredentials.store(user, for: space("r\(index)")) }
+        StoredCredentials.shared.store(user, for: space("own"))
+        for index in 0..<limit { StoredCredentials.shared.store(user, for: space("r\(index)")) }
         #expect(realms().count == limit + 1)
         // One that is stored again is the newest.
-        StoredCredentials.store(user, for: space("r0"))
-        for index in limit..<limit + 5 { StoredCredentials.store(user, for: space("r\(index)")) }
+        StoredCredentials.shared.store(user, for: space("r0"))
+        for index in limit..<limit + 5 { StoredCredentials.shared.store(user, for: space("r\(index)")) }
         #expect(realms() == Set(["own", "r0"] + (6..<limit + 5).map { "r\($0)" }))
         let long = URLCredential(
             user: String(repeating: "u", count: CredentialList.maximumEntrySize), password: "p",
             persistence: .forSession)
-        StoredCredentials.store(long, for: space("long"))
-        #expect(StoredCredentials.defaultCredential(for: space("long")) == nil)
+        StoredCredentials.shared.store(long, for: space("long"))
+        #expect(StoredCredentials.shared.defaultCredential(for: space("long")) == nil)
     }
 
     /// Wants nothing of the storage.

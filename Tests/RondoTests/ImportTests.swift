@@ -16,6 +16,19 @@ struct ImportTests {
         _ = RunLoop.Observer(activities: .exit) { _, _ in }
     }
 
+    @Test func `US-1 the names of sessions mean Rondo's types`() {
+        for type in [
+            URLSession.self, URLSessionConfiguration.self, URLSessionTask.self, URLSessionDataTask.self,
+            URLSessionUploadTask.self, URLSessionDownloadTask.self, URLSessionTaskMetrics.self,
+            NSURLSession.self, NSURLSessionTask.self, (any URLSessionDelegate).self,
+            (any URLSessionTaskDelegate).self, (any URLSessionDataDelegate).self,
+            (any URLSessionDownloadDelegate).self,
+        ] as [Any.Type] {
+            #expect(String(reflecting: type).contains("RondoSessions."), "\(type)")
+        }
+        #expect(NSURLSessionTransferSizeUnknown == -1)
+    }
+
     @Test func `a stream is scheduled as everybody writes it, and is one of Foundation's`() throws {
         let delivered = try onLoopThread { _ in
             let stream = InputStream(data: Data("body".utf8))

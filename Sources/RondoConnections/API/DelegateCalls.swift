@@ -102,7 +102,7 @@ extension DelegateCall {
             delegate.data?.connection(
                 connection, didSendBodyData: bytes, totalBytesWritten: total,
                 totalBytesExpectedToWrite: expected)
-        case .response(let response): delegate.data?.connection(connection, didReceive: response)
+        case .response(let response, _): delegate.data?.connection(connection, didReceive: response)
         case .data(let data): delegate.data?.connection(connection, didReceive: data)
         case .willCache(let cached):
             guard let delegate = delegate.data else { return .cached(cached) }

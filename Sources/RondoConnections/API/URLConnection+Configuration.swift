@@ -92,7 +92,7 @@ extension URLConnection {
 }
 
 extension URLConnection.Configuration {
-    fileprivate var loadValues: LoadSettings.Values {
+    var loadValues: LoadSettings.Values {
         var values = LoadSettings.Values(store: store, refresh: { CacheRefresh.begin($0, $1) })
         values.tls = tls
         values.proxy = proxy.selection

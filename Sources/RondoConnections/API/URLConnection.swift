@@ -272,7 +272,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     /// What its sources and traces bear: its label, or while a trace is recorded host and path; no more of the
     /// URL, which may hold secrets.
-    var nameInRunLoops: String? {
+    package var nameInRunLoops: String? {
         if isLabelled.load(ordering: .acquiring) { return label }
         return RunLoop.isTraced ? originalRequest.url.map { ($0.host ?? "") + $0.path } : nil
     }
@@ -280,14 +280,16 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// The loop that traces show the delegate's calls with.
     var firstLoop: RunLoop? { state.withLock { $0.places.first?.loop } }
 
-    var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
+    package var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
     /// By which queue the delegate is told; nil: by none.
-    var delegateQueue: OperationQueue? {
+    package var delegateQueue: OperationQueue? {
         isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
 
-    func make(_ call: DelegateCall) -> DelegateCall.Answer {
+    package var answersResponses: Bool { false }
+
+    package func make(_ call: DelegateCall) -> DelegateCall.Answer {
         guard let delegate else { return .none }
         return call.make(to: delegate, of: self)
     }
@@ -326,12 +328,12 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
         return state.withLock { $0.defaultCalled != method }
     }
 
-    func setCurrentRequest(_ request: URLRequest) {
+    package func setCurrentRequest(_ request: URLRequest) {
         state.withLock { $0.currentRequest = request }
     }
 
     /// The load is over: the delegate is let go (rule UC-15).
-    func loadDidEnd() {
+    package func loadDidEnd() {
         // What is released must not be released under the lock.
         let released = state.withLock { state in
             state.phase = .ended

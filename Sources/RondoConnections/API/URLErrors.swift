@@ -1,22 +1,22 @@
 internal import FoundationNetworking
-internal import RondoCore
+package import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
 /// The one place where failures become `URLError`s (rule UC-59).
-enum URLErrors {
+package enum URLErrors {
     /// The value of `NSURLErrorFailingURLStringErrorKey`, which Foundation has deprecated and rule UC-59
     /// wants.
     private static let failingURLStringKey = "NSErrorFailingURLStringKey"
 
     /// What the delegate gets: a `URLError`, unless a protocol of the program has an error of its own.
-    static func anyError(_ failure: LoadFailure, url: URL?) -> any Error {
+    package static func anyError(_ failure: LoadFailure, url: URL?) -> any Error {
         guard case .program(let cause) = failure else { return error(failure, url: url) }
         return (cause as any Error) as? URLError ?? cause
     }
 
     /// A load that needs a thread of the package's, where the system has none.
-    static func noThread(_ error: SystemError, url: URL?) -> URLError {
+    package static func noThread(_ error: SystemError, url: URL?) -> URLError {
         self.error(
             .resourceUnavailable,
             "The load was not started, since the system has no thread for it: \(error). Raise the limit (ulimit -u, "
@@ -24,12 +24,12 @@ enum URLErrors {
             url: url, cause: error as NSError)
     }
 
-    static func error(_ failure: LoadFailure, url: URL?) -> URLError {
+    package static func error(_ failure: LoadFailure, url: URL?) -> URLError {
         let (code, sentence, cause) = explain(failure, host: url?.host ?? "the server")
         return error(code, sentence, url: url, cause: cause)
     }
 
-    static func error(
+    package static func error(
         _ code: URLError.Code, _ sentence: String, url: URL?, cause: (any Error)? = nil
     ) -> URLError {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: sentence]

@@ -31,10 +31,34 @@ enum ProtocolRegistry {
     }
 
     /// The class that was registered last of those that accept `request` (rule UC-65).
-    static func accepting(_ request: URLRequest) -> URLProtocol.Type? {
+    fileprivate static func accepting(_ request: URLRequest) -> URLProtocol.Type? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         // With the lock let go: `canInit` is the program's.
         return entries.withLock { $0 }.last { $0.type.canInit(with: request) }?.type
+    }
+}
+
+/// The protocol classes that are asked about a load's requests: the load's own, in their order, and then those that were
+/// registered, where they count.
+///
+/// `@unchecked Sendable`: a class is the same on every thread.
+struct ProtocolClasses: @unchecked Sendable {
+    private let own: [URLProtocol.Type]
+    private let countsRegistered: Bool
+
+    /// Those that were registered.
+    static let registered = ProtocolClasses([], countsRegistered: true)
+
+    /// - Parameter countsRegistered: Classes that were registered are asked as well.
+    init(_ own: [URLProtocol.Type], countsRegistered: Bool) {
+        self.own = own
+        self.countsRegistered = countsRegistered
+    }
+
+    /// The first class that accepts `request`; nil: Rondo loads it itself.
+    func accepting(_ request: URLRequest) -> URLProtocol.Type? {
+        if !own.isEmpty, let type = own.first(where: { $0.canInit(with: request) }) { return type }
+        return countsRegistered ? ProtocolRegistry.accepting(request) : nil
     }
 }
 

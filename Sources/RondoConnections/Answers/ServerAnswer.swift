@@ -274,7 +274,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let authenticator = madeChallenges.authenticator
         authenticator.proxy = proxy
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
-        return Route(to: address, tls: tls, by: proxy) { target in
+        return Route(to: address, of: settings.values.pool, tls: tls, by: proxy) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
                 $0.hexadecimal(of: "")
@@ -314,8 +314,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     var isWaitingForThisSide: Bool {
         if challenges?.isWaiting ?? false { return true }
         switch phase {
-        case .idle, .waitingForBodyStream, .hashingBody: return false
-        case .waitingForConnection: return true
+        case .idle, .hashingBody: return false
+        case .waitingForBodyStream, .waitingForConnection: return true
         case .exchanging(let exchange, _):
             return exchange.isHeldByClient
         }
@@ -455,8 +455,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var madeChallenges: ServerChallenges {
         if let challenges { return challenges }
         guard let owner else { preconditionFailure("bug in Rondo: a load that is over has a challenge") }
-        let challenges = ServerChallenges(for: owner)
-        challenges.authenticator.usesCredentialStorage = usesCredentialStorage
+        let challenges = ServerChallenges(
+            for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
         challenges.authenticator.url = url
         self.challenges = challenges
         return challenges

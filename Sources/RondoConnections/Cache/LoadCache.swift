@@ -59,7 +59,7 @@ struct LoadCache: ~Copyable {
     /// - Parameter fields: The request's fields as they would be sent: Vary may name any of them.
     mutating func decide(_ request: LoadRequest, fields: () -> HeaderFields) -> Decision {
         current = nil
-        if ProtocolRegistry.accepting(request.value) != nil { return decideForProtocol(request) }
+        if settings.values.protocols.accepting(request.value) != nil { return decideForProtocol(request) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         guard let store = settings.values.store(), let load = CacheLoad(request, store, policy) else {

@@ -6,6 +6,10 @@ internal import RondoHTTP
 /// Foundation's, which know neither paths nor Secure nor public suffixes (rule UC-57).
 struct CookieJar {
     let store: CookieStore
+    /// Cookies of the store are sent.
+    var sends = true
+    /// Which cookies are kept; nil: as the storage says.
+    var policy: HTTPCookie.AcceptPolicy?
 
     // MARK: Sending
 
@@ -13,7 +17,7 @@ struct CookieJar {
     ///
     /// A program's own Cookie field stays, in front; of its names none is sent twice.
     func fieldValue(for request: LoadRequest) -> String? {
-        guard request.handlesCookies else { return nil }
+        guard sends, request.handlesCookies else { return nil }
         var cookies = store.cookies(for: Self.origin(of: request))
         if cookies.isEmpty { return nil }
         let own = request.value.value(forHTTPHeaderField: "Cookie")
@@ -48,7 +52,7 @@ struct CookieJar {
     }
 
     private func isAccepted(from origin: CookieOrigin, _ request: URLRequest) -> Bool {
-        switch store.visible.policy {
+        switch policy ?? store.visible.policy {
         case .always: return true
         case .never: return false
         case .onlyFromMainDocumentDomain:

@@ -33,8 +33,6 @@ final class Authenticator {
 
     /// The URL of the request under way.
     var url: URL?
-    /// What the delegate has said (rule UC-43).
-    var usesCredentialStorage = true
     /// The proxy that the request under way goes by.
     var proxy: StreamProxy?
 
@@ -48,7 +46,13 @@ final class Authenticator {
     /// Told why a credential cannot be sent.
     private let reportProblem: (String) -> Void
 
-    init(reportProblem: @escaping (String) -> Void) { self.reportProblem = reportProblem }
+    /// Nil: no storage is looked at or written to, as the delegate has said (rule UC-43), or the session.
+    private let credentials: StoredCredentials?
+
+    init(_ credentials: StoredCredentials?, reportProblem: @escaping (String) -> Void) {
+        self.credentials = credentials
+        self.reportProblem = reportProblem
+    }
 
     /// What a server was told is not for another one to hear (rule UC-33).
     func leaveOrigin() { server.leftOrigin() }
@@ -154,7 +158,7 @@ final class Authenticator {
         } else if let url, let credential = Self.credential(of: url) {
             candidates.append((credential, .url))
         }
-        if usesCredentialStorage, let stored = StoredCredentials.defaultCredential(for: space) {
+        if let stored = credentials?.defaultCredential(for: space) {
             candidates.append((stored, .storage))
         }
         return candidates
@@ -239,9 +243,7 @@ final class Authenticator {
         switch acceptance {
         case .refuted: return .impostor(isProxy: isProxy)
         case .accepted(let worthStoring):
-            if let worthStoring, usesCredentialStorage {
-                StoredCredentials.store(worthStoring.credential, for: worthStoring.space)
-            }
+            if let worthStoring { credentials?.store(worthStoring.credential, for: worthStoring.space) }
             if let proof { bodyProof = proof }
             return nil
         }

@@ -47,9 +47,10 @@ final class ServerChallenges {
     private var open: Open?
     private var count = 0
 
-    init(for owner: any AnswerOwner) {
+    /// - Parameter credentials: Where credentials are looked for and kept; nil: nowhere.
+    init(for owner: any AnswerOwner, credentials: StoredCredentials?) {
         self.owner = owner
-        authenticator = Authenticator { [unowned owner] problem in
+        authenticator = Authenticator(credentials) { [unowned owner] problem in
             owner.received(.step(.unusableCredential(reason: problem)))
         }
     }

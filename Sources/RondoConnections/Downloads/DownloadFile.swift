@@ -1,8 +1,8 @@
-internal import RondoCore
+package import RondoCore
 internal import RondoMutex
 
 /// A file that is being written; closed when released, and removed then if it is a temporary one.
-final class DownloadFile: Sendable {
+package final class DownloadFile: Sendable {
     let path: String
     private let isTemporary: Bool
     private let descriptor: Mutex<Int32>
@@ -81,7 +81,7 @@ final class DownloadFile: Sendable {
         if isTemporary { unlink(path) }
     }
 
-    var url: URL { URL(fileURLWithPath: path) }
+    package var url: URL { URL(fileURLWithPath: path) }
 
     /// "picture-2.png" for "picture.png".
     private static func numbered(_ path: String, _ number: Int) -> String {
@@ -123,7 +123,7 @@ final class DownloadFile: Sendable {
         if descriptor >= 0, Foundation.close(descriptor) == -1 { throw SystemError("close", code: errno) }
     }
 
-    func discard(deleting: Bool = true) {
+    package func discard(deleting: Bool = true) {
         if deleting { unlink(path) }
         try? close()  // what is given up need not be whole
     }

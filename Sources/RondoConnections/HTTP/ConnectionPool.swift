@@ -4,7 +4,7 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The origins that the process knows, with the limits that hold for all of them together.
+/// The origins that the process, or a session, knows, with the limits that hold for all of them together.
 ///
 /// Its lock is taken to find an origin by its name, to change limits and to look after idle connections; a request that
 /// knows its origin takes none of the pool's.
@@ -15,8 +15,9 @@ internal import struct Synchronization.Atomic
 /// any request, costs a request nothing and the connection no memory; what dies in between is noticed before it is used.
 ///
 /// Time is the machine's: loops whose clocks are tests' share the pool with others.
-final class ConnectionPool: Sendable {
-    static let shared = ConnectionPool()
+package final class ConnectionPool: Sendable {
+    /// That of the process.
+    package static let shared = ConnectionPool()
 
     /// Of a loop's connections to one server as many stay as they are; the others are parked.
     static let maximumReady = 64
@@ -30,21 +31,34 @@ final class ConnectionPool: Sendable {
         var origins: [ConnectionKey.Server: Origin] = [:]
     }
 
-    let budget = ConnectionBudget()
+    let budget: ConnectionBudget
     let maximumReady: Int
     private let secondsBetweenLooks: Double
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    /// Connections of an earlier one are not kept. After `retire()` that is every connection.
+    private let current = Atomic(0)
     /// Looks at the idle connections every now and then, and keeps the pool; nil while there are none.
     private let sweeper = Mutex<Timer?>(nil)
     /// Whether there is one: what becomes idle with each request asks.
     private let hasSweeper = Atomic(false)
 
     init(
+        _ limits: ConnectionLimits = ConnectionLimits(), within budget: ConnectionBudget = ConnectionBudget(),
         secondsBetweenLooks: Double = ConnectionPool.secondsBetweenLooks,
         maximumReady: Int = ConnectionPool.maximumReady
     ) {
+        state = Mutex(State(limits: limits))
+        self.budget = budget
         self.secondsBetweenLooks = secondsBetweenLooks
         self.maximumReady = maximumReady
+    }
+
+    /// A pool of a session's own, whose connections count among those of the process. To be retired when it is needed no
+    /// more.
+    package convenience init(connectionsPerServer: Int) {
+        var limits = ConnectionLimits()
+        limits.connectionsPerServer = connectionsPerServer
+        self.init(limits.clamped, within: Self.shared.budget)
     }
 
     // MARK: - Origins
@@ -97,7 +111,7 @@ final class ConnectionPool: Sendable {
 
     // MARK: - Idle connections
 
-    /// How many there are.
+    /// How many there are, of all pools within the same budget.
     var idleCount: Int { budget.counts.idle }
 
     /// Closes the connections that have been idle for the longest time, until there are no more than may be.
@@ -115,6 +129,37 @@ final class ConnectionPool: Sendable {
         for origin in origins { for idle in origin.removeAll() { idle.close() } }
         removeUnusedOrigins()
         sweepAgain(in: nil)
+    }
+
+    // MARK: - Generations
+
+    private static let retired = -1
+
+    /// The generation of connections that are opened now.
+    var generation: Int { current.load(ordering: .relaxed) }
+
+    /// Whether a connection of `generation` may serve further requests.
+    func keeps(_ generation: Int) -> Bool { generation == self.generation && generation != Self.retired }
+
+    /// Has all later requests go over new connections. Those in use are closed once they are free. Any thread.
+    package func renew() {
+        let old = generation
+        if old != Self.retired {
+            _ = current.compareExchange(expected: old, desired: old + 1, ordering: .sequentiallyConsistent)
+        }
+        closeAll()
+    }
+
+    /// Closes what is idle, and keeps nothing from here on: no request is to come. Any thread.
+    package func retire() {
+        current.store(Self.retired, ordering: .sequentiallyConsistent)
+        closeAll()
+        // They hold the pool, for as long as one of their connections is in use.
+        let origins = state.withLock { state in
+            defer { state.origins = [:] }
+            return state.origins
+        }
+        withExtendedLifetime(origins) {}
     }
 
     /// Has the idle connections looked at after a while, unless that is arranged already.
@@ -169,6 +214,6 @@ final class ConnectionPool: Sendable {
             setSweeper(&sweeper, seconds.flatMap { sweepLater(in: $0) })
         }
         // One may have become idle in between.
-        if seconds == nil, idleCount > 0 { watch() }
+        if seconds == nil, origins.contains(where: { $0.oldestIdleSince != nil }) { watch() }
     }
 }

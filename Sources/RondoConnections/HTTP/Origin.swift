@@ -18,8 +18,8 @@ final class Origin: BudgetCandidate {
     }
 
     let server: ConnectionKey.Server
-    /// It keeps its origins, and those of the process are its own for ever.
-    private unowned let pool: ConnectionPool
+    /// It keeps its origins until it is retired.
+    private let pool: ConnectionPool
     private let budget: ConnectionBudget
     private let state: UnfairMutex<State>
     private let memories = UnfairMutex<[ServerConnection.Memory]>([])
@@ -104,6 +104,11 @@ final class Origin: BudgetCandidate {
 
     /// A connection is in use no longer, and idle.
     func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
+        guard pool.keeps(connection.generation) else {
+            connection.unregister(unlessAt: nil)
+            connection.channel.close()
+            return endLease()
+        }
         let idle = IdleConnection.ready(connection)
         let (key, loop) = (connection.key, ObjectIdentifier(loop))
         let now = LoopClock.machineNow
@@ -114,6 +119,8 @@ final class Origin: BudgetCandidate {
             let dropped = state.keep(idle, for: key, of: loop, now: now, within: budget)
             return (dropped, park(behind: pool.maximumReady, for: key, of: loop, in: &state), counts)
         }
+        // Connections are not kept any longer since it was asked.
+        if !pool.keeps(connection.generation) { for idle in removeAll() { idle.close() } }
         noteIdle()
     }
 
@@ -159,6 +166,9 @@ final class Origin: BudgetCandidate {
         if parked != nil { HeapTrimmer.shared.noteParked() }
         noteIdle()
     }
+
+    /// What connections that are opened now belong to; see `ConnectionPool.renew()`.
+    var generation: Int { pool.generation }
 
     private func noteIdle() {
         if budget.isOverIdleLimit { pool.closeOldest() }

@@ -16,20 +16,20 @@ final class Route: Sendable {
     let usualFields: HeaderFields?
 
     init(
-        _ key: ConnectionKey, channel: SocketChannel.Configuration, isForProxy: Bool = false,
-        usualFields: HeaderFields? = nil
+        _ key: ConnectionKey, of pool: ConnectionPool, channel: SocketChannel.Configuration,
+        isForProxy: Bool = false, usualFields: HeaderFields? = nil
     ) {
         self.usualFields = usualFields
-        origin = ConnectionPool.shared.origin(of: key.server)
+        origin = pool.origin(of: key.server)
         self.key = key
         self.channel = channel
         self.isForProxy = isForProxy
     }
 
     /// The direct way.
-    convenience init(to address: WebAddress, tls: TLSSettings?) {
+    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?) {
         self.init(
-            ConnectionKey(host: address.host, port: address.port, tls: tls),
+            ConnectionKey(host: address.host, port: address.port, tls: tls), of: pool,
             channel: .init(host: address.host, port: address.port, tls: tls),
             usualFields: OutgoingRequest.usualFields(address.authority))
     }
@@ -41,13 +41,13 @@ final class Route: Sendable {
     /// - Parameter authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the
     ///   proxy's answer.
     convenience init(
-        to address: WebAddress, tls: TLSSettings?, by proxy: StreamProxy,
+        to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         authorize: (_ target: String) -> (String?, (session: DigestSession, answer: DigestSession.Answer)?)
     ) {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure {
             self.init(
-                ConnectionKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy),
+                ConnectionKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy), of: pool,
                 channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true)
             return
         }
@@ -58,7 +58,7 @@ final class Route: Sendable {
                 by: proxy, toHost: host, port: port, authorization: authorization, proof: proof)
         }
         self.init(
-            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy),
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy), of: pool,
             channel: .init(host: host, port: port, tls: tls, route: way))
     }
 }
@@ -71,7 +71,7 @@ final class KnownRoutes {
     static let maximum = 16
 
     private struct Known {
-        /// Of the TLS settings; 0: plain HTTP.
+        /// Of pool and TLS settings; 0: plain HTTP by the shared pool.
         let settings: Int
         let route: Route
     }
@@ -83,13 +83,15 @@ final class KnownRoutes {
     /// The direct way to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `tls` each time; 0 without TLS.
-    static func route(to address: WebAddress, settings: Int, tls: @autoclosure () -> TLSSettings?) -> Route {
+    ///   - settings: A number that stands for the same `pool` and `tls` each time; 0 for the shared pool without TLS.
+    static func route(
+        to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?
+    ) -> Route {
         guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
-            return Route(to: address, tls: tls())
+            return Route(to: address, of: pool, tls: tls())
         }
         if let route = routes.find(address.host, address.port, settings) { return route }
-        let route = Route(to: address, tls: tls())
+        let route = Route(to: address, of: pool, tls: tls())
         routes.insert(Known(settings: settings, route: route))
         return route
     }

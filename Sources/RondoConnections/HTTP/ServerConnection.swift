@@ -12,6 +12,8 @@ final class ServerConnection: DeferredWork {
     let channel: SocketChannel
     let key: ConnectionKey
     private let origin: Origin
+    /// See `ConnectionPool.renew()`.
+    let generation: Int
     // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
@@ -29,6 +31,7 @@ final class ServerConnection: DeferredWork {
         self.channel = channel
         self.key = key
         self.origin = origin
+        generation = origin.generation
         if let memory = origin.takeMemory() {
             codec.lastHeads = memory.heads
             lastResponse = memory.response

@@ -17,7 +17,7 @@ struct ContentReader {
 
     private let limits: RondoHTTP.ContentLimits
     /// Where the content goes, if it is that of a download.
-    let download: DownloadTarget?
+    private(set) var download: DownloadTarget?
     /// Nil where the body is the content.
     private var pipe: ContentPipe?
     /// The head of the whole, where the body has parts.
@@ -45,6 +45,14 @@ struct ContentReader {
         guard let download else { return }
         let changesLength = pipe?.changesLength ?? false
         try download.open(for: response, expecting: changesLength ? -1 : response.expectedContentLength)
+    }
+
+    /// The content of `response`, of which nothing was read, goes to a file.
+    mutating func becomeDownload(of response: URLResponse) throws(LoadFailure) {
+        let target = DownloadTarget()
+        try target.open(
+            for: response, expecting: pipe?.changesLength ?? false ? -1 : response.expectedContentLength)
+        download = target
     }
 
     mutating func receive(_ data: Data) {

@@ -1,8 +1,8 @@
-internal import FoundationNetworking
-internal import RondoCore
+package import FoundationNetworking
+package import RondoCore
 
 /// One call to a delegate, on its way.
-enum DelegateCall {
+package enum DelegateCall {
     case willSend(URLRequest, redirectResponse: URLResponse?)
     case shouldUseCredentialStorage
     /// `silent`: a credential of the URL or the storage that has not failed yet.
@@ -10,7 +10,8 @@ enum DelegateCall {
     case didCancel(URLAuthenticationChallenge)
     case needNewBodyStream(URLRequest)
     case sent(Int, total: Int, expected: Int)
-    case response(URLResponse)
+    /// `isQuestion`: its body is not read before the client has said what becomes of it.
+    case response(URLResponse, isQuestion: Bool)
     case data(Data)
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
@@ -23,8 +24,11 @@ enum DelegateCall {
     /// What a delegate says to a call; on its way from the delegate queue to the loop.
     ///
     /// `@unchecked Sendable`: handed over once. A stream is not used by the delegate any more.
-    enum Answer: @unchecked Sendable {
+    package enum Answer: @unchecked Sendable {
         case none
+        /// The answer comes by `Load.answer(_:)`.
+        case later
+        case disposition(Disposition)
         case request(URLRequest?)
         case usesStorage(Bool)
         case challenge(ChallengeAnswer)
@@ -34,8 +38,16 @@ enum DelegateCall {
         case cached(CachedURLResponse?)
     }
 
+    /// What becomes of a response.
+    package enum Disposition {
+        /// The client gets its body piece by piece.
+        case allow
+        /// The body goes to a file.
+        case becomeDownload(URLResponse)
+    }
+
     /// What becomes of a challenge that the delegate was shown.
-    enum ChallengeAnswer {
+    package enum ChallengeAnswer {
         /// The delegate answers by the challenge's sender, or has done so already.
         case taken
         /// The same, by the older method, which is told when the challenge is cancelled.
@@ -45,7 +57,7 @@ enum DelegateCall {
         case performDefaultHandling
     }
 
-    var isTerminal: Bool {
+    package var isTerminal: Bool {
         switch self {
         case .finish, .finishDownload, .fail: true
         case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
@@ -54,11 +66,14 @@ enum DelegateCall {
         }
     }
 
+    var isMetrics: Bool { if case .metrics = self { true } else { false } }
+
     /// Whether the load cannot go on before it has the answer.
     var isQuestion: Bool {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
-        case .didCancel, .sent, .response, .data, .wrote, .resumed, .metrics, .finish, .finishDownload, .fail:
+        case .response(_, let isQuestion): isQuestion
+        case .didCancel, .sent, .data, .wrote, .resumed, .metrics, .finish, .finishDownload, .fail:
             false
         }
     }

@@ -6,8 +6,8 @@ internal import struct Synchronization.Atomic
 ///
 /// Whether a class has a method of its own can only be told by calling it (rule UC-74), and stays as it is from
 /// then on: so a default is called once for each class, and the calls after it are left out.
-final class DelegateDefaults: Sendable {
-    enum Method: UInt8 {
+package final class DelegateDefaults: Sendable {
+    package enum Method: UInt8 {
         case shouldUseCredentialStorage = 1
         case willCacheResponse = 2
         case didCollectMetrics = 4
@@ -15,12 +15,16 @@ final class DelegateDefaults: Sendable {
         case canAuthenticate = 16
     }
 
+    package init() {}
+
     private let defaults = Atomic<UInt8>(0)
     private let bodyStreamMethodIsKnown = Atomic(false)
 
-    func contains(_ method: Method) -> Bool { defaults.load(ordering: .relaxed) & method.rawValue != 0 }
+    package func contains(_ method: Method) -> Bool {
+        defaults.load(ordering: .relaxed) & method.rawValue != 0
+    }
 
-    func insert(_ method: Method) { defaults.bitwiseOr(method.rawValue, ordering: .relaxed) }
+    package func insert(_ method: Method) { defaults.bitwiseOr(method.rawValue, ordering: .relaxed) }
 
     /// The class has no method that is asked about TLS: the settings answer such questions
     /// (rules UC-44 and UC-45).
@@ -29,7 +33,7 @@ final class DelegateDefaults: Sendable {
     /// The class was found to have `connection(_:needNewBodyStream:)`.
     var hasBodyStreamMethod: Bool { bodyStreamMethodIsKnown.load(ordering: .relaxed) }
 
-    func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
+    package func noteBodyStreamMethod() { bodyStreamMethodIsKnown.store(true, ordering: .relaxed) }
 }
 
 extension DelegateDefaults? {

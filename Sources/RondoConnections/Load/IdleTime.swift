@@ -17,6 +17,9 @@ struct IdleTime {
     private let isInOneMode: Bool
     /// Nil before the first `restart()`.
     private var progressedAt: Reading?
+    /// Seconds that count besides: from before it was held last.
+    private var earlier = 0.0
+    private var isHeld = false
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
@@ -24,14 +27,31 @@ struct IdleTime {
     }
 
     /// Begins anew: there was a sign of progress, or a reason to wait that is not the server's.
-    mutating func restart() { progressedAt = now }
+    mutating func restart() {
+        progressedAt = now
+        earlier = 0
+    }
+
+    /// No time passes until `go()`.
+    mutating func hold() {
+        guard !isHeld else { return }
+        earlier = seconds
+        isHeld = true
+    }
+
+    mutating func go() {
+        guard isHeld else { return }
+        isHeld = false
+        progressedAt = now
+    }
 
     /// Seconds since the last `restart()`: of running modes, and no more than the clock says.
     var seconds: Double {
+        if isHeld { return earlier }
         guard let progressedAt else { return 0 }
         let now = now
         let running = Double(now.running - progressedAt.running) / 1e9
-        return min(running, now.clock.seconds(since: progressedAt.clock))
+        return earlier + min(running, now.clock.seconds(since: progressedAt.clock))
     }
 
     private var now: Reading {

@@ -1,7 +1,9 @@
 internal import FoundationNetworking
-internal import RondoCore
+package import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
+
+private import struct Synchronization.Atomic
 
 /// One load: performs what its state decides, by an answer on one side and the client's delegate on the other.
 ///
@@ -13,7 +15,7 @@ internal import RondoStreams
 ///
 /// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside
 /// the gate only.
-final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked Sendable {
+package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked Sendable {
     private let registration: LoadRegistration
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
@@ -37,8 +39,12 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     @exclusivity(unchecked) private var timeout: LoadTimeout
     /// The program was called since the last pass began.
     @exclusivity(unchecked) private var hasCalled = false
+    /// Calls that wait until the load is resumed; nil: there never was one.
+    @exclusivity(unchecked) private var suspendedCalls: [DelegateCall]?
+    /// Bytes of the body that is delivered, as they were transferred.
+    private let transferred = Atomic<Int64>(0)
 
-    init(
+    package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool
     ) {
@@ -46,7 +52,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         registration = LoadRegistration(schedule)
         self.settings = settings
         self.defaults = defaults
-        state = LoadState(request)
+        state = LoadState(request, protocols: settings.values.protocols)
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
         content = ContentReader(limits: settings.values.contentLimits, isDownload: writesFile)
     }
@@ -54,7 +60,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     // MARK: - Start and end
 
     /// Enters the run loops. The first step is made there, not here (rule UC-13).
-    func start() {
+    package func start() {
         enter {
             // Another thread may have cancelled it already.
             guard let client, !client.isCancelled else { return tearDown() }
@@ -65,14 +71,14 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     }
 
     /// No more callbacks (rule UC-17). Any thread.
-    func cancel() {
+    package func cancel() {
         inbox.dropCalls()
         // If another thread is inside, that thread clears up: it catches up before it leaves.
         enter { tearDown() }
     }
 
     /// The thread of a loop has ended: with the last of them the load cannot go on, and is released.
-    func loopHasEnded() { enter { if registration.isLost { tearDown() } } }
+    package func loopHasEnded() { enter { if registration.isLost { tearDown() } } }
 
     /// Releases everything, without a word to the delegate.
     private func tearDown() {
@@ -99,7 +105,13 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
     private func catchUp() {
         if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
-        answers?.resumeInterest()
+        if inbox.isAborted {
+            stop()
+        } else if inbox.isSuspended {
+            standStill()
+        } else {
+            answers?.resumeInterest()
+        }
         wakeUp()
     }
 
@@ -108,7 +120,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     /// Has the load served in a pass of a scheduled mode. Any thread.
     func wakeUp() { registration.wakeUp(self, deferred: false) }
 
-    func serve(by queue: SharedQueue) -> Bool {
+    package func serve(by queue: SharedQueue) -> Bool {
         guard registration.takeWakeUp(by: queue, of: self) else { return false }
         var called = false
         enter {
@@ -122,6 +134,9 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     private func serve() {
         guard let client else { return }
         if client.isCancelled { return tearDown() }
+        if inbox.isAborted { return endAborted() }
+        if inbox.isSuspended { return }
+        makeSuspendedCalls()
         let messages = inbox.take()
         if messages.mustLookAtTheClock { lookAtTheClock() }
         // What has ended has no time any more, and its last call must not be lost.
@@ -230,6 +245,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         case .redirect(let request, let response): perform(state.redirected(to: request, by: response))
         case .content(let data):
             guard state.deliversBody else { return }
+            transferred.wrappingAdd(Int64(data.count), ordering: .relaxed)
             content.receive(data)
             readContent()
         case .end: receivedEnd()
@@ -325,8 +341,13 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
                 response, head, bodyLength: bodyLength, isPlain: !content.isChanged && inbox.callsOnLoop,
                 hasParts: content.hasParts, isVerified: origin.isTrustworthy(for: state.lastSent))
         }
-        deliver(.response(response))
-        if state.deliversBody { answers?.current?.resume() }
+        if client?.answersResponses ?? false { state.askAboutResponse() }
+        deliver(.response(response, isQuestion: state.isAsking))
+        if state.isAsking {
+            answers?.current?.pause()
+        } else if state.deliversBody {
+            answers?.current?.resume()
+        }
     }
 
     /// Nil where Foundation makes none.
@@ -377,10 +398,13 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     }
 
     /// The program wants no more content at present, or again. Any thread.
-    func holdBack(_ holds: Bool) {
+    package func holdBack(_ holds: Bool) {
         inbox.holdBack(holds)
         if !holds { wakeUp() }
     }
+
+    /// Bytes of the body that is delivered, as they were transferred. Any thread.
+    package var transferredBytes: Int64 { transferred.load(ordering: .relaxed) }
 
     // MARK: - The end
 
@@ -432,6 +456,12 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     @discardableResult
     private func deliver(_ call: DelegateCall) -> Bool {
         guard let client, !client.isCancelled else { return false }
+        if inbox.isAborted {
+            guard call.isTerminal || call.isMetrics else { return false }
+        } else if inbox.isSuspended {
+            suspendedCalls = (suspendedCalls ?? []) + [call]
+            return true
+        }
         let queue = client.delegateQueue
         if let calls = inbox.calls(isWanted: queue != nil),
             case .queued(let mayRead) = calls.add(call, to: queue, make: { [self] in make($0, for: client) })
@@ -444,7 +474,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         if client.isCancelled {
             tearDown()
         } else if call.isQuestion {
-            take(answer)
+            if inbox.isSuspended { inbox.put(answer) } else { take(answer) }
         }
         return false
     }
@@ -468,7 +498,8 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     /// Goes on with what the delegate has said.
     private func take(_ answer: DelegateCall.Answer) {
         switch answer {
-        case .none: break
+        case .none, .later: break
+        case .disposition(let disposition): take(disposition)
         case .cached(let answer):
             guard state.answeredCaching() else { return }
             answers?.cache.answered(answer)
@@ -483,6 +514,81 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         }
     }
 
+    private func take(_ disposition: DelegateCall.Disposition) {
+        guard state.answeredResponse() else { return }
+        if case .becomeDownload(let response) = disposition {
+            answers?.cache.forget()
+            do throws(LoadFailure) {
+                try content.becomeDownload(of: response)
+            } catch {
+                return perform(state.failed(error))
+            }
+        }
+        answers?.current?.resume()
+        readContent()
+    }
+
+    // MARK: - What a task may do with its load. Any thread.
+
+    /// Ends the load with `failure`: nothing more is sent or read, and the client hears of metrics and of that end alone, in
+    /// a pass of a scheduled mode, or by its queue. Of several failures the first counts.
+    ///
+    /// A load that is ended before its start tells so after it.
+    package func abort(_ failure: LoadFailure) {
+        inbox.abort(failure)
+        enter { stop() }
+        wakeUp()
+    }
+
+    private func stop() {
+        answers?.cancel()
+        suspendedCalls = nil
+        content.discardAll()
+        state.cancelled()
+    }
+
+    private func endAborted() {
+        guard let failure = inbox.takeAbortion() else { return }
+        stop()
+        end(.fail(URLErrors.anyError(failure, url: state.url)))
+    }
+
+    /// Nothing is sent, read or told any more, and no time passes for the timeout, until `resume()`.
+    package func suspend() {
+        inbox.suspend(true)
+        enter { standStill() }
+    }
+
+    package func resume() {
+        inbox.suspend(false)
+        enter {
+            guard !inbox.isSuspended else { return }
+            timeout.go()
+            answers?.resumeInterest()
+        }
+        wakeUp()
+    }
+
+    /// The loops leave the channel alone.
+    private func standStill() {
+        guard inbox.isSuspended else { return }
+        timeout.hold()
+        inbox.suspendInterest()
+    }
+
+    /// Makes the calls that came up while the load was suspended.
+    private func makeSuspendedCalls() {
+        guard let calls = suspendedCalls.take() else { return }
+        // One that suspends the load again has the others put off anew.
+        for call in calls where !deliver(call) && call.isTerminal { leave() }
+    }
+
+    /// The answer to a question that was answered by `.later` at first.
+    package func answer(_ answer: DelegateCall.Answer) {
+        inbox.put(answer)
+        wakeUp()
+    }
+
     // MARK: - Time
 
     private func makeTimer(_ seconds: TimeInterval) -> ScheduleTimer {
@@ -490,19 +596,20 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     }
 
     /// The load may have been idle for too long.
-    func shortDelayHasPassed() {
+    package func shortDelayHasPassed() {
         // A call that is turned away at the gate leaves it to the pass that follows.
         inbox.putLookAtTheClock()
         enter { if inbox.takeLookAtTheClock() { lookAtTheClock() } }
     }
 
     private func lookAtTheClock() {
-        guard registration.isJoined, !state.isEnded else { return }
+        guard registration.isJoined, !state.isEnded, !inbox.isSuspended else { return }
         // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
         if timeout.look(isOnThisSide: waitsForThisSide, makeTimer: { makeTimer($0) }) { wakeUp() }
     }
 
     private var waitsForThisSide: Bool {
         answers?.current?.isWaitingForThisSide ?? false || content.hasUnread || inbox.isStoring
+            || state.isAsking
     }
 }

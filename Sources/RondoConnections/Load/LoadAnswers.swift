@@ -44,7 +44,7 @@ final class LoadAnswers {
         case .use(let response, let data): answerFromCache(response, data)
         case .fail(let failure): owner.received(.failed(failure))
         case .send:
-            if let type = ProtocolRegistry.accepting(request.value) {
+            if let type = settings.values.protocols.accepting(request.value) {
                 answer(request, by: type)
             } else if request.address == nil, let url = request.url, LocalContent.canLoad(url) {
                 answerFromURL(url)

@@ -1,10 +1,10 @@
-internal import FoundationNetworking
-internal import RondoCore
+package import FoundationNetworking
+package import RondoCore
 
-/// What a load works for: the connection that started it, which makes the calls to the delegate.
+/// What a load works for: a connection, or the task of a session, which makes the calls to the delegate.
 ///
-/// A load knows nothing else of it, so that a session's task can take its place.
-protocol LoadClient: AnyObject, Sendable {
+/// A load knows nothing else of it.
+package protocol LoadClient: AnyObject, Sendable {
     /// No call may be made any more. Any thread.
     var isCancelled: Bool { get }
 
@@ -13,6 +13,9 @@ protocol LoadClient: AnyObject, Sendable {
 
     /// The queue that calls are made on; nil: the thread of the loop that serves the load.
     var delegateQueue: OperationQueue? { get }
+
+    /// Responses are questions: the client says what becomes of their bodies.
+    var answersResponses: Bool { get }
 
     /// Makes `call` on the calling thread.
     func make(_ call: DelegateCall) -> DelegateCall.Answer

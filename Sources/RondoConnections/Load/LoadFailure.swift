@@ -1,10 +1,10 @@
 internal import FoundationNetworking
-internal import RondoCore
-internal import RondoHTTP
-internal import RondoStreams
+package import RondoCore
+package import RondoHTTP
+package import RondoStreams
 
 /// Why a load ended without a response, as its own layers know it; `URLErrors` makes a `URLError` of it.
-enum LoadFailure: Error, Equatable {
+package enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTP1Error)
     case timedOut(seconds: Double)

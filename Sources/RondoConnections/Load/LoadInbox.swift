@@ -23,6 +23,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var calls: QueuedCalls?
         /// The last call has been made by the delegate queue: there is nothing left but to leave.
         var isOver = false
+        /// Why the client has ended the load, until that is told.
+        var abortion: LoadFailure?
         /// What makes the loops leave the channel alone while another call is inside; see `Gate`.
         var interest: ChannelInterest?
     }
@@ -32,12 +34,20 @@ struct LoadInbox: ~Copyable, Sendable {
     private let hasQueue = Atomic(false)
     /// The program wants no more content at present.
     private let isHeldBack = Atomic(false)
+    /// Nothing is to be sent, read or told at present.
+    private let suspended = Atomic(false)
+    /// The client has ended the load.
+    private let aborted = Atomic(false)
     /// Responses and cookies that other threads are storing.
     private let storing = Atomic(0)
 
     // MARK: - Messages
 
-    func put(_ answer: DelegateCall.Answer) { state.withLock { $0.messages.answer = answer } }
+    func put(_ answer: DelegateCall.Answer) {
+        // It comes by `Load.answer(_:)`.
+        if case .later = answer { return }
+        state.withLock { $0.messages.answer = answer }
+    }
     func putLookAtTheClock() { state.withLock { $0.messages.mustLookAtTheClock = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
 
@@ -91,11 +101,37 @@ struct LoadInbox: ~Copyable, Sendable {
 
     /// The program takes content, and what waits for the delegate queue is not too much.
     var wantsMore: Bool {
-        !isHeldBack.load(ordering: .sequentiallyConsistent) && callsAllowReading
+        !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
 
     /// What waits for the delegate queue is not too much.
     var callsAllowReading: Bool { callsOnLoop || calls(isWanted: false)?.mayRead ?? true }
+
+    // MARK: - What the client wants of the load
+
+    /// Ends the load with `failure`, unless it was ended so before. The calls that wait are dropped.
+    func abort(_ failure: LoadFailure) {
+        let calls = state.withLock { state in
+            if state.abortion == nil { state.abortion = failure }
+            return state.calls
+        }
+        aborted.store(true, ordering: .releasing)
+        calls?.removeAll()
+        calls?.hold(false)
+    }
+
+    var isAborted: Bool { aborted.load(ordering: .acquiring) }
+
+    /// Why it was ended; once.
+    func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion.take() } }
+
+    /// Has the calls that wait stand still, or go on.
+    func suspend(_ suspends: Bool) {
+        suspended.store(suspends, ordering: .sequentiallyConsistent)
+        state.withLock { $0.calls }?.hold(suspends)
+    }
+
+    var isSuspended: Bool { suspended.load(ordering: .sequentiallyConsistent) }
 
     // MARK: - Storing
 

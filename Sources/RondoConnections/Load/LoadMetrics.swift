@@ -1,15 +1,15 @@
 internal import FoundationNetworking
-internal import RondoCore
-internal import RondoStreams
+package import RondoCore
+package import RondoStreams
 
 /// Where the time of a load went; the values behind `URLConnection.Metrics`.
-struct LoadMetrics: Sendable {
-    let startDate: Date
+package struct LoadMetrics: Sendable {
+    package let startDate: Date
     /// Seconds from there to the last call.
-    let duration: TimeInterval
+    package let duration: TimeInterval
     /// Redirects that were followed.
-    let redirectCount: Int
-    let transfers: [TransferMetrics]
+    package let redirectCount: Int
+    package let transfers: [TransferMetrics]
 
     /// Of a load that has begun at `start` and ends now.
     init(since start: LoopInstant, redirectCount: Int, transfers: [TransferMetrics]) {
@@ -21,30 +21,30 @@ struct LoadMetrics: Sendable {
 }
 
 /// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they mean.
-struct TransferMetrics: Sendable {
-    let url: URL
-    let method: String
-    let status: Int?
-    let address: SocketAddress?
-    let isReusedConnection: Bool
-    let proxy: String?
-    let tlsVersion: String?
-    let tlsCipher: String?
-    var isTLSResumed = false
+package struct TransferMetrics: Sendable {
+    package let url: URL
+    package let method: String
+    package let status: Int?
+    package let address: SocketAddress?
+    package let isReusedConnection: Bool
+    package let proxy: String?
+    package let tlsVersion: String?
+    package let tlsCipher: String?
+    package var isTLSResumed = false
 
     // In seconds since the start of the load.
-    var lookUpStart: TimeInterval?
-    var lookUpEnd: TimeInterval?
-    var connectStart: TimeInterval?
-    var connectEnd: TimeInterval?
-    var secureEnd: TimeInterval?
-    var requestStart: TimeInterval?
-    var requestEnd: TimeInterval?
-    var responseStart: TimeInterval?
-    var responseEnd: TimeInterval?
+    package var lookUpStart: TimeInterval?
+    package var lookUpEnd: TimeInterval?
+    package var connectStart: TimeInterval?
+    package var connectEnd: TimeInterval?
+    package var secureEnd: TimeInterval?
+    package var requestStart: TimeInterval?
+    package var requestEnd: TimeInterval?
+    package var responseStart: TimeInterval?
+    package var responseEnd: TimeInterval?
 
-    var headBytesSent = 0
-    var bodyBytesSent = 0
-    var bytesReceived: Int64 = 0
-    var bodyBytesReceived: Int64 = 0
+    package var headBytesSent = 0
+    package var bodyBytesSent = 0
+    package var bytesReceived: Int64 = 0
+    package var bodyBytesReceived: Int64 = 0
 }

@@ -1,11 +1,11 @@
-internal import RondoCore
+package import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
 /// A load's registration with the shared queues of the loops and modes that it is scheduled in.
 ///
 /// `@unchecked Sendable`: `schedule` has a lock; `first` and `others` are used inside the gate of the load only.
-final class LoadRegistration: @unchecked Sendable {
+package final class LoadRegistration: @unchecked Sendable {
     /// Where the load is scheduled; it does not change.
     let modes: [LoopMode]
     private let schedule = Mutex(StreamSchedule())
@@ -14,11 +14,11 @@ final class LoadRegistration: @unchecked Sendable {
     /// Where there are several loops or modes.
     @exclusivity(unchecked) private var others: [SharedQueue.Registration] = []
 
-    init(_ modes: [LoopMode]) { self.modes = modes }
+    package init(_ modes: [LoopMode]) { self.modes = modes }
 
     /// - Parameter label: What the registrations are called in traces; nil: they share one with others.
     /// - Returns: False if the threads of all loops have ended.
-    func join(as client: any RegisteredClient, label: String?) -> Bool {
+    package func join(as client: any RegisteredClient, label: String?) -> Bool {
         var isLost = false
         for place in modes {
             let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
@@ -47,7 +47,7 @@ final class LoadRegistration: @unchecked Sendable {
     /// Has `client` served in a pass of one of the modes. Any thread.
     ///
     /// - Parameter deferred: The pass may come after the callbacks of the descriptors that are ready by now.
-    func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
+    package func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
         let queues = schedule.withLock { schedule in
             schedule.isWanted = true
             return schedule.startWaiting()
@@ -56,7 +56,7 @@ final class LoadRegistration: @unchecked Sendable {
     }
 
     /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
-    func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
+    package func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
         schedule.withLock { schedule in
             guard schedule.endWaiting(servedBy: queue, client) else { return false }
             defer { schedule.isWanted = false }
@@ -70,6 +70,8 @@ final class LoadRegistration: @unchecked Sendable {
         first.notifyAfterShortDelay()
         return true
     }
+
+    package func leave(_ client: any RegisteredClient) { leave(client, idle: nil) }
 
     /// - Parameter idle: A connection that is registered with the loop still: a load that waits in the queue may use it.
     func leave(_ client: any RegisteredClient, idle: ServerConnection?) {

@@ -1,21 +1,21 @@
-internal import FoundationNetworking
-internal import RondoCore
+package import FoundationNetworking
+package import RondoCore
 
 /// A request as a load holds it, with what is asked of it again and again: to ask the request itself takes longer.
 ///
 /// A reference that never changes, so that it costs little to hand on.
-final class LoadRequest: Sendable, Equatable {
-    let value: URLRequest
-    let url: URL?
+package final class LoadRequest: Sendable, Equatable {
+    package let value: URLRequest
+    package let url: URL?
     /// GET where the request names none.
-    let method: String
+    package let method: String
     /// Nil unless it is http or https.
     let address: WebAddress?
     /// The fields of its own; empty where it has none.
     let fields: [String: String]
     let handlesCookies: Bool
 
-    init(_ request: URLRequest) {
+    package init(_ request: URLRequest) {
         value = request
         url = request.url
         method = request.httpMethod ?? "GET"
@@ -24,7 +24,7 @@ final class LoadRequest: Sendable, Equatable {
         handlesCookies = request.httpShouldHandleCookies
     }
 
-    static func == (left: LoadRequest, right: LoadRequest) -> Bool {
+    package static func == (left: LoadRequest, right: LoadRequest) -> Bool {
         left === right || left.value == right.value
     }
 

@@ -5,17 +5,27 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The settings of a load, as `URLConnection.Configuration` gives them.
+/// The settings of a load, as `URLConnection.Configuration` gives them, or a session (`SessionSettings`).
 ///
 /// A reference: most loads share one, and to read one value of it copies no other.
-final class LoadSettings: Sendable {
+package final class LoadSettings: Sendable {
     struct Values: Sendable {
         var tls = TLSSettings()
         var proxy = ProxySelection.environment
         /// Names of fields that are not added to a request.
         var omittedFields: [String] = []
+        /// Whose connections are used.
+        var pool = ConnectionPool.shared
+        /// The classes of the program that may load requests.
+        var protocols = ProtocolClasses.registered
+        /// Where credentials are looked for and kept; nil: nowhere.
+        var credentials: StoredCredentials? = .shared
         /// What the loads' cookies come from; nil: none are sent or kept.
         var cookieStore: CookieStore?
+        /// Cookies of the store are sent.
+        var sendsCookies = true
+        /// Which cookies are kept; nil: as the storage says.
+        var cookiePolicy: HTTPCookie.AcceptPolicy?
         /// Where responses are kept; nil: nowhere. The shared cache may be another one at the next request.
         var store: @Sendable () -> (any ResponseStore)?
         var contentLimits = RondoHTTP.ContentLimits()
@@ -53,6 +63,13 @@ final class LoadSettings: Sendable {
     /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3).
     func refresh(_ request: URLRequest) { values.refresh(request, values) }
 
+    /// The way to the cookies; nil: none are sent or kept.
+    var jar: CookieJar? {
+        values.cookieStore.map {
+            CookieJar(store: $0, sends: values.sendsCookies, policy: values.cookiePolicy)
+        }
+    }
+
     /// The proxy for `address`; nil: none.
     func proxy(for address: WebAddress) throws(LoadFailure) -> StreamProxy? {
         switch values.proxy {
@@ -71,7 +88,6 @@ final class LoadSettings: Sendable {
     }
 
     /// The cookies of its loads; nil: none are sent or kept.
-    var jar: CookieJar? { values.cookieStore.map(CookieJar.init) }
 
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
@@ -81,15 +97,22 @@ final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    /// Stands for the TLS settings of a load's origin, and the number after it for those of other servers.
-    private let number = LoadSettings.lastNumber.wrappingAdd(2, ordering: .relaxed).newValue
+    /// Stands for the TLS settings of a load's origin, the number after it for those of other servers, and the one after
+    /// that for plain HTTP by connections that are not everybody's.
+    private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
     private static let lastNumber = Atomic(0)
 
     /// The direct way to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
         KnownRoutes.route(
-            to: address, settings: address.isSecure ? number + (atOrigin ? 0 : 1) : 0,
+            to: address, of: values.pool,
+            settings: routeNumber(isSecure: address.isSecure, atOrigin: atOrigin),
             tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
+    }
+
+    private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
+        if isSecure { return number + (atOrigin ? 0 : 1) }
+        return values.pool === ConnectionPool.shared ? 0 : number + 2
     }
 }

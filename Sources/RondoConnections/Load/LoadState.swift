@@ -34,6 +34,8 @@ struct LoadState {
         case askingAboutRedirect(LoadReply)
         /// The server, or a proxy, wants a credential; its own response stands ready, should there be none.
         case challenged(LoadReply)
+        /// The client was shown a response, and says what becomes of its body.
+        case askingAboutResponse
         case receiving
         /// All has come, and the delegate was asked what is to be stored (rule UC-54).
         case askingAboutCaching
@@ -69,9 +71,13 @@ struct LoadState {
     /// The first that was sent.
     private var origin: LoadRequest?
 
-    init(_ request: LoadRequest) {
+    /// Those that may load its requests.
+    private let protocols: ProtocolClasses
+
+    init(_ request: LoadRequest, protocols: ProtocolClasses = .registered) {
         self.request = request
         lastSent = request
+        self.protocols = protocols
     }
 
     var url: URL? { request.url }
@@ -95,15 +101,15 @@ struct LoadState {
         switch phase {
         case .askingAboutCaching, .storing, .ended: true
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .askingAboutRedirect, .challenged, .receiving:
+            .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving:
             false
         }
     }
 
-    /// The delegate was asked about a request, and has not answered yet.
+    /// The delegate was asked about a request or a response, and has not answered yet.
     var isAsking: Bool {
         switch phase {
-        case .askingAboutCanonical, .askingAboutRedirect: true
+        case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
             .askingAboutCaching, .storing, .ended:
             false
@@ -127,11 +133,13 @@ struct LoadState {
     /// The delegate's answer to `.askAboutStorage`.
     mutating func answeredStorage() -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
-        if CanonicalRequest.isSent(asIs: request) {
+        if CanonicalRequest.isSent(asIs: request, by: protocols) {
             phase = .answering
             return .send(request)
         }
-        guard let canonical = CanonicalRequest.of(request.value) else { return fail(.unsupportedURL) }
+        guard let canonical = CanonicalRequest.of(request.value, by: protocols) else {
+            return fail(.unsupportedURL)
+        }
         guard canonical != request.value else {
             phase = .answering
             return .send(request)
@@ -168,10 +176,22 @@ struct LoadState {
             }
             redirectCount += 1
             return go(to: answer)
-        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
-            .askingAboutCaching, .storing, .ended:
+        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .askingAboutResponse,
+            .receiving, .askingAboutCaching, .storing, .ended:
             return .nothing
         }
+    }
+
+    /// The client is asked what becomes of the response that it is shown.
+    mutating func askAboutResponse() { if case .receiving = phase { phase = .askingAboutResponse } }
+
+    /// It has answered: the body is delivered.
+    ///
+    /// - Returns: False: it was not asked, or the load is over.
+    mutating func answeredResponse() -> Bool {
+        guard case .askingAboutResponse = phase else { return false }
+        phase = .receiving
+        return true
     }
 
     /// A credential was found: the request is sent again with it.
@@ -189,7 +209,7 @@ struct LoadState {
     }
 
     private mutating func go(to answer: URLRequest) -> Action {
-        guard let next = CanonicalRequest.of(answer) else { return fail(.unsupportedURL) }
+        guard let next = CanonicalRequest.of(answer, by: protocols) else { return fail(.unsupportedURL) }
         request = LoadRequest(next)
         phase = .answering
         return .send(request)
@@ -255,7 +275,7 @@ struct LoadState {
             phase = .receiving
             return .deliver(.other(response))
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .askingAboutRedirect,
-            .challenged, .askingAboutCaching, .storing, .ended:
+            .challenged, .askingAboutResponse, .askingAboutCaching, .storing, .ended:
             return .nothing
         }
     }

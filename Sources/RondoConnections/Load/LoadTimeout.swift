@@ -35,6 +35,14 @@ struct LoadTimeout {
         idle.restart()
     }
 
+    /// No time passes until `go()`.
+    mutating func hold() {
+        restartAfterProgress()
+        idle.hold()
+    }
+
+    mutating func go() { idle.go() }
+
     /// Seconds until the load has been idle for too long. What has come is looked at before the clock is.
     ///
     /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.

@@ -1,11 +1,16 @@
-internal import RondoCore
+package import RondoCore
 
 /// A run loop and one of its modes, or the name that stands for its common modes.
-struct LoopMode: Hashable {
-    let loop: RunLoop
-    let mode: RunLoop.Mode
+package struct LoopMode: Hashable, Sendable {
+    package let loop: RunLoop
+    package let mode: RunLoop.Mode
 
-    static func == (left: LoopMode, right: LoopMode) -> Bool {
+    package init(loop: RunLoop, mode: RunLoop.Mode) {
+        self.loop = loop
+        self.mode = mode
+    }
+
+    package static func == (left: LoopMode, right: LoopMode) -> Bool {
         left.loop === right.loop && left.mode == right.mode
     }
 }

@@ -23,6 +23,10 @@ final class QueuedCalls: Sendable {
         var waiting: [Waiting] = []
         var bytes = 0
         var isDraining = false
+        /// No call is made at present.
+        var isHeld = false
+        /// Has the queue make the calls that wait; kept while there are any.
+        var drain: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
@@ -35,20 +39,33 @@ final class QueuedCalls: Sendable {
         _ call: DelegateCall, to queue: OperationQueue?, make: @escaping @Sendable (DelegateCall) -> Void
     ) -> Adding {
         let waiting = Waiting(call: call)
-        let (isTaken, mustDrain, mayRead) = state.withLock { state in
-            guard queue != nil || state.isDraining else { return (false, false, true) }
+        let (isTaken, drain, mayRead) = state.withLock { state -> (Bool, (@Sendable () -> Void)?, Bool) in
+            guard queue != nil || state.isDraining else { return (false, nil, true) }
+            if let queue, state.drain == nil {
+                state.drain = { [self] in
+                    queue.submit { while let next = self.next() { make(next) } }
+                }
+            }
             state.waiting.append(waiting)
             state.bytes += waiting.call.size
-            defer { state.isDraining = true }
-            return (true, !state.isDraining, state.bytes <= Self.maximumWaitingBytes)
+            let mustDrain = !state.isDraining && !state.isHeld
+            if mustDrain { state.isDraining = true }
+            return (true, mustDrain ? state.drain : nil, state.bytes <= Self.maximumWaitingBytes)
         }
         guard isTaken else { return .notQueued }
-        if mustDrain, let queue {
-            queue.submit { [self] in
-                while let next = next() { make(next) }
-            }
-        }
+        drain?()
         return .queued(mayRead: mayRead)
+    }
+
+    /// Makes no call until it is let go again; what comes meanwhile waits. Any thread.
+    func hold(_ holds: Bool) {
+        let drain = state.withLock { state -> (@Sendable () -> Void)? in
+            state.isHeld = holds
+            guard !holds, !state.isDraining, !state.waiting.isEmpty else { return nil }
+            state.isDraining = true
+            return state.drain
+        }
+        drain?()
     }
 
     /// Nothing that waits is called any more.
@@ -57,16 +74,19 @@ final class QueuedCalls: Sendable {
             defer {
                 state.waiting = []
                 state.bytes = 0
+                state.drain = nil
             }
-            return state.waiting
+            return (state.waiting, state.drain)
         }
         withExtendedLifetime(dropped) {}
     }
 
     private func next() -> DelegateCall? {
         state.withLock { state -> Waiting? in
-            guard !state.waiting.isEmpty else {
+            guard !state.isHeld, !state.waiting.isEmpty else {
                 state.isDraining = false
+                // With all that it holds, and without the lock: this operation is made of it, and holds it still.
+                if state.waiting.isEmpty { state.drain = nil }
                 return nil
             }
             let first = state.waiting.removeFirst()

@@ -6,8 +6,8 @@ internal import RondoHTTP
 /// and a path; of a protocol of the program, what that makes of it.
 enum CanonicalRequest {
     /// - Returns: Nil for what cannot be loaded.
-    static func of(_ request: URLRequest) -> URLRequest? {
-        if let type = ProtocolRegistry.accepting(request) { return type.canonicalRequest(for: request) }
+    static func of(_ request: URLRequest, by protocols: ProtocolClasses = .registered) -> URLRequest? {
+        if let type = protocols.accepting(request) { return type.canonicalRequest(for: request) }
         guard let url = request.url else { return nil }
         if isCanonical(url) || LocalContent.canLoad(url) { return request }
         guard let scheme = url.scheme, let host = url.host, !host.isEmpty else {
@@ -20,7 +20,7 @@ enum CanonicalRequest {
         if let secure = KnownHSTSHosts.upgraded(url) {
             var rewritten = request
             rewritten.url = secure
-            return of(rewritten)
+            return of(rewritten, by: protocols)
         }
         if scheme == lowerScheme && host == host.lowercased() && !url.path.isEmpty { return request }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
@@ -34,9 +34,9 @@ enum CanonicalRequest {
     }
 
     /// Whether `of(_:)` gives back what it gets, as far as that can be seen at a glance.
-    static func isSent(asIs request: LoadRequest) -> Bool {
+    static func isSent(asIs request: LoadRequest, by protocols: ProtocolClasses = .registered) -> Bool {
         guard let url = request.url, request.address?.isPlain ?? false else { return false }
-        return ProtocolRegistry.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
+        return protocols.accepting(request.value) == nil && KnownHSTSHosts.upgraded(url) == nil
     }
 
     /// Whether `of(_:)` has an answer.

@@ -1,0 +1,21 @@
+internal import RondoCore
+
+/// What an object is to the tasks that it is a delegate of; found out once, and not in every call.
+///
+/// `@unchecked Sendable`: a delegate need not be Sendable. It is handed over when its session or task is made, and is used
+/// where the session's calls come.
+final class SessionDelegateObject: @unchecked Sendable {
+    let base: any URLSessionDelegate
+    let task: (any URLSessionTaskDelegate)?
+    let data: (any URLSessionDataDelegate)?
+    let download: (any URLSessionDownloadDelegate)?
+    let kind: SessionDelegateClass
+
+    init(_ object: any URLSessionDelegate) {
+        base = object
+        task = object as? any URLSessionTaskDelegate
+        data = object as? any URLSessionDataDelegate
+        download = object as? any URLSessionDownloadDelegate
+        kind = SessionDelegateClass.of(type(of: object))
+    }
+}

@@ -1,0 +1,19 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// How many bytes a task has sent and received (rule US-37).
+struct TaskCounts {
+    var sent: Int64 = 0
+    var expectedToSend: Int64 = 0
+    /// Of the body, as it was transferred.
+    var received: Int64 = 0
+    /// -1: not known.
+    var expectedToReceive: Int64 = 0
+    /// What the program expects; without effect here.
+    var clientExpectsToSend: Int64 = -1
+    var clientExpectsToReceive: Int64 = -1
+
+    mutating func note(_ response: URLResponse) {
+        expectedToReceive = response.expectedContentLength
+    }
+}

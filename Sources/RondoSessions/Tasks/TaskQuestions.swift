@@ -1,0 +1,135 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoStreams
+
+// The questions that the delegates of a task are asked.
+
+/// What a delegate says to a challenge.
+///
+/// `@unchecked Sendable`: a credential never changes.
+struct ChallengeVerdict: @unchecked Sendable {
+    let disposition: URLSession.AuthChallengeDisposition
+    let credential: URLCredential?
+
+    init(_ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential?) {
+        self.disposition = disposition
+        self.credential = credential
+    }
+}
+
+/// A new body stream.
+///
+/// `@unchecked Sendable`: handed over once; the delegate does not use it any more.
+struct GivenBodyStream: @unchecked Sendable {
+    let stream: RondoStreams.InputStream?
+}
+
+extension Question where Value == ChallengeVerdict {
+    /// A challenge of TLS.
+    static func session(_ session: URLSession, _ challenge: URLAuthenticationChallenge) -> Self {
+        Question(
+            name: "urlSession(_:didReceive:completionHandler:)", method: .sessionChallenge,
+            asyncMethod: .sessionChallengeAsync
+        ) { delegate, answer in
+            delegate.base.urlSession(session, didReceive: challenge) { answer(ChallengeVerdict($0, $1)) }
+            return true
+        } callAsync: { delegate in
+            let (disposition, credential) = await delegate.base.urlSession(session, didReceive: challenge)
+            return ChallengeVerdict(disposition, credential)
+        }
+    }
+
+    static func task(
+        _ session: URLSession, _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge
+    ) -> Self {
+        Question(
+            name: "urlSession(_:task:didReceive:completionHandler:)", method: .taskChallenge,
+            asyncMethod: .taskChallengeAsync
+        ) { delegate, answer in
+            guard let delegate = delegate.task else { return false }
+            delegate.urlSession(session, task: task, didReceive: challenge) {
+                answer(ChallengeVerdict($0, $1))
+            }
+            return true
+        } callAsync: { delegate in
+            guard let delegate = delegate.task else { return nil }
+            let (disposition, credential) = await delegate.urlSession(
+                session, task: task, didReceive: challenge)
+            return ChallengeVerdict(disposition, credential)
+        }
+    }
+}
+
+extension Question where Value == URLRequest? {
+    static func redirect(
+        _ session: URLSession, _ task: URLSessionTask, _ response: HTTPURLResponse, _ request: URLRequest
+    ) -> Self {
+        Question(
+            name: "urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)",
+            method: .redirect, asyncMethod: .redirectAsync
+        ) { delegate, answer in
+            guard let delegate = delegate.task else { return false }
+            delegate.urlSession(
+                session, task: task, willPerformHTTPRedirection: response, newRequest: request,
+                completionHandler: answer)
+            return true
+        } callAsync: { delegate in
+            guard let delegate = delegate.task else { return nil }
+            return .some(
+                await delegate.urlSession(
+                    session, task: task, willPerformHTTPRedirection: response, newRequest: request))
+        }
+    }
+}
+
+extension Question where Value == GivenBodyStream {
+    static func bodyStream(_ session: URLSession, _ task: URLSessionTask) -> Self {
+        Question(
+            name: "urlSession(_:task:needNewBodyStream:)", method: .bodyStream, asyncMethod: .bodyStreamAsync
+        ) { delegate, answer in
+            guard let delegate = delegate.task else { return false }
+            delegate.urlSession(
+                session, task: task, needNewBodyStream: { answer(GivenBodyStream(stream: $0)) })
+            return true
+        } callAsync: { delegate in
+            guard let delegate = delegate.task else { return nil }
+            return GivenBodyStream(stream: await delegate.urlSession(session, needNewBodyStreamForTask: task))
+        }
+    }
+}
+
+extension Question where Value == URLSession.ResponseDisposition {
+    static func response(_ session: URLSession, _ task: URLSessionDataTask, _ response: URLResponse) -> Self {
+        Question(
+            name: "urlSession(_:dataTask:didReceive:completionHandler:)", method: .response,
+            asyncMethod: .responseAsync
+        ) { delegate, answer in
+            guard let delegate = delegate.data else { return false }
+            delegate.urlSession(session, dataTask: task, didReceive: response, completionHandler: answer)
+            return true
+        } callAsync: { delegate in
+            guard let delegate = delegate.data else { return nil }
+            return await delegate.urlSession(session, dataTask: task, didReceive: response)
+        }
+    }
+}
+
+extension Question where Value == CachedURLResponse? {
+    static func willCache(
+        _ session: URLSession, _ task: URLSessionDataTask, _ response: CachedURLResponse
+    ) -> Self {
+        Question(
+            name: "urlSession(_:dataTask:willCacheResponse:completionHandler:)", method: .willCache,
+            asyncMethod: .willCacheAsync
+        ) { delegate, answer in
+            guard let delegate = delegate.data else { return false }
+            delegate.urlSession(
+                session, dataTask: task, willCacheResponse: response, completionHandler: answer)
+            return true
+        } callAsync: { delegate in
+            guard let delegate = delegate.data else { return nil }
+            return .some(await delegate.urlSession(session, dataTask: task, willCacheResponse: response))
+        }
+    }
+}

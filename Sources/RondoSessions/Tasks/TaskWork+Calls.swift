@@ -1,0 +1,333 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoStreams
+
+// How a call of a load becomes a call of a delegate's method, or of a completion handler.
+
+extension TaskWork {
+    /// What a call is made with; nil once the task has ended.
+    private struct Addressees {
+        let session: URLSession
+        let task: URLSessionTask
+        let receiver: TaskReceiver
+        /// In the order in which they are asked (rule US-40).
+        let delegates: [SessionDelegateObject]
+        let load: Load?
+    }
+
+    private var addressees: Addressees? {
+        let (session, task, receiver, own, load) = state.withLock {
+            ($0.session, $0.task, $0.receiver, $0.delegate, $0.load)
+        }
+        guard let session, let task else { return nil }
+        return Addressees(
+            session: session, task: task, receiver: receiver,
+            delegates: [own, session.delegateObject].compactMap { $0 }, load: load)
+    }
+
+    var answersResponses: Bool {
+        guard let addressees, addressees.receiver.isDelegate, kind != .download else { return false }
+        return !addressees.delegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
+    }
+
+    /// Before the function returns that makes the task.
+    func tellCreated(_ task: URLSessionTask) {
+        guard let session = state.withLock({ $0.session }), let delegate = session.delegateObject,
+            !delegate.kind.lacks(.created)
+        else { return }
+        delegate.task?.urlSession(session, didCreateTask: task)
+    }
+
+    func make(_ call: DelegateCall) -> DelegateCall.Answer {
+        guard let addressees else { return .none }
+        return RunLoop.tracingDelegateCall(
+            call.sessionName, of: addressees.task, label: nameInRunLoops, on: driver?.loop
+        ) { deliver(call, to: addressees) }
+    }
+
+    private func deliver(_ call: DelegateCall, to all: Addressees) -> DelegateCall.Answer {
+        let (session, task) = (all.session, all.task)
+        switch call {
+        case .willSend(let request, let redirect):
+            // There is no response to show with a canonical request (rule US-53).
+            guard let response = redirect as? HTTPURLResponse else { return .request(request) }
+            return ask(.redirect(session, task, response, request), all) { answer in
+                .request(answer ?? request)
+            }
+        case .shouldUseCredentialStorage: return .usesStorage(true)
+        case .challenge(let challenge, _, let isOfTLS): return show(challenge, isOfTLS: isOfTLS, to: all)
+        case .didCancel: return .none
+        case .needNewBodyStream:
+            return ask(.bodyStream(session, task), all) { answer in
+                answer.map { .bodyStream($0.stream) } ?? .noBodyStreamMethod
+            }
+        case .sent(let bytes, let total, let expected):
+            state.withLock { state in
+                state.counts.sent = Int64(total)
+                state.counts.expectedToSend = Int64(expected)
+            }
+            tell(.sent, all) { delegate in
+                delegate.task?.urlSession(
+                    session, task: task, didSendBodyData: Int64(bytes), totalBytesSent: Int64(total),
+                    totalBytesExpectedToSend: Int64(expected))
+            }
+        case .response(let response, let isQuestion): return receive(response, isQuestion, all)
+        case .data(let data): receive(data, all)
+        case .willCache(let cached):
+            guard all.receiver.isDelegate, let task = task as? URLSessionDataTask else {
+                return .cached(cached)
+            }
+            return ask(.willCache(session, task, cached), all) { .cached($0 ?? cached) }
+        case .wrote(let bytes, let total, let expected):
+            tellOfFile(.wrote, all) { delegate, task in
+                delegate.urlSession(
+                    session, downloadTask: task, didWriteData: Int64(bytes), totalBytesWritten: total,
+                    totalBytesExpectedToWrite: expected > 0 ? expected : -1)
+            }
+        case .resumed(let total, let expected):
+            tellOfFile(.resumed, all) { delegate, task in
+                delegate.urlSession(
+                    session, downloadTask: task, didResumeAtOffset: total,
+                    expectedTotalBytes: expected > 0 ? expected : -1)
+            }
+        case .metrics(let metrics): state.withLock { $0.metrics = metrics }
+        case .finish: end(.success(nil))
+        case .finishDownload(let file): end(.success(file))
+        case .fail(let error): end(.failure(error))
+        }
+        return .none
+    }
+
+    // MARK: - Delegates
+
+    /// Calls the first delegate that has `method`.
+    private func tell(_ method: SessionMethod, _ all: Addressees, _ call: (SessionDelegateObject) -> Void) {
+        for delegate in all.delegates where !delegate.kind.lacks(method) {
+            call(delegate)
+            if !delegate.kind.lacks(method) { return }
+        }
+    }
+
+    private func tellOfFile(
+        _ method: SessionMethod, _ all: Addressees,
+        _ call: (any URLSessionDownloadDelegate, URLSessionDownloadTask) -> Void
+    ) {
+        guard all.receiver.isDelegate, let task = all.task as? URLSessionDownloadTask else { return }
+        tell(method, all) { delegate in delegate.download.map { call($0, task) } }
+    }
+
+    /// Has the first delegate answer that can.
+    ///
+    /// - Parameter answer: What its answer is to the load; nil: no delegate has such a method, or has answered.
+    private func ask<Value>(
+        _ question: Question<Value>, _ all: Addressees,
+        _ answer: @escaping @Sendable (Value?) -> DelegateCall.Answer
+    ) -> DelegateCall.Answer {
+        let asked = question.ask(all.delegates, on: all.session.driver) { [load = all.load] in
+            load?.answer(answer($0))
+        }
+        switch asked {
+        case .answered(let value): return answer(value)
+        case .later: return .later
+        case .notImplemented: return answer(nil)
+        }
+    }
+
+    // MARK: - Challenges (rules US-55 and US-56)
+
+    private func show(
+        _ challenge: URLAuthenticationChallenge, isOfTLS: Bool, to all: Addressees
+    ) -> DelegateCall.Answer {
+        guard isOfTLS else { return showToTasks(challenge, all) }
+        let asked = Question.session(all.session, challenge).ask(all.delegates, on: all.session.driver) {
+            [self] verdict in
+            if let verdict { return give(verdict, to: challenge) }
+            all.session.driver.perform { _ = self.showToTasks(challenge, all) }
+        }
+        switch asked {
+        case .answered(let verdict): give(verdict, to: challenge)
+        case .later: break
+        case .notImplemented: return showToTasks(challenge, all)
+        }
+        return .challenge(.taken)
+    }
+
+    private func showToTasks(
+        _ challenge: URLAuthenticationChallenge, _ all: Addressees
+    ) -> DelegateCall.Answer {
+        let standard = ChallengeVerdict(.performDefaultHandling, nil)
+        let asked = Question.task(all.session, all.task, challenge).ask(
+            all.delegates, on: all.session.driver
+        ) { [self] in give($0 ?? standard, to: challenge) }
+        switch asked {
+        case .answered(let verdict): give(verdict, to: challenge)
+        case .later: break
+        case .notImplemented: give(standard, to: challenge)
+        }
+        return .challenge(.taken)
+    }
+
+    /// Any thread.
+    private func give(_ verdict: ChallengeVerdict, to challenge: URLAuthenticationChallenge) {
+        let sender = challenge.sender
+        switch verdict.disposition {
+        case .useCredential:
+            if let credential = verdict.credential {
+                sender?.use(credential, for: challenge)
+            } else {
+                sender?.continueWithoutCredential(for: challenge)
+            }
+        case .performDefaultHandling: sender?.performDefaultHandling(for: challenge)
+        case .cancelAuthenticationChallenge: state.withLock { $0.task }?.cancel()
+        case .rejectProtectionSpace: sender?.rejectProtectionSpaceAndContinue(with: challenge)
+        }
+    }
+
+    // MARK: - Response and content
+
+    private func receive(_ response: URLResponse, _ isQuestion: Bool, _ all: Addressees)
+        -> DelegateCall.Answer
+    {
+        state.withLock { state in
+            state.response = response
+            state.counts.note(response)
+            state.body = Data()
+        }
+        guard isQuestion, let task = all.task as? URLSessionDataTask else {
+            return isQuestion ? .disposition(.allow) : .none
+        }
+        return ask(.response(all.session, task, response), all) { [self] disposition in
+            switch disposition ?? .allow {
+            case .allow: return .disposition(.allow)
+            case .cancel:
+                task.cancel()
+                return .later
+            case .becomeDownload:
+                // The answer may have come on any thread.
+                all.session.driver.perform { self.becomeDownload(task, response, all) }
+                return .later
+            }
+        }
+    }
+
+    private func receive(_ data: Data, _ all: Addressees) {
+        switch all.receiver {
+        case .delegate:
+            guard let task = all.task as? URLSessionDataTask else { return }
+            tell(.data, all) { $0.data?.urlSession(all.session, dataTask: task, didReceive: data) }
+        case .data:
+            let limit = URLConnection.maximumCollectedBytes
+            let isTooMuch = state.withLock { state in
+                if state.body.count + data.count > limit { return true }
+                if state.body.isEmpty { state.body = data } else { state.body.append(data) }
+                return false
+            }
+            if isTooMuch { all.load?.abort(.collectedTooMuch(limit)) }
+        case .download: break
+        }
+    }
+
+    // MARK: - The end
+
+    /// The last calls.
+    func end(_ outcome: Result<DownloadFile?, any Error>) {
+        guard let all = addressees else { return }
+        var outcome = outcome
+        if state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
+        if case .success(let file?) = outcome, all.receiver.isDelegate {
+            finish(file, all)
+            // That call may have cancelled the task.
+            if state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
+        }
+        let error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
+        let (isFirst, response, body, metrics) = state.withLock { state in
+            let isFirst = state.life.complete()
+            if isFirst {
+                state.error = error
+                state.counts.received = all.load?.transferredBytes ?? 0
+            }
+            return (isFirst, state.response, state.body, state.metrics)
+        }
+        guard isFirst else { return }
+        if let metrics { tell(metrics, all) }
+        switch all.receiver {
+        case .delegate:
+            tell(.completed, all) {
+                $0.task?.urlSession(all.session, task: all.task, didCompleteWithError: error)
+            }
+        case .data(let handler): error == nil ? handler(body, response, nil) : handler(nil, response, error)
+        case .download(let handler):
+            if case .success(let file?) = outcome {
+                handler(file.url, response, nil)
+                file.discard()
+            } else {
+                handler(nil, response, error)
+            }
+        }
+    }
+
+    private func finish(_ file: DownloadFile, _ all: Addressees) {
+        if let task = all.task as? URLSessionDownloadTask {
+            for delegate in all.delegates {
+                guard let delegate = delegate.download else { continue }
+                delegate.urlSession(all.session, downloadTask: task, didFinishDownloadingTo: file.url)
+                break
+            }
+        }
+        file.discard()
+    }
+
+    private func tell(_ metrics: LoadMetrics, _ all: Addressees) {
+        tell(.metrics, all) {
+            $0.task?.urlSession(
+                all.session, task: all.task,
+                didFinishCollecting: URLSessionTaskMetrics(metrics, createdAt: createdAt))
+        }
+    }
+
+    private var cancellation: URLError {
+        URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url)
+    }
+
+    // MARK: - Becoming a download (rule US-46)
+
+    private func becomeDownload(_ dataTask: URLSessionDataTask, _ response: URLResponse, _ all: Addressees) {
+        let download = URLSessionDownloadTask(self, identifier: all.session.table.nextIdentifier())
+        let isRunning = state.withLock { state in
+            guard state.life.isOutstanding, state.successor == nil, state.task === dataTask else {
+                return false
+            }
+            state.task = download
+            state.successor = download.taskIdentifier
+            return true
+        }
+        guard isRunning else { return }
+        all.session.table.replace(dataTask, by: download)
+        tell(.becameDownload, all) {
+            $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: download)
+        }
+        all.load?.answer(.disposition(.becomeDownload(response)))
+    }
+}
+
+extension DelegateCall {
+    /// What traces call it.
+    fileprivate var sessionName: String {
+        switch self {
+        case .willSend: "willPerformHTTPRedirection"
+        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
+        case .challenge: "didReceive challenge"
+        case .didCancel: "didCancel challenge"
+        case .needNewBodyStream: "needNewBodyStream"
+        case .sent: "didSendBodyData"
+        case .response: "didReceive response"
+        case .data: "didReceive data"
+        case .willCache: "willCacheResponse"
+        case .wrote: "didWriteData"
+        case .resumed: "didResumeAtOffset"
+        case .metrics: "didFinishCollecting metrics"
+        case .finish, .finishDownload, .fail: "didCompleteWithError"
+        }
+    }
+}

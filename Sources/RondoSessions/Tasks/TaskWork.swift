@@ -1,0 +1,212 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoMutex
+
+/// What a task does: its load, and where it stands. The calls that tell of it are in `TaskCalls`.
+///
+/// While it runs its session holds it, and it holds its session; with its last call it lets go of everything.
+final class TaskWork: LoadClient, Sendable {
+    struct State {
+        var life = TaskLife()
+        /// Nil once the task has ended.
+        var session: URLSession?
+        /// Held from the first `resume()` to the last call.
+        var task: URLSessionTask?
+        /// The identifier of the task that has taken the place of the one that was made with this.
+        var successor: Int?
+        var load: Load?
+        var receiver: TaskReceiver
+        /// The task's own.
+        var delegate: SessionDelegateObject?
+        var currentRequest: URLRequest?
+        var response: URLResponse?
+        var error: (any Error)?
+        var description: String?
+        var priority: Float = URLSessionTask.defaultPriority
+        var earliestBeginDate: Date?
+        var prefersIncrementalDelivery = true
+        var counts = TaskCounts()
+        /// What a completion handler is to get.
+        var body = Data()
+        /// Told right before the end.
+        var metrics: LoadMetrics?
+    }
+
+    let identifier: Int
+    let kind: TaskKind
+    let originalRequest: URLRequest?
+    let createdAt = Date()
+    let driver: SessionDriver?
+    let state: Mutex<State>
+    private let live = LiveObject(.sessionTask)
+
+    /// - Parameter request: As it was given.
+    init(_ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver) {
+        identifier = session.table.nextIdentifier()
+        self.kind = kind
+        originalRequest = request
+        driver = session.driver
+        state = Mutex(
+            State(session: session, receiver: receiver, currentRequest: session.values.configured(request)))
+    }
+
+    /// Of no session: it never does anything.
+    init() {
+        identifier = 0
+        kind = .data
+        originalRequest = nil
+        driver = nil
+        state = Mutex(State(receiver: .delegate))
+    }
+
+    deinit {
+        let state = state.withLock { $0 }
+        if !state.life.wasResumed { state.session?.table.forget(identifier) }
+    }
+
+    /// Bytes of the response's body, as they were transferred.
+    var bytesReceived: Int64 {
+        let (load, counted) = state.withLock { ($0.load, $0.counts.received) }
+        return load?.transferredBytes ?? counted
+    }
+
+    var isOutstanding: Bool { state.withLock { $0.life.isOutstanding } }
+
+    // MARK: - What the program says
+
+    func resume(_ task: URLSessionTask) { change(task) { $0.resume() } }
+    func suspend(_ task: URLSessionTask) { change(task) { $0.suspend() } }
+    func cancel(_ task: URLSessionTask) { change(task) { $0.cancel() } }
+
+    private func change(_ task: URLSessionTask, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
+        let number = task.taskIdentifier
+        let action = state.withLock { state in
+            // Another task may have taken its place.
+            number == state.successor ?? identifier ? change(&state.life) : .nothing
+        }
+        perform(action, task)
+    }
+
+    func state(of task: URLSessionTask) -> URLSessionTask.State {
+        let number = task.taskIdentifier
+        return state.withLock { number == $0.successor ?? identifier ? $0.life.state : .completed }
+    }
+
+    private func perform(_ action: TaskLife.Action, _ task: URLSessionTask) {
+        switch action {
+        case .nothing: break
+        case .start, .abortUnresumed: start(task)
+        case .applySuspension: applySuspension()
+        case .abort: state.withLock { $0.load }?.abort(.cancelled)
+        }
+    }
+
+    /// Several threads may come here at once: the last one leaves the load as it should be.
+    private func applySuspension() {
+        while true {
+            let (load, isSuspended) = state.withLock { ($0.load, $0.life.isSuspended) }
+            guard let load else { return }
+            if isSuspended { load.suspend() } else { load.resume() }
+            if state.withLock({ $0.life.isSuspended }) == isSuspended { return }
+        }
+    }
+
+    // MARK: - The load
+
+    private func start(_ task: URLSessionTask) {
+        let (session, request, delegate) = state.withLock { state in
+            state.task = task
+            return (state.session, state.currentRequest, state.delegate)
+        }
+        guard let session, let request else { return }
+        guard session.table.hold(task) else { return endUnborn(task) }
+        let schedule: [LoopMode]
+        do throws(SystemError) {
+            schedule = try session.driver.schedule()
+        } catch {
+            let failure = URLErrors.noThread(error, url: request.url)
+            return session.driver.perform { [self] in
+                end(.failure(failure))
+                loadDidEnd()
+            }
+        }
+        let load = Load(
+            for: self, request: LoadRequest(request), schedule: schedule, settings: session.settings,
+            defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download)
+        let (isSuspended, isCanceling) = state.withLock { state in
+            state.load = load
+            return (state.life.isSuspended, state.life.isCanceling)
+        }
+        if isSuspended { load.suspend() }
+        if isCanceling { load.abort(.cancelled) }
+        load.start()
+        // Another thread may have found no load meanwhile.
+        applySuspension()
+        if state.withLock({ $0.life.isCanceling }) { load.abort(.cancelled) }
+    }
+
+    /// What the load can know of the delegates.
+    private func defaults(_ session: SessionDelegateObject?, _ own: SessionDelegateObject?)
+        -> DelegateDefaults
+    {
+        let isDelegate = state.withLock { $0.receiver.isDelegate }
+        if let own {
+            let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
+            if !isDelegate { defaults.insert(.willCacheResponse) }
+            return defaults
+        }
+        guard let session else { return .ofNoDelegate }
+        return isDelegate ? session.kind.ofTasks : session.kind.ofHandlers
+    }
+
+    // MARK: - LoadClient
+
+    /// A load that was cancelled has its last call to make still.
+    var isCancelled: Bool { false }
+
+    var nameInRunLoops: String? {
+        if let description = state.withLock({ $0.description }) { return description }
+        return RunLoop.isTraced ? originalRequest?.url.map { ($0.host ?? "") + $0.path } : nil
+    }
+
+    var delegateQueue: OperationQueue? { driver?.queue }
+
+    func setCurrentRequest(_ request: URLRequest) { state.withLock { $0.currentRequest = request } }
+
+    func loadDidEnd() {
+        let old = state.withLock { state in
+            let old = state
+            state.session = nil
+            state.task = nil
+            state.load = nil
+            state.receiver = .delegate
+            state.delegate = nil
+            state.body = Data()
+            state.metrics = nil
+            return old
+        }
+        if let task = old.task { old.session?.taskDidEnd(task) }
+    }
+
+    // MARK: - The end
+
+    /// The session takes no tasks any more: the task is over before it has begun (rule US-75).
+    func endUnborn(_ task: URLSessionTask) {
+        let error = URLErrors.error(
+            .cancelled, "The session was invalidated: it makes no more tasks.", url: originalRequest?.url)
+        let receiver = state.withLock { state in
+            guard state.life.complete() else { return TaskReceiver.delegate }
+            state.error = error
+            state.session = nil
+            state.task = nil
+            defer { state.receiver = .delegate }
+            return state.receiver
+        }
+        switch receiver {
+        case .delegate: break
+        case .data(let handler): driver?.perform { handler(nil, nil, error) }
+        case .download(let handler): driver?.perform { handler(nil, nil, error) }
+        }
+    }
+}

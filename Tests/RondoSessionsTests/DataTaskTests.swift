@@ -1,0 +1,208 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DataTaskTests {
+    @Test func `US-17 a handler comes on the session's own serial queue, once`() throws {
+        let server = try echoServer()
+        let session = URLSession(configuration: .default)
+        let (seen, done) = (Box<[String]>([]), Latch())
+        let task = session.dataTask(with: server.url("/a")) { data, response, error in
+            let queue = OperationQueue.current
+            seen.value.append(
+                "\(String(decoding: data ?? Data(), as: UTF8.self)) "
+                    + "\((response as? HTTPURLResponse)?.statusCode ?? 0) \(error == nil) \(queue === session.delegateQueue)"
+            )
+            done.open()
+        }
+        #expect(task.state == .suspended)
+        task.resume()
+        try done.wait()
+        #expect(seen.value == ["GET /a 0 200 true true"])
+        #expect(session.delegateQueue.maxConcurrentOperationCount == 1)
+        #expect(task.state == .completed)
+        #expect(task.error == nil)
+        #expect((task.response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(task.countOfBytesReceived == 8)
+    }
+
+    @Test func `US-41 the calls of a data task come in order, the end once`() throws {
+        let server = try echoServer()
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/x")).resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        session.finishTasksAndInvalidate()
+        try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
+        #expect(notes.calls == ["response 200", "data", "complete", "invalid"])
+        #expect(notes.text == "GET /x 0")
+        #expect(session.delegate == nil)
+    }
+
+    @Test func `US-21 on a run loop every call comes on its thread in its mode`() throws {
+        let server = try echoServer()
+        let calls = try onLoopThread { loop -> [String] in
+            let notes = Notes(on: loop)
+            let session = URLSession(
+                configuration: .default, delegate: notes, runLoop: loop, modes: [.work])
+            session.dataTask(with: server.url("/loop")).resume()
+            let handled = Box("")
+            session.dataTask(with: server.url("/handler")) { data, _, _ in
+                handled.value =
+                    "\(String(decoding: data ?? Data(), as: UTF8.self)) \(loop.isCurrent) \(loop.currentMode == .work)"
+            }.resume()
+            #expect(notes.calls.isEmpty, "a call inside resume()")
+            let result = loop.runOut(.work)
+            #expect(result == .finished)
+            session.finishTasksAndInvalidate()
+            loop.runOut(.work)
+            return notes.calls + Array(notes.places) + [handled.value, "\(session.runLoop === loop)"]
+        }
+        #expect(
+            calls == [
+                "response 200", "data", "complete", "invalid", "work", "GET /handler 1 true true", "true",
+            ])
+    }
+
+    @Test func `US-22 while the loop runs in other modes, the tasks stand still and lose nothing`() throws {
+        let server = try echoServer()
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = Notes(on: loop)
+            let session = URLSession(
+                configuration: .default, delegate: notes, runLoop: loop, modes: [.work])
+            session.dataTask(with: server.url("/")).resume()
+            loop.runInVain(.other)
+            let before = notes.calls
+            loop.runOut(.work)
+            return [before, notes.calls]
+        }
+        #expect(calls == [[], ["response 200", "data", "complete"]])
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `US-23 a task that was never resumed keeps no mode alive`() throws {
+        let result = try onLoopThread { loop -> RunLoop.RunResult in
+            let session = URLSession(configuration: .default, delegate: nil, runLoop: loop)
+            let task = session.dataTask(with: URL(fileURLWithPath: "/"))
+            defer { withExtendedLifetime(task) {} }
+            return loop.runOut()
+        }
+        #expect(result == .finished)
+    }
+
+    @Test func `US-24 no call is made inside cancel or invalidation`() throws {
+        let calls = try onLoopThread { loop -> [String] in
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: URL(fileURLWithPath: "/"))
+            task.cancel()
+            session.invalidateAndCancel()
+            #expect(notes.calls.isEmpty)
+            loop.runOut()
+            return notes.calls
+        }
+        #expect(calls == ["complete -999", "invalid"])
+    }
+
+    @Test func `US-35 identifiers count from one, and copy gives the task itself`() {
+        let session = URLSession(configuration: .default)
+        let tasks = (0..<3).map { _ in session.dataTask(with: URL(fileURLWithPath: "/")) }
+        #expect(tasks.map(\.taskIdentifier) == [1, 2, 3])
+        #expect(tasks[0].isEqual(tasks[0].copy()))
+    }
+
+    @Test func `US-43 an unsupported or missing URL fails by the handler`() throws {
+        let session = URLSession(configuration: .default)
+        var nothing = URLRequest(url: URL(fileURLWithPath: "/"))
+        nothing.url = nil
+        let impossible = try #require(URL(string: "http://127.0.0.0:999999/"))
+        let other = try #require(URL(string: "foobar://127.0.0.1/"))
+        for (request, code) in [
+            (nothing, URLError.Code.unsupportedURL), (URLRequest(url: other), .unsupportedURL),
+            (URLRequest(url: impossible), .badURL),
+        ] {
+            let (found, done) = (Box<(Bool, URLError.Code?)>((false, nil)), Latch())
+            let task = session.dataTask(with: request) { data, response, error in
+                found.value = (data == nil && response == nil, (error as? URLError)?.code)
+                done.open()
+            }
+            task.resume()
+            try done.wait()
+            #expect(found.value.0)
+            #expect(found.value.1 == code)
+            #expect((task.error as? URLError)?.code == code)
+        }
+    }
+
+    @Test func `US-45 no data comes before the answer to the response`() throws {
+        let server = try echoServer()
+        let notes = Notes()
+        let answer = Box<(@Sendable (URLSession.ResponseDisposition) -> Void)?>(nil)
+        notes.answerResponses { _, handler in answer.value = handler }
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/later")).resume()
+        let handler = try waitFor("the response") { answer.value }
+        #expect(notes.calls == ["response 200"])
+        handler(.allow)
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 200", "data", "complete"])
+        answer.value = nil
+    }
+
+    @Test func `US-45 the answer cancel ends the task as cancel does`() throws {
+        let server = try echoServer()
+        let notes = Notes()
+        notes.answerResponses { _, handler in handler(.cancel) }
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/")).resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 200", "complete -999"])
+    }
+
+    @Test func `US-26 a handler that is let go counts as if the method were missing`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/" {
+                    try peer.respond("302 Found", ["Location: /there"])
+                } else {
+                    try peer.respond(body: "there")
+                }
+            }
+        }
+        let notes = Notes()
+        notes.answerResponses { _, _ in }
+        notes.answerRedirects { _, _ in }
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/")).resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["redirect 302", "response 200", "data", "complete"])
+        #expect(notes.text == "there")
+    }
+
+    @Test func `US-50 a redirect is followed, changed or refused by the answer`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/" {
+                    try peer.respond("302 Found", ["Location: /there"], body: "moved")
+                } else {
+                    try peer.respond(body: request.target)
+                }
+            }
+        }
+        let elsewhere = server.url("/elsewhere")
+        for (answer, calls, text) in [
+            (nil, ["redirect 302", "response 302", "data", "complete"], "moved"),
+            (URLRequest(url: elsewhere), ["redirect 302", "response 200", "data", "complete"], "/elsewhere"),
+        ] as [(URLRequest?, [String], String)] {
+            let notes = Notes()
+            notes.answerRedirects { _, handler in handler(answer) }
+            let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+            session.dataTask(with: server.url("/")).resume()
+            try waitFor("the end") { notes.completed == 1 ? () : nil }
+            #expect(notes.calls == calls)
+            #expect(notes.text == text)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct InvalidationTests {
+    @Test
+    func `US-73 tasks that run finish, those never resumed are cancelled, then comes the session's end`()
+        throws
+    {
+        let mayAnswer = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try mayAnswer.wait()
+            try peer.respond(body: "done")
+        }
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url()).resume()
+        let idle = session.dataTask(with: server.url())
+        try waitFor("the request") { server.requests.count == 1 ? () : nil }
+        session.finishTasksAndInvalidate()
+        try waitFor("the end of the task that never ran") { notes.completed == 1 ? () : nil }
+        idle.resume()
+        mayAnswer.open()
+        try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
+        #expect(notes.calls == ["complete -999", "response 200", "data", "complete", "invalid"])
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `US-75 a task of an invalidated session is born completed`() throws {
+        let session = URLSession(configuration: .default)
+        session.invalidateAndCancel()
+        let (found, done) = (Box<URLError.Code?>(nil), Latch())
+        let task = session.dataTask(with: URL(fileURLWithPath: "/")) { _, _, error in
+            found.value = (error as? URLError)?.code
+            done.open()
+        }
+        #expect(task.state == .completed)
+        task.resume()
+        try done.wait()
+        #expect(found.value == .cancelled)
+    }
+
+    @Test func `US-76 a session that was never invalidated goes with its delegate and its connections`()
+        throws
+    {
+        let server = try echoServer()
+        final class Delegate: NSObject, URLSessionDataDelegate, Sendable {
+            let done: Latch
+            init(_ done: Latch) { self.done = done }
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+            ) {
+                done.open()
+            }
+        }
+        let done = Latch()
+        weak var held: Delegate?
+        do {
+            let delegate = Delegate(done)
+            held = delegate
+            URLSession(configuration: .default, delegate: delegate, delegateQueue: nil)
+                .dataTask(with: server.url()).resume()
+        }
+        try done.wait()
+        try waitFor("the delegate to go") { held == nil ? () : nil }
+        try waitFor("the connection to close") { server.served == 0 ? () : nil }
+    }
+
+    @Test func `US-79 lists have the tasks that were resumed and have not ended`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let session = URLSession(configuration: .default)
+        let tasks = (0..<3).map { _ in session.dataTask(with: server.url()) }
+        tasks[0].resume()
+        tasks[1].resume()
+        tasks[1].suspend()
+        let list = Box<[Int]?>(nil)
+        session.getAllTasks { list.value = $0.map(\.taskIdentifier) }
+        #expect(try waitFor("the list") { list.value } == [1, 2])
+        session.invalidateAndCancel()
+        list.value = nil
+        session.getAllTasks { list.value = $0.map(\.taskIdentifier) }
+        #expect(try waitFor("the list") { list.value } == [])
+        try waitFor("the ends") { tasks.allSatisfy { $0.state == .completed } ? () : nil }
+    }
+
+    @Test func `US-71 a session has at most as many connections to a host as its configuration says`() throws
+    {
+        let mayAnswer = Latch()
+        let server = try TestServer { peer in
+            while true {
+                _ = try peer.readRequest()
+                try mayAnswer.wait()
+                try peer.respond(body: "done")
+            }
+        }
+        let configuration = URLSessionConfiguration.default
+        configuration.httpMaximumConnectionsPerHost = 2
+        let notes = Notes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        for _ in 0..<5 { session.dataTask(with: server.url()).resume() }
+        try waitFor("two requests") { server.requests.count == 2 ? () : nil }
+        let other = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        other.dataTask(with: server.url()).resume()
+        try waitFor("that of another session") { server.requests.count == 3 ? () : nil }
+        #expect(server.accepted == 3)
+        mayAnswer.open()
+        try waitFor("the ends") { notes.completed == 6 ? () : nil }
+        #expect(server.accepted == 3)
+    }
+}

@@ -1,0 +1,143 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct SuspensionTests {
+    @Test func `US-29 suspend and resume nest, and resumes too many are not saved up`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let session = URLSession(configuration: .default)
+        let task = session.dataTask(with: server.url())
+        task.suspend()
+        task.suspend()
+        task.resume()
+        task.resume()
+        #expect(task.state == .suspended)
+        task.resume()
+        #expect(task.state == .running)
+        task.resume()
+        task.suspend()
+        #expect(task.state == .suspended)
+        task.cancel()
+        task.resume()
+        #expect(task.state == .canceling || task.state == .completed)
+        try waitFor("the end") { task.state == .completed ? () : nil }
+        task.resume()
+        #expect(task.state == .completed)
+        #expect((task.error as? URLError)?.code == .cancelled)
+    }
+
+    @Test func `US-30 a suspended task reads nothing and makes no call until it is resumed`() throws {
+        let (mayGoOn, sent) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none")
+            try mayGoOn.wait()
+            try peer.send("two")
+            sent.open()
+            peer.waitForEnd()
+        }
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = Notes(on: loop) { call, task in if call == "data" { task?.suspend() } }
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.run { task.state == .suspended }
+            mayGoOn.open()
+            do { try sent.wait() } catch { Issue.record(error) }
+            loop.runInVain()
+            let before = notes.calls + [notes.text]
+            task.resume()
+            loop.run { task.state == .suspended }
+            let between = notes.calls + [notes.text]
+            task.resume()
+            loop.runOut()
+            return [before, between, notes.calls + [notes.text]]
+        }
+        #expect(
+            calls == [
+                ["response 200", "data", "one"], ["response 200", "data", "onetwo"],
+                ["response 200", "data", "complete", "onetwo"],
+            ])
+    }
+
+    @Test func `US-30 a call that waits for the queue is not made while the task is suspended`() throws {
+        let server = try echoServer()
+        let (entered, mayLeave) = (Latch(), Latch())
+        let notes = Notes { call, _ in
+            guard call.hasPrefix("response") else { return }
+            entered.open()
+            do { try mayLeave.wait() } catch { Issue.record(error) }
+        }
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        let task = session.dataTask(with: server.url())
+        task.resume()
+        try entered.wait()
+        task.suspend()
+        mayLeave.open()
+        // What would be made in vain is behind this in the queue.
+        let passed = Latch()
+        for _ in 0..<3 { session.delegateQueue.addOperation {} }
+        session.delegateQueue.addOperation { passed.open() }
+        try passed.wait()
+        #expect(notes.calls == ["response 200"])
+        task.resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 200", "data", "complete"])
+    }
+
+    @Test func `US-32 cancel is followed by one end, for running and suspended and never resumed tasks`()
+        throws
+    {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        let tasks = (0..<3).map { _ in session.dataTask(with: server.url()) }
+        tasks[0].resume()
+        tasks[1].resume()
+        try waitFor("the requests") { server.requests.count == 2 ? () : nil }
+        tasks[1].suspend()
+        for task in tasks {
+            task.cancel()
+            task.cancel()
+            #expect(task.state == .canceling || task.state == .completed)
+        }
+        try waitFor("the ends") { notes.completed == 3 ? () : nil }
+        session.finishTasksAndInvalidate()
+        try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
+        #expect(notes.calls == ["complete -999", "complete -999", "complete -999", "invalid"])
+        #expect(notes.errors.allSatisfy { $0.localizedDescription == "cancelled" })
+        #expect(server.accepted == 2)
+    }
+
+    @Test func `US-33 after cancel in a call nothing more comes but the end`() throws {
+        let server = try echoServer()
+        let calls = try onLoopThread { loop -> [String] in
+            let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.cancel() } }
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.runOut()
+            return notes.calls
+        }
+        #expect(calls == ["response 200", "complete -999"])
+    }
+
+    @Test func `US-34 in the last call the task is completed and has its error`() throws {
+        let seen = Box<[String]>([])
+        let notes = Notes { call, task in
+            if call.hasPrefix("complete") {
+                seen.value.append(
+                    "\(task?.state == .completed) \((task?.error as? URLError)?.errorCode ?? 0)")
+            }
+        }
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: URL(fileURLWithPath: "/")).cancel()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(seen.value == ["true -999"])
+    }
+}
