@@ -50,13 +50,15 @@ package struct UTF8Validator: Sendable {
                 index += 8
                 continue
             }
-            let ascii = high.trailingZeroBitCount / 8
-            index += ascii
-            guard index + 4 <= bytes.count else { return index }
-            let four = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
-            let count = lengthOfCharacter(four)
-            if count == 0 { return index }
-            index += count
+            index += high.trailingZeroBitCount / 8
+            // Where one longer character stands there are often more.
+            while index + 4 <= bytes.count {
+                let four = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
+                if four & 0x80 == 0 { break }
+                let count = lengthOfCharacter(four)
+                if count == 0 { return index }
+                index += count
+            }
         }
         return index
     }
