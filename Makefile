@@ -75,7 +75,7 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
-fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls or stored
+fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored or websocket
 	@Scripts/prepare
 	$(SWIFT) build --package-path Fuzz -c release
 	@mkdir -p Fuzz/.build/corpus-$(or $(SUBJECT),response)

@@ -43,11 +43,14 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
         private var isSound: Bool
 
         /// Nil where `hash` is not available.
-        package init?(_ hash: DigestHash) {
+        package init?(_ hash: DigestHash) { self.init(named: hash.name) }
+
+        /// - Parameter name: OpenSSL's name of the function.
+        init?(named name: String) {
             ERR_clear_error()
             defer { ERR_clear_error() }
             guard let context = EVP_MD_CTX_new() else { return nil }
-            guard let function = EVP_MD_fetch(nil, hash.name, nil) else {
+            guard let function = EVP_MD_fetch(nil, name, nil) else {
                 EVP_MD_CTX_free(context)
                 return nil
             }
@@ -66,12 +69,18 @@ package enum DigestHash: Sendable, Equatable, CaseIterable {
 
         /// The hash of everything so far, in lower-case hexadecimal digits; nil if OpenSSL failed on the way.
         package consuming func finish() -> String? {
+            guard let bytes = finishBytes() else { return nil }
+            let digits = Array("0123456789abcdef".utf8)
+            let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+            return String(decoding: text, as: UTF8.self)
+        }
+
+        /// The same as bytes.
+        consuming func finishBytes() -> [UInt8]? {
             var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: UInt32 = 0
             guard isSound, EVP_DigestFinal_ex(context, &bytes, &count) == 1 else { return nil }
-            let digits = Array("0123456789abcdef".utf8)
-            let text = bytes.prefix(Int(count)).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-            return String(decoding: text, as: UTF8.self)
+            return Array(bytes.prefix(Int(count)))
         }
     }
 }

@@ -1,0 +1,66 @@
+internal import CZlib
+
+/// Compresses the messages that this end of a connection sends (RFC 7692 §7.2.1).
+struct MessageDeflater: ~Copyable {
+    /// Owned, on the heap because zlib compares its address; freed in `deinit`.
+    private let stream: UnsafeMutablePointer<z_stream>
+    private let keepsContext: Bool
+
+    /// What a flush ends in, and a message leaves out.
+    private static let tailSize = 4
+
+    /// - Parameters:
+    ///   - windowBits: 9 to 15: how far back to refer, as a power of two. (zlib does not refer back by less than 512 bytes.)
+    ///   - keepsContext: Whether messages refer to those before.
+    /// - Returns: Nil if there is no memory. At 15 it takes 256 KiB, at 9 it takes 132.
+    init?(windowBits: Int, keepsContext: Bool) {
+        self.keepsContext = keepsContext
+        stream = .allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        // `deflateInit2` is a macro over this; the minus says that there is to be no header. Memory level 8 is zlib's own.
+        let size = Int32(MemoryLayout<z_stream>.size)
+        let result = deflateInit2_(
+            stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -Int32(windowBits), 8, Z_DEFAULT_STRATEGY,
+            ZLIB_VERSION, size)
+        guard result == Z_OK else {
+            stream.deallocate()
+            return nil
+        }
+    }
+
+    deinit {
+        deflateEnd(stream)
+        stream.deallocate()
+    }
+
+    /// Compresses the next piece of a message, which is not empty.
+    ///
+    /// - Parameter isLast: The message ends with it: everything comes out, without the bytes that are left out.
+    mutating func deflate(_ input: UnsafeRawBufferPointer, isLast: Bool) -> [UInt8] {
+        var (output, filled): ([UInt8], Int) = ([], 0)
+        // For this call only. zlib declares its input as mutable and does not write to it.
+        stream.pointee.next_in = UnsafeMutablePointer(
+            mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        stream.pointee.avail_in = UInt32(input.count)
+        repeat {
+            // With six bytes of room or less a flush would be begun anew (zlib.h, at `deflate`).
+            let room = Int(deflateBound(stream, UInt(stream.pointee.avail_in))) + 16
+            output.append(contentsOf: repeatElement(0, count: filled + room - output.count))
+            output.withUnsafeMutableBufferPointer { output in
+                stream.pointee.next_out = output.baseAddress! + filled
+                stream.pointee.avail_out = UInt32(room)
+                let result = CZlib.deflate(stream, isLast ? Z_SYNC_FLUSH : Z_NO_FLUSH)
+                precondition(result == Z_OK || result == Z_BUF_ERROR, "bug in Rondo: deflate says \(result)")
+                filled += room - Int(stream.pointee.avail_out)
+            }
+        } while stream.pointee.avail_out == 0
+        stream.pointee.next_in = nil
+        stream.pointee.next_out = nil
+        output.removeLast(output.count - filled + (isLast ? Self.tailSize : 0))
+        if isLast, !keepsContext { deflateReset(stream) }
+        return output
+    }
+}
+
+/// `@unchecked Sendable`: the stream belongs to this value alone, which cannot be copied, and zlib ties it to no thread.
+extension MessageDeflater: @unchecked Sendable {}

@@ -1,0 +1,102 @@
+// Text comes in pieces that are cut anywhere, and has to be refused at the first byte that no continuation could make
+// valid (rule WS-12; Autobahn's cases 6.4 look for that very byte). What is kept between two pieces is therefore not the
+// unfinished character but what its next byte may be: the table of RFC 3629 §4, which has no overlong forms, no
+// surrogates and nothing above U+10FFFF.
+//
+// Eight ASCII bytes are looked at at once, and a longer character that lies in the piece whole as one number; only what
+// a piece cuts is looked at byte by byte.
+
+/// Says of text that comes in pieces whether it can still be UTF-8.
+package struct UTF8Validator: Sendable {
+    /// How many bytes the character needs that the last piece ended in.
+    private var missing = 0
+    /// What the next of them may be.
+    private var lowest: UInt8 = 0x80
+    private var highest: UInt8 = 0xBF
+
+    package init() {}
+
+    /// True if no character is unfinished.
+    package var isComplete: Bool { missing == 0 }
+
+    package static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var validator = UTF8Validator()
+        return validator.accept(bytes) && validator.isComplete
+    }
+
+    /// Looks at the next piece; false if it has a byte that cannot stand where it does. Nothing may be asked afterwards.
+    package mutating func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var index = 0
+        while index < bytes.count {
+            if missing == 0 {
+                index = Self.skipWholeCharacters(bytes, from: index)
+                if index == bytes.count { return true }
+            }
+            guard accept(bytes[index]) else { return false }
+            index += 1
+        }
+        return true
+    }
+
+    // MARK: Many bytes at once
+
+    /// - Returns: Where the first character begins that is cut by the end of `bytes`, is within its last bytes, or is none.
+    private static func skipWholeCharacters(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index = start
+        while index + 8 <= bytes.count {
+            let eight = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            let high = eight & 0x8080_8080_8080_8080
+            if high == 0 {
+                index += 8
+                continue
+            }
+            index += high.trailingZeroBitCount / 8
+            // Where one longer character stands there are often more.
+            while index + 4 <= bytes.count {
+                let four = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
+                if four & 0x80 == 0 { break }
+                let count = lengthOfCharacter(four)
+                if count == 0 { return index }
+                index += count
+            }
+        }
+        return index
+    }
+
+    /// How many bytes the character has that `four` begins with, its first byte lowest; 0 if it is none, or ASCII.
+    private static func lengthOfCharacter(_ four: UInt32) -> Int {
+        let first = four & 0xFF
+        if four & 0xC0E0 == 0x80C0 { return first >= 0xC2 ? 2 : 0 }
+        let second = four >> 8 & 0xFF
+        if four & 0xC0_C0F0 == 0x80_80E0 {
+            return first == 0xE0 && second < 0xA0 || first == 0xED && second > 0x9F ? 0 : 3
+        }
+        if four & 0xC0C0_C0F8 == 0x8080_80F0 {
+            return first == 0xF0 && second < 0x90 || first == 0xF4 && second > 0x8F || first > 0xF4 ? 0 : 4
+        }
+        return 0
+    }
+
+    // MARK: One byte
+
+    private mutating func accept(_ byte: UInt8) -> Bool {
+        if missing > 0 {
+            guard byte >= lowest, byte <= highest else { return false }
+            missing -= 1
+            (lowest, highest) = (0x80, 0xBF)
+            return true
+        }
+        switch byte {
+        case 0x00...0x7F: return true
+        case 0xC2...0xDF: missing = 1
+        case 0xE0: (missing, lowest) = (2, 0xA0)
+        case 0xED: (missing, highest) = (2, 0x9F)
+        case 0xE1...0xEF: missing = 2
+        case 0xF0: (missing, lowest) = (3, 0x90)
+        case 0xF1...0xF3: missing = 3
+        case 0xF4: (missing, highest) = (3, 0x8F)
+        default: return false
+        }
+        return true
+    }
+}

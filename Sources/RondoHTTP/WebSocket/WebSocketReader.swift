@@ -1,0 +1,239 @@
+// Turns the bytes of frames into messages and control frames. It knows the grammar, and where it is in a message; it does
+// not know who has closed.
+//
+// Bytes are looked at where they lie. What is kept between calls is an unfinished header (under 14 bytes), the payload
+// of an unfinished control frame (up to 125) and that of an unfinished message, which has a limit. A compressed message
+// is kept decompressed, and decompressed as it comes.
+
+struct WebSocketReader: ~Copyable, Sendable {
+    enum Output {
+        case needMoreData
+        case message(WebSocketMessage)
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(WebSocketClose)
+    }
+
+    private enum Phase: Sendable {
+        case header
+        case payload(WebSocketFrameHeader, remaining: Int)
+    }
+
+    private let role: WebSocketRole
+    /// What the other end keeps to when it compresses; nil if that was not agreed on.
+    private let compression: WebSocketCompression.Sender?
+    private var phase = Phase.header
+    private var unfinishedHeader: [UInt8] = []
+    private var control: [UInt8] = []
+    private var message: IncomingMessage?
+    /// Made for the first compressed message.
+    private var inflater: MessageInflater?
+    /// Messages are passed over, and nothing of them is kept.
+    private var skipsMessages = false
+    /// A message that is passed over has begun.
+    private var isInsideSkipped = false
+
+    /// Bytes that are decompressed at once.
+    private static let pieceSize = 16 * 1024
+
+    init(_ role: WebSocketRole, compression: WebSocketCompression.Sender?) {
+        self.role = role
+        self.compression = compression
+    }
+
+    // MARK: Asking and telling
+
+    /// Something has begun that its end would have to follow.
+    var isInsideMessage: Bool {
+        if case .payload = phase { return true }
+        return hasBegunMessage || !unfinishedHeader.isEmpty
+    }
+
+    private var hasBegunMessage: Bool { message != nil || isInsideSkipped }
+
+    /// From here on only control frames matter.
+    mutating func skipMessages() {
+        isInsideSkipped = hasBegunMessage
+        skipsMessages = true
+        message = nil
+        inflater = nil
+    }
+
+    // MARK: Reading
+
+    /// Reads on in `input` from `consumed`, which it moves. With `.needMoreData` all of `input` was taken.
+    mutating func next(
+        in input: UnsafeRawBufferPointer, consumed: inout Int, limit: Int
+    ) throws(WebSocketError) -> Output {
+        while true {
+            switch phase {
+            case .header:
+                guard let header = try takeHeader(in: input, &consumed) else { return .needMoreData }
+                try begin(header, limit: limit)
+                if let whole = try takeWhole(header, in: input, &consumed) { return .message(whole) }
+                phase = .payload(header, remaining: header.length)
+            case .payload(let header, let remaining):
+                let count = min(remaining, input.count - consumed)
+                if count > 0 {
+                    let piece = UnsafeRawBufferPointer(rebasing: input[consumed..<consumed + count])
+                    consumed += count
+                    phase = .payload(header, remaining: remaining - count)
+                    try take(piece, of: header, at: header.length - remaining, limit: limit)
+                }
+                guard count == remaining else { return .needMoreData }
+                phase = .header
+                if let output = try end(header, limit: limit) { return output }
+            }
+        }
+    }
+
+    private mutating func takeHeader(
+        in input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WebSocketError) -> WebSocketFrameHeader? {
+        let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
+        if unfinishedHeader.isEmpty {
+            if let (header, size) = try readHeader(rest) {
+                consumed += size
+                return header
+            }
+            unfinishedHeader.append(contentsOf: rest)
+            consumed = input.count
+            return nil
+        }
+        let known = unfinishedHeader.count
+        unfinishedHeader.append(contentsOf: rest.prefix(WebSocketFrameHeader.maximumSize - known))
+        let found = try unfinishedHeader.withUnsafeBufferPointer { (bytes) throws(WebSocketError) in
+            try readHeader(UnsafeRawBufferPointer(bytes))
+        }
+        guard let (header, size) = found else {
+            consumed = input.count
+            return nil
+        }
+        consumed += size - known
+        unfinishedHeader.removeAll(keepingCapacity: true)
+        return header
+    }
+
+    private func readHeader(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(WebSocketError) -> (WebSocketFrameHeader, Int)? {
+        try WebSocketFrameHeader.read(bytes, by: role, mayBeCompressed: compression != nil)
+    }
+
+    // MARK: Frames
+
+    /// Whether the frame may come now, and whether its payload may be kept.
+    private mutating func begin(_ header: WebSocketFrameHeader, limit: Int) throws(WebSocketError) {
+        switch header.opcode {
+        case .close, .ping, .pong:
+            control.removeAll(keepingCapacity: true)
+            return
+        case .continuation:
+            if !hasBegunMessage { throw .peer(.unexpectedContinuation) }
+        case .text, .binary:
+            if hasBegunMessage { throw .peer(.interruptedMessage) }
+            if skipsMessages { isInsideSkipped = true } else { message = IncomingMessage(header) }
+        }
+        guard let message, !message.isCompressed else { return }
+        if header.length > limit - message.payload.count { throw .peer(.messageTooLong(limit: limit)) }
+    }
+
+    /// A message of one frame that is here whole, as most are: it is not put together, but made of the bytes as they lie.
+    private mutating func takeWhole(
+        _ header: WebSocketFrameHeader, in input: UnsafeRawBufferPointer, _ consumed: inout Int
+    ) throws(WebSocketError) -> WebSocketMessage? {
+        guard header.isFinal, header.opcode == .text || header.opcode == .binary, !header.isCompressed,
+            header.mask == nil, message != nil, header.length <= input.count - consumed
+        else { return nil }
+        let payload = UnsafeRawBufferPointer(rebasing: input[consumed..<consumed + header.length])
+        consumed += header.length
+        message = nil
+        return try IncomingMessage.whole(header.opcode, payload)
+    }
+
+    private mutating func take(
+        _ piece: UnsafeRawBufferPointer, of header: WebSocketFrameHeader, at position: Int, limit: Int
+    ) throws(WebSocketError) {
+        guard let mask = header.mask else { return try take(piece, of: header.opcode, limit: limit) }
+        var unmasked = Array(piece)
+        unmasked.withUnsafeMutableBytes { mask.apply(to: $0, at: position) }
+        try unmasked.withUnsafeBufferPointer { (bytes) throws(WebSocketError) in
+            try take(UnsafeRawBufferPointer(bytes), of: header.opcode, limit: limit)
+        }
+    }
+
+    private mutating func take(
+        _ piece: UnsafeRawBufferPointer, of opcode: WebSocketOpcode, limit: Int
+    ) throws(WebSocketError) {
+        if opcode.isControl {
+            control.append(contentsOf: piece)
+        } else if message?.isCompressed == true {
+            try decompress(piece, isTail: false, limit: limit)
+        } else {
+            // Nil if messages are passed over.
+            try message?.append(piece, limit: limit)
+        }
+    }
+
+    /// - Returns: Nil if it was not the last frame of its message.
+    private mutating func end(_ header: WebSocketFrameHeader, limit: Int) throws(WebSocketError) -> Output? {
+        switch header.opcode {
+        case .ping: return .ping(control)
+        case .pong: return .pong(control)
+        case .close:
+            return .close(
+                try control.withUnsafeBufferPointer { (payload) throws(WebSocketError) in
+                    try WebSocketClose(UnsafeRawBufferPointer(payload))
+                })
+        case .continuation, .text, .binary:
+            guard header.isFinal else { return nil }
+            isInsideSkipped = false
+            if message?.isCompressed == true { try endCompressed(limit: limit) }
+            guard let whole = message else { return nil }
+            message = nil
+            return .message(try whole.finish())
+        }
+    }
+
+    // MARK: Compression
+
+    private mutating func endCompressed(limit: Int) throws(WebSocketError) {
+        try MessageInflater.tail.withUnsafeBufferPointer { (tail) throws(WebSocketError) in
+            try decompress(UnsafeRawBufferPointer(tail), isTail: true, limit: limit)
+        }
+        guard inflater?.endMessage() == true else {
+            throw .peer(.corruptCompression(detail: "it ends in the middle of a block"))
+        }
+    }
+
+    /// Appends to the message what comes of `input`, piece by piece, and at most one byte more than the message may have.
+    private mutating func decompress(
+        _ input: UnsafeRawBufferPointer, isTail: Bool, limit: Int
+    ) throws(WebSocketError) {
+        guard let compression else { preconditionFailure("bug in Rondo: no compression was agreed on") }
+        if inflater == nil {
+            inflater = try MessageInflater(
+                windowBits: compression.windowBits, keepsContext: compression.keepsContext)
+        }
+        try withUnsafeTemporaryAllocation(byteCount: Self.pieceSize, alignment: 16) {
+            (buffer) throws(WebSocketError) in
+            var consumed = 0
+            while true {
+                let left = max(0, limit - (message?.payload.count ?? 0))
+                let room = UnsafeMutableRawBufferPointer(
+                    rebasing: buffer.prefix(min(left, buffer.count - 1) + 1))
+                let rest = UnsafeRawBufferPointer(rebasing: input[consumed...])
+                let step = inflater!.inflate(rest, isTail: isTail, into: room)
+                consumed += step.consumed
+                let output = UnsafeRawBufferPointer(rebasing: room.prefix(step.produced))
+                try message?.append(output, limit: limit)
+                if let fault = step.fault { throw .peer(.corruptCompression(detail: fault)) }
+                if consumed == input.count, step.produced < room.count { return }
+                // zlib does not do this; if it did, this loop would never end.
+                if step.consumed == 0, step.produced == 0 {
+                    throw .peer(.corruptCompression(detail: "the decoder does not go on"))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// What either end may still send (RFC 6455 §1.4, §5.5.1, §7.1). No bytes here, and no grammar.
+//
+// The closing handshake is one close frame each way. After its own an end sends no more messages, but it reads on until
+// the other's comes; after both nothing is read. A failure closes both ways at once: our close frame is owed, if there is
+// one for it, and the other's is not waited for. A failure is a state that is never left. How long to wait for what is a
+// matter of the layer above, which has a clock.
+
+struct WebSocketState: Sendable {
+    private enum Sending: Sendable {
+        case open
+        /// A close frame has been sent.
+        case closed
+    }
+
+    private enum Receiving: Sendable {
+        case open
+        /// The other end's close frame has come, or after our own the end of the connection.
+        case closed(WebSocketClose?)
+        case failed(WebSocketError)
+    }
+
+    /// What may be done with bytes that have come.
+    enum Reading: Equatable {
+        case messages
+        /// We have closed: the other end's close frame is waited for, messages are passed over.
+        case closeFrame
+        case nothing
+        case failed(WebSocketError)
+    }
+
+    private var sending = Sending.open
+    private var receiving = Receiving.open
+
+    // MARK: Asking
+
+    var reading: Reading {
+        switch (receiving, sending) {
+        case (.open, .open): .messages
+        case (.open, .closed): .closeFrame
+        case (.closed, _): .nothing
+        case (.failed(let error), _): .failed(error)
+        }
+    }
+
+    /// Whether messages, pings and a close frame of our own may be sent.
+    var isOpen: Bool {
+        if case .open = receiving, case .open = sending { true } else { false }
+    }
+
+    /// Whether a ping is to be answered: until the other end has closed (§5.5.2).
+    var answersPings: Bool {
+        if case .open = receiving { true } else { false }
+    }
+
+    /// The close frame that answers the other end's, or by which we fail the connection.
+    var owedClose: WebSocketClose? {
+        guard case .open = sending else { return nil }
+        switch receiving {
+        case .open: return nil
+        case .closed(let close): return close?.answer
+        case .failed(let error): return error.closeCode.map { WebSocketClose(sending: $0) }
+        }
+    }
+
+    // MARK: Inputs
+
+    /// A close frame is sent, of our own will or because it is owed.
+    mutating func sendClose() { sending = .closed }
+
+    mutating func receiveClose(_ close: WebSocketClose) { receiving = .closed(close) }
+
+    /// The connection has ended, and all that came before has been read.
+    mutating func receiveEnd(isInsideMessage: Bool) throws(WebSocketError) {
+        switch sending {
+        case .open: throw .peer(isInsideMessage ? .endedInsideMessage : .endedWithoutClose)
+        case .closed: receiving = .closed(nil)
+        }
+    }
+
+    mutating func fail(_ error: WebSocketError) { receiving = .failed(error) }
+}
