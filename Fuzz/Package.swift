@@ -33,7 +33,16 @@ let package = Package(
             dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
-            name: "RondoStreams", dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL"],
+            name: "RondoStreams",
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CSystem"],
+            swiftSettings: settings),
+        .target(name: "CSystem"),
+        .target(
+            name: "RondoSystem",
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoStreams", "CSystem",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",
@@ -47,7 +56,9 @@ let package = Package(
             name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CStart"], swiftSettings: settings),
         .target(
             name: "Rondo",
-            dependencies: ["RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoTrace"],
+            dependencies: [
+                "RondoCore", "RondoStreams", "RondoSystem", "RondoHTTP", "RondoConnections", "RondoTrace",
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoLab", dependencies: ["RondoMutex", "Rondo", "RondoTrace"], swiftSettings: settings),

@@ -2,3 +2,4 @@
 @_exported public import RondoConnections
 @_exported public import RondoCore
 @_exported public import RondoStreams
+@_exported public import RondoSystem

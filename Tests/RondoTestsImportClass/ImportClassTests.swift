@@ -7,6 +7,7 @@ import Testing
 import class Rondo.InputStream
 import class Rondo.OutputStream
 import class Rondo.Port
+import class Rondo.Process
 import class Rondo.RunLoop
 import class Rondo.Timer
 
@@ -17,6 +18,7 @@ struct ImportClassTests {
         #expect(String(reflecting: Port.self) == "RondoCore.Port")
         #expect(String(reflecting: InputStream.self) == "RondoStreams.InputStream")
         #expect(String(reflecting: OutputStream.self) == "RondoStreams.OutputStream")
+        #expect(String(reflecting: Process.self) == "RondoSystem.Process")
         let mode: RunLoop.Mode = .tracking
         RunLoop.main.perform(inModes: [mode]) {}
     }
