@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab docs build test interface rules sanitize fuzz bench bench-guard examples format format-check clean
+.PHONY: help install demo lab docs build test interface rules sanitize stress-children fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -74,6 +74,13 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build-asan
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
+
+stress-children: ## ten thousand children with random deaths, under the thread and the address sanitizer; COUNT=10000, SEED=1
+	@Scripts/prepare
+	$(SWIFT) build --product RondoChildProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
+	.build-tsan/debug/RondoChildProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
+	$(SWIFT) build --product RondoChildProbe --sanitize=address --scratch-path .build-asan
+	LSAN_OPTIONS=suppressions=Scripts/leaks.supp .build-asan/debug/RondoChildProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored or websocket
 	@Scripts/prepare

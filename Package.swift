@@ -35,6 +35,9 @@ let package = Package(
         // Constructors, which run before `main`.
         .target(name: "CStart"),
 
+        // What Swift cannot do itself: the birth of child processes, and system calls without a function in glibc.
+        .target(name: "CSystem"),
+
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.
         .target(name: "RondoMutex", swiftSettings: settings),
         // The layers, lowest first; arrows point down only.
@@ -44,7 +47,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL"],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CSystem"],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
@@ -69,10 +72,19 @@ let package = Package(
             name: "RondoTrace",
             dependencies: ["RondoMutex", "RondoCore", "CStart"],
             swiftSettings: settings),
+        // Child processes.
+        .target(
+            name: "RondoSystem",
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoStreams", "CSystem",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
         .target(
             name: "Rondo",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoSessions", "RondoTrace",
+                "RondoCore", "RondoStreams", "RondoSystem", "RondoHTTP", "RondoConnections", "RondoSessions",
+                "RondoTrace",
             ],
             swiftSettings: settings),
         .target(
@@ -100,6 +112,18 @@ let package = Package(
         .testTarget(
             name: "RondoStreamsTests",
             dependencies: ["RondoMutex", "RondoStreams", "RondoTesting", "RondoTestSupport"],
+            swiftSettings: settings),
+        // What is started as a child by the tests of children.
+        .executableTarget(
+            name: "RondoChildProbe",
+            dependencies: ["RondoMutex", "Rondo"],
+            path: "Tests/RondoChildProbe",
+            swiftSettings: settings),
+        .testTarget(
+            name: "RondoSystemTests",
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoChildProbe",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",

@@ -33,7 +33,16 @@ let package = Package(
             dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
-            name: "RondoStreams", dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL"],
+            name: "RondoStreams",
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CSystem"],
+            swiftSettings: settings),
+        .target(name: "CSystem"),
+        .target(
+            name: "RondoSystem",
+            dependencies: [
+                "RondoMutex", "RondoCore", "RondoStreams", "CSystem",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",
@@ -55,7 +64,8 @@ let package = Package(
         .target(
             name: "Rondo",
             dependencies: [
-                "RondoCore", "RondoStreams", "RondoHTTP", "RondoConnections", "RondoSessions", "RondoTrace",
+                "RondoCore", "RondoStreams", "RondoSystem", "RondoHTTP", "RondoConnections", "RondoSessions",
+                "RondoTrace",
             ],
             swiftSettings: settings),
         .target(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK, KEY
 from .places import BUILD, CERTIFICATE, RONDO, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W14", "W15", "W16"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W13", "W14", "W15", "W16"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -125,6 +125,10 @@ def jobs(workload, peers, left_out):
         answers("once", "plain", 20_000, 16, "W11.once")
         answers("once", "tls", 4_000, 16, "W11.once-tls")
         answers("kept", "plain", 100_000, 64, "W11.kept.loops8", loops=8)
+    if workload == "W13":
+        add("rondo", rondo, "children", 2_000), add("rondo-process", rondo, "process-children", 2_000)
+        add("libuv", c("bench_uv"), "children", 2_000)
+        add("foundation", foundation, "children", 2_000, slow=True, seconds=300)
     if workload == "W14":
         for pages in (600, 60_000):
             for kind in ("plain", "cold", "warm"):

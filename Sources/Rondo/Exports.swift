@@ -3,3 +3,4 @@
 @_exported public import RondoCore
 @_exported public import RondoSessions
 @_exported public import RondoStreams
+@_exported public import RondoSystem

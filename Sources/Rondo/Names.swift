@@ -6,6 +6,7 @@
 @_documentation(visibility: internal) public typealias Port = RondoCore.Port
 @_documentation(visibility: internal) public typealias InputStream = RondoStreams.InputStream
 @_documentation(visibility: internal) public typealias OutputStream = RondoStreams.OutputStream
+@_documentation(visibility: internal) public typealias Process = RondoSystem.Process
 
 // Cocoa's names.
 

@@ -8,6 +8,7 @@ let scenarios: [String: @Sendable ([String]) -> Void] = [
     "all": withEverythingFailing,
     "memory": withoutMemory,
     "exec": startingAnotherProgram,
+    "children": childrenWhileCallsFail,
     "libraries": withoutLibraries,
 ]
 

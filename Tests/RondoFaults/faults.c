@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CALLS                                                                                                          \
@@ -61,7 +62,10 @@
     C(getsockopt, ENOPROTOOPT)                                                                                         \
     C(close, EINTR, EIO, ENOSPC)                                                                                       \
     C(pthread_create, EAGAIN)                                                                                          \
-    C(malloc, ENOMEM)
+    C(malloc, ENOMEM)                                                                                                  \
+    C(pwritev2, EAGAIN, EINTR, EIO, ENOSPC, EPIPE)                                                                     \
+    C(waitid, EINTR)                                                                                                   \
+    C(__clone, EAGAIN, EMFILE, ENFILE, ENOMEM)
 
 enum {
 #define C(name, ...) call_##name,
@@ -237,6 +241,24 @@ MAKE(setsockopt, int, (int s, int level, int option, const void *value, socklen_
      (s, level, option, value, length))
 MAKE(getsockopt, int, (int s, int level, int option, void *value, socklen_t *length),
      (s, level, option, value, length))
+
+MAKE(pwritev2, ssize_t, (int f, const struct iovec *pieces, int count, off_t offset, int flags),
+     (f, pieces, count, offset, flags))
+MAKE(waitid, int, (idtype_t kind, id_t id, siginfo_t *information, int options), (kind, id, information, options))
+
+// By this name a child is born.
+int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...) {
+    va_list list;
+    va_start(list, argument);
+    void *parent = va_arg(list, void *);
+    va_end(list);
+    REAL(__clone);
+    int code = fault(call___clone, __builtin_return_address(0));
+    if (!code) return real(function, stack, flags, argument, parent);
+    errno = code;
+    return -1;
+}
 
 struct pollfd;
 int poll(struct pollfd *requests, unsigned long count, int time);

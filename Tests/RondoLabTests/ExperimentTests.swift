@@ -63,6 +63,13 @@ import Testing
             .ended(.stopped, as: .timedOut), .neverNoted("run() returned"),
             .neverNoted("run() without a port returned"), .moved("port taken out", by: 60_000),
         ],
+        "child-ends-meanwhile": [
+            .called("child", in: "tracking"), .neverCalled("child"), .neverWaited("child"),
+            .neverNoted("told, exit code"), .neverNoted("ended"),
+            Alteration("the exit code is lost") { recording in
+                recording.change(where: { $0.isNote($1, "told, exit code") }) { $0.duration = 0 }
+            },
+        ],
         "polling-loop": [
             .ended(.stopped, as: .timedOut), .ended(.timedOut, as: .handledSource),
             .neverNoted("stopped has noticed"), .neverNoted("polling has noticed"),

@@ -108,6 +108,17 @@ import Testing
             environment: ["XDG_CACHE_HOME=\(folder)/cache", "XDG_DATA_HOME=\(folder)/data"])
     }
 
+    @Test(arguments: 1...3)
+    func
+        `CH-4 PR-6 while every call fails now and then each child that is started ends once, and none is left`(
+            seed: Int
+        ) throws
+    {
+        try Self.play(
+            "children", Self.server().url(), faults: "all@0.05", seed: seed,
+            callers: "RondoFaultProbe,libev.so")
+    }
+
     @Test func `a program that is started while loops run inherits no descriptor and no blocked signal`()
         throws
     {

@@ -11,6 +11,7 @@ struct ImportTests {
         #expect(String(reflecting: Port.self) == "RondoCore.Port")
         #expect(String(reflecting: InputStream.self) == "RondoStreams.InputStream")
         #expect(String(reflecting: OutputStream.self) == "RondoStreams.OutputStream")
+        #expect(String(reflecting: Process.self) == "RondoSystem.Process")
         // Only Rondo's has these.
         _ = RunLoop.Source {}
         _ = RunLoop.Observer(activities: .exit) { _, _ in }

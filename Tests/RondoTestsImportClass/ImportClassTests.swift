@@ -8,6 +8,7 @@ import Testing
 import class Rondo.InputStream
 import class Rondo.OutputStream
 import class Rondo.Port
+import class Rondo.Process
 import class Rondo.RunLoop
 import class Rondo.Timer
 import class Rondo.URLSession
@@ -24,6 +25,7 @@ struct ImportClassTests {
         #expect(String(reflecting: URLSession.self) == "RondoSessions.URLSession")
         let delegate: (any URLSessionDataDelegate)? = nil
         _ = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+        #expect(String(reflecting: Process.self) == "RondoSystem.Process")
         let mode: RunLoop.Mode = .tracking
         RunLoop.main.perform(inModes: [mode]) {}
     }

@@ -16,6 +16,8 @@ struct QualifiedTests {
         #expect(String(reflecting: Foundation.RunLoop.self) == "Foundation.RunLoop")
         #expect(String(reflecting: Rondo.InputStream.self) == "RondoStreams.InputStream")
         #expect(String(reflecting: Rondo.OutputStream.self) == "RondoStreams.OutputStream")
+        #expect(String(reflecting: Rondo.Process.self) == "RondoSystem.Process")
+        #expect(String(reflecting: Foundation.Process.self) == "Foundation.Process")
         let mode: Rondo.RunLoop.Mode = .tracking
         Rondo.RunLoop.main.perform(inModes: [mode]) {}
         let delegate: (any Rondo.URLSessionDataDelegate)? = nil

@@ -13,6 +13,7 @@ final class XCTestImportTests: XCTestCase {
         XCTAssertEqual(String(reflecting: Timer.self), "RondoCore.Timer")
         XCTAssertEqual(String(reflecting: Rondo.Port.self), "RondoCore.Port")
         XCTAssertEqual(String(reflecting: InputStream.self), "RondoStreams.InputStream")
+        XCTAssertEqual(String(reflecting: Rondo.Process.self), "RondoSystem.Process")
         RunLoop.main.perform(inModes: [.tracking]) {}
     }
 }

@@ -1,5 +1,5 @@
 import BenchmarkSupport
-// Peer: Foundation's RunLoop and Timer on Linux. W1, W2, W8. See ../../README.md.
+// Peer: Foundation's RunLoop and Timer on Linux. W1, W2, W8, W13. See ../../README.md.
 import Foundation
 
 // `nonisolated(unsafe)`: one thread or queue counts, and another reads only after it was waited for.
@@ -169,6 +169,27 @@ func pass(_ n: Int) {
     }
 }
 
+/// Children started, read and reaped, one at a time.
+func children(_ count: Int) {
+    var bytes = 0
+    let m = Meter()
+    for _ in 0..<count {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/bin/echo")
+        process.arguments = ["words"]
+        process.standardOutput = output
+        do { try process.run() } catch { fatalError("\(error)") }
+        bytes += output.fileHandleForReading.readDataToEndOfFile().count
+        process.waitUntilExit()
+        precondition(process.terminationStatus == 0)
+    }
+    let (wall, cpu) = (m.wall, m.cpu)
+    precondition(bytes == count * 6)
+    report("W13.children", peer, wall * 1e6 / Double(count), "us/child", wall: wall, cpu: cpu)
+    report("W13.children.cpu", peer, cpu * 1e6 / Double(count), "cpu-us/child", wall: wall, cpu: cpu)
+}
+
 func curveTimers(_ n: Int) {  // in rounds: n timers with delays below n microseconds; a tenth of the items
     var random = SplitMix()
     nonisolated(unsafe) var left = 0
@@ -206,10 +227,12 @@ case "repeat": repeating(argument(2, 10_000), argument(3, 3))
 case "perform": perform(argument(2, 1_000_000))
 case "pingpong": pingpong(argument(2, 200_000))
 case "pass": pass(argument(2, 1000))
+case "children": children(argument(2, 2_000))
 case "curve-timers": curveTimers(argument(2, 100))
 case "curve-modes": curveModes(argument(2, 100))
 default:
     print(
-        "usage: bench-foundation churn|cancel|repeat|perform|pingpong|pass|curve-timers|curve-modes [N]")
+        "usage: bench-foundation churn|cancel|repeat|perform|pingpong|pass|children|curve-timers|curve-modes [N]"
+    )
     exit(2)
 }

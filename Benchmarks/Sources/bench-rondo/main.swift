@@ -51,6 +51,8 @@ Thread.detachNewThread {
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
     case "pass": pass(argument(2, 10_000))
+    case "children": children(argument(2, 2_000))
+    case "process-children": processes(argument(2, 2_000))
     case "curve-timers": curveTimers(argument(2, 100))
     case "curve-sources": curveSources(argument(2, 100))
     case "curve-get": curveRequests(argument(3, ""), argument(2, 100))
@@ -58,7 +60,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
-                + "once|bulk|request|load|crawl|idle|idle-http|pass|curve-timers|curve-sources|curve-get|curve-modes …"
+                + "once|bulk|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
         )
         exit(2)
     }

@@ -8,7 +8,16 @@ extension RunLoop {
     /// - Parameter mode: `.common` stands for every common mode, those added later too.
     /// - Note: Any thread may call this; the source is served on this loop's thread only.
     public func add(_ source: Source, forMode mode: Mode) {
-        guard source.isValid else { return }
+        if addUnwatched(source, forMode: mode) { warnUnlessRun() }
+    }
+
+    /// As `add(_:forMode:)`, for a source that a program has not scheduled itself: if the loop is never run, no warning
+    /// says so.
+    ///
+    /// - Returns: Whether the source is valid.
+    @discardableResult
+    package func addUnwatched(_ source: Source, forMode mode: Mode) -> Bool {
+        guard source.isValid else { return false }
         if mode.namesCommonModes {
             for mode in source.register(in: self) { source.enter(self, mode, isCommon: true) }
         } else {
@@ -16,7 +25,7 @@ extension RunLoop {
         }
         Trace.request(self, .add, mode: mode, label: source.label, of: source)
         wakeIfForeign()
-        warnUnlessRun()
+        return true
     }
 
     /// Ends the membership of `source` in `mode`. Does nothing where it has none.

@@ -5,7 +5,7 @@ internal import RondoMutex
 /// In debug builds only; in release ones it is empty and costs nothing.
 package struct LiveObject: ~Copyable, Sendable {
     package enum Kind: Int, CaseIterable, Sendable {
-        case timer, source, observer, stream, connection, urlConnection, load, session, sessionTask
+        case timer, source, observer, stream, connection, urlConnection, load, session, sessionTask, child
     }
 
     #if DEBUG

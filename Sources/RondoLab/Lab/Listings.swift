@@ -656,6 +656,25 @@ enum Listings {
                 for loop in loops.value { loop.stop() }
             }
             """#,
+        "child-ends-meanwhile": #"""
+            @Sendable private func childEndsMeanwhileCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                loop.keepAlive(in: .tracking)
+                let told = Shared(false)
+                let child = try Child.spawn("sh", ["-c", "exit 7"])
+                child.label = "child"
+                child.onEnd = { _, status in
+                    if case .exited(let code) = status { stage.note("told, exit code", Int(code)) }
+                    told.value = true
+                }
+                child.schedule(in: loop, forMode: .default)
+                // No signal: whether there is a process to be sent one.
+                try stage.wait { (try? child.send(signal: 0)) == nil }
+                stage.note("ended")
+                loop.spend(0.33, in: .tracking)
+                try stage.run(loop) { told.value }
+            }
+            """#,
         "helpers of all": #"""
             /// Why an experiment could not begin, or gave up.
             enum StageFailure: Error, Equatable, CustomStringConvertible {

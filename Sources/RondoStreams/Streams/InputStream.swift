@@ -17,6 +17,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         // One case each, not one for the protocol: the object is a size class smaller by that.
         case socket(SocketPair)
         case bound(BoundPair)
+        case pipe(PipeEnd)
     }
 
     let core: StreamCore
@@ -45,6 +46,19 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     convenience init(_ pair: SocketPair) { self.init(pair.input, .socket(pair)) }
 
     convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
+
+    /// A stream that reads a pipe, whose descriptor it owns from here on.
+    ///
+    /// - Parameters:
+    ///   - name: What traces call it.
+    ///   - ended: Called once, on any thread and perhaps under a lock of the stream: its end or an error has been met, or it
+    ///     was closed.
+    package convenience init(
+        pipe descriptor: Int32, name: String, ended: (@Sendable () -> Void)? = nil
+    ) {
+        let core = StreamCore(.input)
+        self.init(core, .pipe(PipeEnd(descriptor, core, .input, name: name, ended: ended)))
+    }
 
     private init(_ core: StreamCore, _ origin: Origin) {
         self.core = core
@@ -157,6 +171,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         case .socket(let pair): return pair.read(room)
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.read(room)
+        case .pipe(let pipe): return pipe.read(room)
         case .memory(let bytes):
             let count = bytes.read(room)
             memoryWasRead(bytes)
@@ -171,7 +186,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// Gives the bytes that are at hand where they lie, without a copy; it never waits (rule ST-27).
     ///
     /// They count as read, and stay valid until the next operation on the stream.
-    /// - Returns: False where there are none, and for files: read them.
+    /// - Returns: False where there are none, and for files and pipes: read them.
     open override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool {
@@ -187,6 +202,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         switch origin {
         case .socket(let pair): return pair.lend(atMost: limit)
         case .bound(let pair): return pair.lend(atMost: limit)
+        case .pipe: return nil
         case .memory(let bytes):
             let found = bytes.lend(atMost: limit)
             if found != nil { memoryWasRead(bytes) }
@@ -211,6 +227,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         switch origin {
         case .socket(let pair): return pair.hasBytesAvailable
         case .bound(let pair): return pair.hasBytesAvailable
+        case .pipe(let pipe): return pipe.hasBytesAvailable
         case .memory(let bytes): return bytes.rest > 0
         case .file: return super.hasBytesAvailable
         }
@@ -237,6 +254,7 @@ extension InputStream: DrivenStream {
         switch origin {
         case .socket(let pair): pair
         case .bound(let pair): pair
+        case .pipe(let pipe): pipe
         case .file, .memory: nil
         }
     }

@@ -17,6 +17,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         // One case each, not one for the protocol: the object is a size class smaller by that.
         case socket(SocketPair)
         case bound(BoundPair)
+        case pipe(PipeEnd)
     }
 
     /// What is left of a buffer of the client's.
@@ -63,6 +64,14 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     convenience init(_ pair: SocketPair) { self.init(pair.output, .socket(pair)) }
 
     convenience init(_ core: StreamCore, _ pair: BoundPair) { self.init(core, .bound(pair)) }
+
+    /// A stream that writes into a pipe, whose descriptor it owns from here on.
+    ///
+    /// - Parameter name: What traces call it.
+    package convenience init(pipe descriptor: Int32, name: String) {
+        let core = StreamCore(.output)
+        self.init(core, .pipe(PipeEnd(descriptor, core, .output, name: name, ended: nil)))
+    }
 
     private init(_ core: StreamCore, _ destination: Destination) {
         self.core = core
@@ -178,6 +187,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         case .socket(let pair): return pair.write(bytes)
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.write(bytes)
+        case .pipe(let pipe): return pipe.write(bytes)
         case .buffer(let buffer): return fill(buffer, with: bytes)
         case .foundation, .file: return writeAll(buffer, len)
         }
@@ -235,6 +245,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         switch destination {
         case .socket(let pair): return pair.hasSpaceAvailable
         case .bound(let pair): return pair.hasSpaceAvailable
+        case .pipe(let pipe): return pipe.hasSpaceAvailable
         case .buffer(let buffer): return buffer.rest.count > 0
         case .foundation, .file: return super.hasSpaceAvailable
         }
@@ -263,6 +274,7 @@ extension OutputStream: DrivenStream {
         switch destination {
         case .socket(let pair): pair
         case .bound(let pair): pair
+        case .pipe(let pipe): pipe
         case .foundation, .file, .buffer: nil
         }
     }

@@ -1,0 +1,212 @@
+// One end of a pipe to another process, behind an input or an output stream.
+//
+// Threads: what changes is behind the Mutex. With it held only calls are made that do not wait, and that call nobody back:
+// the kernel, the stream's core, a run-loop source. A call that has to wait for the other process waits in poll(2), without
+// the Mutex, so that no callback of the thread's loop runs meanwhile (rule ST-25).
+//
+// While no mode of the stream runs nothing listens to the descriptor: the pipe fills, and the other process waits.
+
+internal import CSystem
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// The end of a pipe that one stream reads or writes (rules CH-11, CH-13 and CH-15).
+final class PipeEnd: StreamBackend, Sendable {
+    fileprivate struct State {
+        /// Negative once it is closed.
+        var descriptor: Int32
+        /// From the opening to the close or the end.
+        var source: RunLoop.Source?
+        var ended: (@Sendable () -> Void)?
+    }
+
+    private let state: Mutex<State>
+    private let core: StreamCore
+    private let side: StreamState.Direction
+    private let name: String
+
+    /// - Parameters:
+    ///   - descriptor: Non-blocking, and closed by this object.
+    ///   - ended: See `InputStream.init(pipe:name:ended:)`.
+    init(
+        _ descriptor: Int32, _ core: StreamCore, _ side: StreamState.Direction, name: String,
+        ended: (@Sendable () -> Void)?
+    ) {
+        state = Mutex(State(descriptor: descriptor, ended: ended))
+        self.core = core
+        self.side = side
+        self.name = name
+    }
+
+    deinit { finish { $0.close() } }
+
+    private var interest: RunLoop.Source.Interest { side == .input ? .read : .write }
+
+    // MARK: - Opening and closing
+
+    func open(_ side: StreamState.Direction) {
+        core.opened(isReady: false)
+        let source = state.withLock { state -> RunLoop.Source? in
+            guard state.descriptor >= 0, state.source == nil else { return nil }
+            state.source = RunLoop.Source(
+                fileDescriptor: state.descriptor, keepsFile: true, interest: interest
+            ) { [weak self] source, ready in self?.serve(source, isRefused: ready.isEmpty) }
+            return state.source
+        }
+        guard let source else { return }
+        source.label = name
+        for mode in core.modes + (core.queue == nil ? [] : [.loader]) {
+            mode.loop.add(source, forMode: mode.mode)
+        }
+    }
+
+    func close(_ side: StreamState.Direction) { finish { $0.close() } }
+
+    /// Changes the state for the last time, and tells the owner, with the Mutex let go.
+    private func finish(_ change: (inout State) -> Void) {
+        let ended = state.withLock { state in
+            change(&state)
+            return state.ended.take()
+        }
+        ended?()
+    }
+
+    func schedule(in mode: ScheduledMode) {
+        guard let source = state.withLock({ $0.source }) else { return }
+        mode.loop.add(source, forMode: mode.mode)
+    }
+
+    func remove(from mode: ScheduledMode) {
+        guard let source = state.withLock({ $0.source }) else { return }
+        mode.loop.remove(source, forMode: mode.mode)
+    }
+
+    func advance() {}
+    var peerName: String? { name }
+
+    // MARK: - From the pass
+
+    private func serve(_ source: RunLoop.Source, isRefused: Bool) {
+        if isRefused {
+            // The kernel does not watch the descriptor, and says why.
+            fail(source.refusalCode ?? ENOMEM)
+        } else if core.state.wantsToBeReady {
+            look()
+        } else {
+            // Dropped only now, when it was in vain: most clients have read or written before the next pass.
+            source.interest = []
+        }
+    }
+
+    /// Notes what can be done now: bytes or space are there, the end is, or nothing is new.
+    private func look() {
+        var found = pollfd()
+        let isThere = state.withLock { state -> Bool in
+            guard state.descriptor >= 0 else { return false }
+            found = pollfd(
+                fd: state.descriptor, events: Int16(side == .input ? POLLIN : POLLOUT), revents: 0)
+            return poll(&found, 1, 0) > 0
+        }
+        guard isThere else { return }
+        let events = Int32(found.revents)
+        switch side {
+        case .input where events & POLLIN != 0: core.update { $0.setReady(true) }
+        case .input where events & POLLHUP != 0: end()
+        // No reader is left (rule CH-15).
+        case .output where events & POLLERR != 0: fail(EPIPE)
+        case .output where events & POLLOUT != 0: core.update { $0.setReady(true) }
+        default: if events & (POLLERR | POLLNVAL) != 0 { fail(EIO) }
+        }
+    }
+
+    private func end() {
+        core.update { $0.ended() }
+        finish { $0.stopWatching() }
+    }
+
+    private func fail(_ code: Int32) {
+        core.update { $0.failed(.posix(code, "\(name): \(SocketError.sentence(of: code))")) }
+        finish { $0.stopWatching() }
+    }
+
+    // MARK: - Bytes
+
+    /// Makes `call` until it has an answer, and waits for the other process in between.
+    ///
+    /// - Returns: The answer of the call; -1 on failure, which is noted.
+    private func transfer(_ call: (Int32) -> Int) -> Int {
+        while true {
+            let (result, code, descriptor) = state.withLock { state -> (Int, Int32, Int32) in
+                guard state.descriptor >= 0 else { return (-1, EBADF, -1) }
+                let result = call(state.descriptor)
+                return (result, errno, state.descriptor)
+            }
+            if result >= 0 { return result }
+            switch code {
+            case EINTR: continue
+            case EAGAIN:
+                // By rule ST-20 the stream is not closed on another thread meanwhile.
+                var wanted = pollfd(
+                    fd: descriptor, events: Int16(side == .input ? POLLIN : POLLOUT), revents: 0)
+                _ = poll(&wanted, 1, -1)
+            default:
+                if descriptor >= 0 { fail(code) }
+                return -1
+            }
+        }
+    }
+
+    /// The stream waits to be told of its event again.
+    private func wasUsed() {
+        core.update { $0.used(isReady: false) }
+        guard let source = state.withLock({ $0.source }), source.interest != interest else { return }
+        source.interest = interest
+    }
+
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard core.status != .atEnd else { return 0 }
+        let count = transfer { Glibc.read($0, buffer.baseAddress, buffer.count) }
+        if count > 0 { wasUsed() } else if count == 0 { end() }
+        return count
+    }
+
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? { nil }
+
+    var hasBytesAvailable: Bool { can(POLLIN) }
+    var hasSpaceAvailable: Bool { can(POLLOUT) }
+
+    private func can(_ event: Int32) -> Bool {
+        state.withLock { state in
+            guard state.descriptor >= 0 else { return false }
+            var wanted = pollfd(fd: state.descriptor, events: Int16(event), revents: 0)
+            // At the end only trying can tell (rule ST-26).
+            return poll(&wanted, 1, 0) > 0
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard let start = bytes.baseAddress else { return 0 }
+        let count = transfer { rondo_write_quietly($0, start, bytes.count) }
+        if count >= 0 { wasUsed() }
+        return count
+    }
+
+    func write(_ pieces: [UnsafeRawBufferPointer]) -> Int { pieces.first.map { write($0) } ?? 0 }
+
+    // MARK: - Properties
+
+    func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject? { nil }
+    func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool { false }
+}
+
+extension PipeEnd.State {
+    fileprivate mutating func stopWatching() { source.take()?.invalidate() }
+
+    fileprivate mutating func close() {
+        stopWatching()
+        guard descriptor >= 0 else { return }
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+    }
+}

@@ -1,0 +1,164 @@
+// A child as the kernel knows it. It is collected once, by whichever thread first finds that it has ended: a loop that it
+// is scheduled on, the reaper's, or one that waits. Those who want to know are called by that thread.
+
+internal import CSystem
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// A child's number and pidfd, and what has become of it.
+final class ChildHandle: Sendable {
+    private struct State {
+        /// Negative once it is closed.
+        var pidfd: Int32
+        /// The calls that use the pidfd without the lock.
+        var users = 0
+        var status: Child.Status?
+        var observers: [@Sendable (Child.Status) -> Void] = []
+        /// The observers know of the end: nothing watches the pidfd any more.
+        var isSettled = false
+    }
+
+    let processIdentifier: Int32
+    /// For messages.
+    let name: String
+    /// Whether the child leads a process group of its own.
+    let leadsGroup: Bool
+    let reaper: Reaper
+    let spawned = LoopClock.machineNow
+    private let state: Mutex<State>
+    private let live = LiveObject(.child)
+
+    init(_ processIdentifier: Int32, pidfd: Int32, name: String, leadsGroup: Bool, reaper: Reaper) {
+        self.processIdentifier = processIdentifier
+        self.name = name
+        self.leadsGroup = leadsGroup
+        self.reaper = reaper
+        state = Mutex(State(pidfd: pidfd))
+    }
+
+    deinit {
+        let pidfd = state.withLock { $0.pidfd }
+        if pidfd >= 0 { _ = Glibc.close(pidfd) }
+    }
+
+    // MARK: - The end
+
+    /// How the child has ended; nil: it was not collected yet.
+    var status: Child.Status? { state.withLock { $0.status } }
+
+    /// Calls `observer` once the child has ended: on the thread that finds it, or here and now if it was found before.
+    func whenEnded(_ observer: @escaping @Sendable (Child.Status) -> Void) {
+        let status = state.withLock { state in
+            if state.status == nil { state.observers.append(observer) }
+            return state.status
+        }
+        if let status { observer(status) }
+    }
+
+    /// Collects the child if it has ended (rules CH-3 and CH-6).
+    ///
+    /// - Returns: How it has ended; nil: it runs.
+    @discardableResult
+    func collect() -> Child.Status? {
+        let (status, observers) = state.withLock {
+            state -> (Child.Status?, [@Sendable (Child.Status) -> Void]?) in
+            guard state.status == nil else { return (state.status, nil) }
+            var (kind, code): (Int32, Int32) = (0, 0)
+            let found = rondo_collect_child(state.pidfd, &kind, &code)
+            guard found != 0 else { return (nil, nil) }
+            let status = found > 0 ? Child.Status(kind: kind, code: code) : .unknown
+            state.status = status
+            defer { state.observers = [] }
+            return (status, state.observers)
+        }
+        // Another thread may have been quicker.
+        guard let status, let observers else { return status }
+        if status == .unknown {
+            Log.system.warning(
+                """
+                How the child \(name) (process \(processIdentifier)) has ended is not known: another part of the \
+                program has collected it, or ignores SIGCHLD.
+                """)
+        }
+        reaper.forget(self)
+        for observer in observers { observer(status) }
+        state.withLock { $0.isSettled = true }
+        closeUnlessUsed()
+        return status
+    }
+
+    /// Waits for the end; no callback of the thread's loop runs meanwhile (rule CH-23).
+    func wait() -> Child.Status {
+        while true {
+            if let status = collect() { return status }
+            withDescriptor { pidfd in
+                var wanted = pollfd(fd: pidfd, events: Int16(POLLIN), revents: 0)
+                // Where memory has run out the kernel answers at once.
+                if poll(&wanted, 1, -1) < 0, errno != EINTR { usleep(1_000) }
+            }
+        }
+    }
+
+    /// Waits until the child is stopped or goes on; nil: it has ended.
+    func waitForStop() -> Child.Stop? {
+        var stop: Child.Stop?
+        withDescriptor { pidfd in
+            var (kind, code): (Int32, Int32) = (0, 0)
+            guard rondo_wait_for_stop(pidfd, &kind, &code) == 0 else { return }
+            switch kind {
+            case Int32(CLD_STOPPED), Int32(CLD_TRAPPED): stop = .stopped(code)
+            case Int32(CLD_CONTINUED): stop = .continued
+            default: break
+            }
+        }
+        return stop
+    }
+
+    // MARK: - The pidfd
+
+    /// Calls `body` with the pidfd, which stays open meanwhile; not at all once the child was collected.
+    func withDescriptor(_ body: (Int32) -> Void) {
+        let pidfd = state.withLock { state -> Int32 in
+            if state.pidfd >= 0 { state.users += 1 }
+            return state.pidfd
+        }
+        guard pidfd >= 0 else { return }
+        body(pidfd)
+        state.withLock { $0.users -= 1 }
+        closeUnlessUsed()
+    }
+
+    private func closeUnlessUsed() {
+        let pidfd = state.withLock { state -> Int32 in
+            guard state.isSettled, state.users == 0 else { return -1 }
+            defer { state.pidfd = -1 }
+            return state.pidfd
+        }
+        if pidfd >= 0 { _ = Glibc.close(pidfd) }
+    }
+
+    // MARK: - Signals
+
+    /// Sends a signal to the child, or to its group where it leads one, as long as the child has not ended (rules CH-7 and
+    /// CH-18).
+    ///
+    /// - Throws: ESRCH after the end.
+    func send(_ number: Int32, toGroup: Bool = false) throws(ChildError) {
+        // Under the lock nobody collects the child: its number, and that of its group, stay its own.
+        let code = state.withLock { state -> Int32 in
+            guard state.status == nil else { return ESRCH }
+            // The kernel takes signals for a child that has ended and was not collected.
+            var ended = pollfd(fd: state.pidfd, events: Int16(POLLIN), revents: 0)
+            guard poll(&ended, 1, 0) <= 0 else { return ESRCH }
+            let result =
+                toGroup && leadsGroup
+                ? kill(-processIdentifier, number) : rondo_send_signal(state.pidfd, number)
+            return result < 0 ? errno : 0
+        }
+        guard code != 0 else { return }
+        throw ChildError(
+            .signal, systemCode: code,
+            "signal \(number) was not sent to the child \(name) (process \(processIdentifier))")
+    }
+}

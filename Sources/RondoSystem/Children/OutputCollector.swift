@@ -1,0 +1,124 @@
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// Reads an output of a child into memory, in the modes of the child, up to a limit (rules CH-13 and CH-14).
+final class OutputCollector: Sendable {
+    /// What is read in one turn at most, so that others have theirs.
+    private static let piece = 64 * 1024
+
+    private struct State {
+        /// Negative once it is closed.
+        var descriptor: Int32
+        var data = Data()
+        var hasOverflown = false
+        /// The errno of a read.
+        var failure: Int32?
+        var overflow: (@Sendable () -> Void)?
+        var source: RunLoop.Source?
+    }
+
+    let limit: Int
+    private let tracker: OutputTracker
+    private let state: Mutex<State>
+
+    init(_ descriptor: Int32, limit: Int, tracker: OutputTracker) {
+        self.limit = max(0, limit)
+        self.tracker = tracker
+        state = Mutex(State(descriptor: descriptor))
+        let source = RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: .read) {
+            [weak self] _, ready in
+            // Where the kernel does not watch the pipe nothing can be read.
+            if ready.isEmpty { self?.fail() } else { self?.read() }
+        }
+        source.label = "collects an output"
+        state.withLock { $0.source = source }
+    }
+
+    deinit { finish() }
+
+    var data: Data { state.withLock { $0.data } }
+    var hasOverflown: Bool { state.withLock { $0.hasOverflown } }
+    /// Why not all could be read, an errno; nil: all was, up to the limit.
+    var failure: Int32? { state.withLock { $0.failure } }
+
+    /// Called when the limit is passed, on the thread of a loop.
+    var overflow: (@Sendable () -> Void)? {
+        get { nil }
+        set { state.withLock { $0.overflow = newValue } }
+    }
+
+    func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        if let source = state.withLock({ $0.source }) { loop.add(source, forMode: mode) }
+    }
+
+    func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        if let source = state.withLock({ $0.source }) { loop.remove(source, forMode: mode) }
+    }
+
+    private func read() {
+        let (isOver, overflow) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            guard state.descriptor >= 0 else { return (false, nil) }
+            let descriptor = state.descriptor
+            let count = withUnsafeTemporaryAllocation(byteCount: Self.piece, alignment: 1) { buffer in
+                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                if count < 0, errno != EAGAIN, errno != EINTR { state.failure = errno }
+                if count > 0 {
+                    let room = limit - state.data.count
+                    state.data.append(
+                        contentsOf: UnsafeRawBufferPointer(rebasing: buffer.prefix(min(count, room))))
+                    if count > room { state.hasOverflown = true }
+                }
+                return count
+            }
+            let isOver = count == 0 || state.hasOverflown || state.failure != nil
+            return (isOver, state.hasOverflown ? state.overflow : nil)
+        }
+        if isOver { finish() }
+        overflow?()
+    }
+
+    private func fail() {
+        state.withLock { $0.failure = $0.source?.refusalCode ?? ENOMEM }
+        finish()
+    }
+
+    /// Closes the pipe.
+    func finish() {
+        let isFirst = state.withLock { state -> Bool in
+            guard state.descriptor >= 0 else { return false }
+            state.source.take()?.invalidate()
+            close(state.descriptor)
+            state.descriptor = -1
+            state.overflow = nil
+            return true
+        }
+        if isFirst { tracker.outputHasEnded() }
+    }
+}
+
+/// Passes the ends of outputs on to their child, which is made after them.
+final class OutputTracker: Sendable {
+    private struct State {
+        var early = 0
+        var child: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+
+    func outputHasEnded() {
+        let child = state.withLock { state in
+            if state.child == nil { state.early += 1 }
+            return state.child
+        }
+        child?()
+    }
+
+    func connect(_ child: @escaping @Sendable () -> Void) {
+        let early = state.withLock { state in
+            state.child = child
+            return state.early
+        }
+        for _ in 0..<early { child() }
+    }
+}

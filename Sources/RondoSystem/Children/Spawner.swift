@@ -1,0 +1,184 @@
+// From a configuration to a child: what the C code of CSystem needs is laid out in C's memory, and freed when it returns.
+
+internal import CSystem
+internal import Glibc
+internal import RondoCore
+
+/// A child's configuration with its descriptors chosen, ready to be spawned.
+struct Spawner: Sendable {
+    var program: String
+    var arguments: [String]
+    var environment: Child.Environment
+    var workingDirectory: String?
+    /// The child's descriptors, by number: those of the parent that they are made from; -1: the child has none.
+    var descriptors: [Int32: Int32]
+    var group: Child.Group
+    var diesWithParent = false
+    var ignoredSignals: Set<Int32> = []
+
+    /// The number and the pidfd of a child, or the failed step with its errno.
+    private enum Outcome: Sendable {
+        case spawned(Int32, pidfd: Int32)
+        case failed(rondo_spawn_step, Int32)
+    }
+
+    /// Starts the program. It runs, or has ended already, when this returns.
+    func spawn() throws(ChildError) -> ChildHandle {
+        try check()
+        let (reaper, outcome): (Reaper, Outcome)
+        do throws(SystemError) {
+            reaper = try Reaper.existing()
+            outcome = diesWithParent ? try SpawningThread.run { call() } : call()
+        } catch {
+            throw ChildError(
+                .system, systemCode: error.code, path: program,
+                "no child can be made for \(program) (\(error.call))")
+        }
+        switch outcome {
+        case .spawned(let number, let pidfd):
+            return ChildHandle(
+                number, pidfd: pidfd, name: program, leadsGroup: group != .parents, reaper: reaper)
+        case .failed(let step, let code):
+            throw failure(step, code)
+        }
+    }
+
+    // MARK: - What cannot be
+
+    private func check() throws(ChildError) {
+        let variables: [String] =
+            switch environment {
+            case .inherited: []
+            case .exactly(let variables): variables.map { $0 + $1 }
+            case .changed(let changes): changes.map { $0 + ($1 ?? "") }
+            }
+        let strings = [program, workingDirectory ?? ""] + arguments + variables
+        guard !strings.contains(where: { $0.utf8.contains(0) }) else {
+            throw ChildError(
+                .configuration, systemCode: EINVAL, path: program,
+                "a NUL ends a string in C: \(program) cannot be given one in an argument, a variable or a path"
+            )
+        }
+        guard !program.isEmpty else {
+            throw ChildError(.program, systemCode: ENOENT, path: program, "the program's name is empty")
+        }
+        guard descriptors.keys.allSatisfy({ $0 >= 0 }), ignoredSignals.allSatisfy({ 1...64 ~= $0 }) else {
+            throw ChildError(
+                .configuration, systemCode: EINVAL, path: program,
+                "a descriptor's number is 0 or more, a signal's 1 to 64")
+        }
+    }
+
+    private func failure(_ step: rondo_spawn_step, _ code: Int32) -> ChildError {
+        switch step {
+        case rondo_spawn_step_directory:
+            ChildError(
+                .workingDirectory, systemCode: code, path: workingDirectory,
+                "\(program) was not started in the directory \(workingDirectory ?? "")")
+        case rondo_spawn_step_program:
+            ChildError(.program, systemCode: code, path: program, "\(program) was not started")
+        case rondo_spawn_step_descriptors:
+            ChildError(
+                .system, systemCode: code, path: program,
+                "\(program) was not started, for its descriptors could not be placed")
+        default:
+            ChildError(.system, systemCode: code, path: program, "no process for \(program)")
+        }
+    }
+
+    // MARK: - The call
+
+    private func call() -> Outcome {
+        let targets = descriptors.keys.sorted()
+        var sources = targets.map { descriptors[$0] ?? -1 }
+        let argumentStrings = CStrings([program] + arguments)
+        let paths = CStrings(candidates)
+        let variables = variables.map(CStrings.init)
+        let directory = workingDirectory.flatMap { strdup($0) }
+        defer { free(directory) }
+        var pidfd: Int32 = -1
+        var step = rondo_spawn_step_birth
+        return withExtendedLifetime((argumentStrings, paths, variables)) {
+            targets.withUnsafeBufferPointer { targets in
+                sources.withUnsafeMutableBufferPointer { sources in
+                    guard let targetStart = targets.baseAddress, let sourceStart = sources.baseAddress,
+                        let environment = variables?.pointer ?? rondo_environment()
+                    else { return .failed(step, EINVAL) }
+                    var request = rondo_spawn(
+                        paths: paths.constantPointer, arguments: argumentStrings.pointer,
+                        environment: environment,
+                        directory: directory, targets: targetStart, sources: sourceStart,
+                        descriptor_count: Int32(targets.count), group: groupForC,
+                        dies_with_thread: diesWithParent ? 1 : 0,
+                        ignored_signals: ignoredSignals.reduce(0) { $0 | 1 << UInt64($1 - 1) })
+                    let number = rondo_spawn(&request, &pidfd, &step)
+                    return number > 0 ? .spawned(number, pidfd: pidfd) : .failed(step, errno)
+                }
+            }
+        }
+    }
+
+    private var groupForC: rondo_spawn_group {
+        switch group {
+        case .parents: rondo_spawn_group_parents
+        case .own: rondo_spawn_group_own
+        case .session: rondo_spawn_group_session
+        }
+    }
+
+    /// "NAME=value" each; nil: the parent's as they are.
+    private var variables: [String]? {
+        switch environment {
+        case .inherited: return nil
+        case .exactly(let variables): return variables.map { "\($0)=\($1)" }
+        case .changed(let changes):
+            var variables = ProcessInfo.processInfo.environment
+            for (name, value) in changes { variables[name] = value }
+            return variables.map { "\($0)=\($1)" }
+        }
+    }
+
+    /// The files that may be the program, in the order in which they are tried (rule CH-20).
+    private var candidates: [String] {
+        guard !program.contains("/") else { return [program] }
+        let given: String? =
+            switch environment {
+            case .inherited: getenv("PATH").map { String(cString: $0) }
+            case .exactly(let variables): variables["PATH"]
+            case .changed(let changes):
+                changes.keys.contains("PATH")
+                    ? changes["PATH"] ?? nil : getenv("PATH").map { String(cString: $0) }
+            }
+        // An empty entry is the working directory, as for a shell.
+        return (given ?? Self.standardPath).split(separator: ":", omittingEmptySubsequences: false).map {
+            ($0.isEmpty ? "." : $0) + "/" + program
+        }
+    }
+
+    /// Where there is no PATH: what `confstr(_CS_PATH)` names.
+    private static let standardPath = "/bin:/usr/bin"
+}
+
+/// An array of C's strings that ends with NULL, freed with this object.
+private final class CStrings {
+    let pointer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    private let count: Int
+
+    init(_ strings: [String]) {
+        count = strings.count
+        pointer = .allocate(capacity: count + 1)
+        for (index, string) in strings.enumerated() { (pointer + index).initialize(to: strdup(string)) }
+        (pointer + count).initialize(to: nil)
+    }
+
+    /// The same, as an array of strings that are not changed.
+    var constantPointer: UnsafePointer<UnsafePointer<CChar>?> {
+        // Safe: the two types of pointer are the same in memory, and C's code does not write.
+        UnsafeRawPointer(pointer).assumingMemoryBound(to: UnsafePointer<CChar>?.self)
+    }
+
+    deinit {
+        for index in 0..<count { free(pointer[index]) }
+        pointer.deallocate()
+    }
+}

@@ -1,0 +1,208 @@
+internal import Glibc
+public import RondoCore
+
+extension Process {
+    // MARK: - Starting
+
+    // (The functions that a subclass may override are in the class's own file.)
+
+    /// See `run()`.
+    func start() throws {
+        let settings = try claim()
+        let child: ChildHandle
+        do {
+            child = try spawn(settings)
+        } catch {
+            state.withLock { $0.hasStarted = false }
+            throw error
+        }
+        settings.closeEndsOfChild()
+        let loop = RunLoop.currentLoop()
+        let change = state.withLock { state -> ProcessTelling.Change? in
+            state.child = child
+            state.telling.begin(on: loop)
+            // A handler needs no loop, unless the program has named one.
+            guard state.handler == nil || state.telling.isScheduled else { return nil }
+            return state.telling.listen(for: self)
+        }
+        change?.apply()
+        // The child keeps the process until its end (rule PR-9).
+        child.whenEnded { [self] status in hasEnded(status) }
+        child.reaper.watch(child)
+    }
+
+    /// A process runs once (rule PR-2).
+    private func claim() throws -> ProcessSettings {
+        try state.withLock { state in
+            guard !state.hasStarted else {
+                throw NSError(
+                    domain: NSCocoaErrorDomain, code: CocoaError.Code.executableLoad.rawValue,
+                    userInfo: [NSLocalizedDescriptionKey: "a Process runs once: make a new one"])
+            }
+            guard state.settings.executableURL != nil else {
+                throw NSError(
+                    domain: NSCocoaErrorDomain, code: CocoaError.Code.fileNoSuchFile.rawValue,
+                    userInfo: [NSLocalizedDescriptionKey: "executableURL was not set"])
+            }
+            state.hasStarted = true
+            return state.settings
+        }
+    }
+
+    private func spawn(_ settings: ProcessSettings) throws -> ChildHandle {
+        let path = settings.executableURL?.path ?? ""
+        let (descriptors, null) = try settings.descriptors()
+        defer { if null >= 0 { close(null) } }
+        let spawner = Spawner(
+            // A path has a slash: PATH is not looked at.
+            program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
+            environment: settings.environment.map(Child.Environment.exactly) ?? .inherited,
+            workingDirectory: settings.currentDirectory, descriptors: descriptors, group: .own)
+        do throws(ChildError) {
+            return try spawner.spawn()
+        } catch {
+            throw NSError.ofProcess(
+                error.systemCode, path: error.path ?? path, description: error.description)
+        }
+    }
+
+    // MARK: - The end
+
+    /// On the thread that has collected the child.
+    private func hasEnded(_ status: Child.Status) {
+        let waits = state.withLock { state in
+            state.status = status
+            defer { state.waits = [] }
+            return state.waits
+        }
+        // Before the waits: a loop that waits serves the notification in the same pass.
+        announce()
+        for wait in waits { wait.end() }
+    }
+
+    /// Has the end told, which is known: by the handler in the background, or by a loop.
+    private func announce() {
+        let (change, unneeded) = state.withLock { state -> (ProcessTelling.Change?, RunLoop.Source?) in
+            if state.handler != nil, !state.telling.isScheduled { return (nil, state.telling.take()) }
+            return (state.telling.listen(for: self), nil)
+        }
+        if let change {
+            change.apply()
+            change.signal()
+            if !state.withLock({ $0.telling.isScheduled }) { OwedEnds.add(change.source) }
+        } else {
+            unneeded?.invalidate()
+            DispatchQueue.global().async { [self] in callHandler() }
+        }
+    }
+
+    /// A handler was set: if the child has ended, it is called soon.
+    func handlerWasSet() {
+        if state.withLock({ $0.status != nil }) { announce() }
+    }
+
+    /// On a loop that the process is scheduled on, in one of its modes.
+    func tell() {
+        state.withLock { $0.telling.take() }?.invalidate()
+        if !callHandler() {
+            NotificationCenter.default.post(name: Process.didTerminateNotification, object: self)
+        }
+    }
+
+    /// - Returns: False: there is none.
+    @discardableResult
+    private func callHandler() -> Bool {
+        let (handler, isOwed) = state.withLock { state in
+            defer { state.owesHandler = false }
+            return (state.handler.map(HandlerBox.init), state.owesHandler)
+        }
+        // Two threads may announce the end, if the handler is set just then.
+        if isOwed { handler?.call(self) }
+        return handler != nil
+    }
+
+    // MARK: - Where it is told
+
+    /// Has the end told on the thread of `loop`, while that runs in `mode`, in place of the loop that has started the
+    /// process (rule PR-10): the handler is called there, or the notification posted. In several modes or loops it is told
+    /// once. Any thread, before or after `run()`; after the end was told it does nothing.
+    public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
+            guard state.telling.schedule(in: loop, mode), state.child != nil else { return (nil, nil) }
+            // After the end there is a source as long as the end is to be told.
+            guard state.status == nil || state.telling.source != nil else { return (nil, nil) }
+            return (state.telling.take(), state.telling.listen(for: self))
+        }
+        move(from: old, to: change)
+    }
+
+    /// Takes back what `schedule(in:forMode:)` said.
+    public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessTelling.Change?) in
+            guard state.telling.unschedule(from: loop, mode), state.telling.source != nil else {
+                return (nil, nil)
+            }
+            return (state.telling.take(), state.telling.listen(for: self))
+        }
+        move(from: old, to: change)
+    }
+
+    private func move(from old: RunLoop.Source?, to change: ProcessTelling.Change?) {
+        guard let change else { return }
+        change.apply()
+        let isOwed = old?.isSignalled ?? false
+        old?.invalidate()
+        if isOwed || state.withLock({ $0.status != nil }) { change.signal() }
+    }
+
+    /// Why its end was not told. Any thread may ask.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (child, status, source, handler) = state.withLock {
+            ($0.child, $0.status, $0.telling.source, $0.handler != nil)
+        }
+        guard child != nil else {
+            return DeliveryObstacle(reason: .notScheduled, description: "it was not started: call run()")
+        }
+        guard status != nil else {
+            return DeliveryObstacle(reason: .nothingToDeliver, description: "the process runs")
+        }
+        if let source { return source.whyNotDelivering }
+        return handler
+            ? DeliveryObstacle(
+                reason: .nothingToDeliver, description: "its handler is called in the background")
+            : RunLoop.invalidObstacle
+    }
+
+    // MARK: - Waiting
+
+    /// See `waitUntilExit()`.
+    func wait() {
+        guard let child = state.withLock({ $0.child }) else { return }
+        let loop = RunLoop.currentLoop()
+        let wait = LoopWait()
+        let hasEnded = state.withLock { state in
+            if state.status == nil { state.waits.append(wait) }
+            return state.status != nil
+        }
+        // The thread of a loop that cannot run any more waits by itself.
+        if !hasEnded, !wait.run(loop, in: .default) { _ = child.wait() }
+        // What is told on this very loop is told before this returns.
+        let isTold = state.withLock {
+            $0.telling.source?.isSignalled ?? false && $0.telling.isServed(by: loop)
+        }
+        if isTold { _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false) }
+    }
+
+    // MARK: - Signals
+
+    /// See `terminate()` and its kin.
+    ///
+    /// - Returns: Whether the child has got it.
+    @discardableResult
+    func send(_ number: Int32, _ name: String) -> Bool {
+        guard let child = state.withLock({ $0.child }) else {
+            fatalError("Process.\(name)() was called before run().")
+        }
+        return (try? child.send(number)) != nil
+    }
+}
