@@ -35,6 +35,8 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
     @exclusivity(unchecked) private var origin = ResponseOrigin()
     @exclusivity(unchecked) private var startedAt = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) private var timeout: LoadTimeout
+    /// Nil: the settings set none.
+    @exclusivity(unchecked) private var limits: LoadLimits?
     /// The program was called since the last pass began.
     @exclusivity(unchecked) private var hasCalled = false
 
@@ -46,9 +48,11 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         registration = LoadRegistration(schedule)
         self.settings = settings
         self.defaults = defaults
-        state = LoadState(request)
+        state = LoadState(request, redirects: settings.values.redirects)
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
-        content = ContentReader(limits: settings.values.contentLimits, isDownload: writesFile)
+        content = ContentReader(
+            limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
+            isDownload: writesFile)
     }
 
     // MARK: - Start and end
@@ -85,6 +89,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         let answers = answers.take()
         content.discardAll()
         timeout.stop()
+        limits.take()?.stop()
         registration.leave(self, idle: answers?.close())
         if let client = client.take() { client.loadDidEnd() }
     }
@@ -123,6 +128,11 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         guard let client else { return }
         if client.isCancelled { return tearDown() }
         let messages = inbox.take()
+        if messages.mustGoOn { limits?.endPause() }
+        if messages.isPastEnd, !state.isEnded {
+            let seconds = settings.values.totalTimeout ?? 0
+            return perform(state.failed(.exceededTotalTime(seconds: seconds)))
+        }
         if messages.mustLookAtTheClock { lookAtTheClock() }
         // What has ended has no time any more, and its last call must not be lost.
         if timeout.takeReached(), !state.isEnded, timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0 {
@@ -134,7 +144,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody, inbox.wantsMore { answers?.current?.resume() }
+        if state.deliversBody, wantsMore { answers?.current?.resume() }
         if !state.isEnded { timeout.restartAfterProgress() }
     }
 
@@ -142,6 +152,10 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
         timeout.noteProgress()
+        limits = LoadLimits(settings.values, in: registration.modes) { [self] in
+            inbox.putPastEnd()
+            wakeUp()
+        }
         perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
     }
 
@@ -232,6 +246,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
             guard state.deliversBody else { return }
             content.receive(data)
             readContent()
+            keepPace(data.count)
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }
@@ -297,7 +312,20 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
 
     var nameInRunLoops: String? { client?.nameInRunLoops }
     var onlyQueue: SharedQueue? { registration.onlyQueue }
-    var takesMore: Bool { !state.isAsking && !state.isEnded && inbox.wantsMore }
+    /// The program takes content, and it has not come faster than the settings want.
+    private var wantsMore: Bool { inbox.wantsMore && !(limits?.isPausing ?? false) }
+
+    /// Takes no more for now if bytes have come faster than the settings want.
+    private func keepPace(_ count: Int) {
+        guard let limits, !state.isEnded else { return }
+        let pauses = limits.received(count) { [self] in
+            inbox.putGoOn()
+            wakeUp()
+        }
+        if pauses { answers?.current?.pause() }
+    }
+
+    var takesMore: Bool { !state.isAsking && !state.isEnded && wantsMore }
     func forEachQueue(_ body: (SharedQueue) -> Void) { registration.forEachQueue(body) }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
@@ -336,7 +364,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
 
     /// Hands on what has come, as far as the delegate takes it.
     private func readContent() {
-        while state.deliversBody, inbox.wantsMore {
+        while state.deliversBody, wantsMore {
             do throws(LoadFailure) {
                 switch try content.next() {
                 case .nothing: return
@@ -413,6 +441,7 @@ final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked S
         answers?.end()
         content.discard()
         timeout.stop()
+        limits.take()?.stop()
         if collectsMetrics {
             let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
             deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: redirects, transfers: transfers)))

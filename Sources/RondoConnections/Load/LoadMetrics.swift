@@ -31,6 +31,7 @@ struct TransferMetrics: Sendable {
     let tlsVersion: String?
     let tlsCipher: String?
     var isTLSResumed = false
+    var localAddress: SocketAddress?
 
     // In seconds since the start of the load.
     var lookUpStart: TimeInterval?

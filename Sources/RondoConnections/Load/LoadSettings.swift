@@ -21,6 +21,19 @@ final class LoadSettings: Sendable {
         var contentLimits = RondoHTTP.ContentLimits()
         /// In seconds.
         var goAheadTimeout: TimeInterval = 1
+        /// Where connections lead; nil: nothing is set.
+        var connect: ConnectSettings?
+        /// In seconds.
+        var connectTimeout: TimeInterval?
+        /// In seconds.
+        var totalTimeout: TimeInterval?
+        var redirects = URLConnection.RedirectPolicy()
+        var additionalFields: [(name: String, value: String)] = []
+        /// In place of the URL's path and query.
+        var requestTarget: String?
+        var decodesContent = true
+        /// Bytes of bodies a second.
+        var maximumRate: Int?
         /// Is told of the steps of exchanges.
         var onStep: (@Sendable (ExchangeStep) -> Void)?
         /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3), with these settings.
@@ -88,8 +101,25 @@ final class LoadSettings: Sendable {
 
     /// The direct way to `address`.
     func directRoute(to address: WebAddress, atOrigin: Bool) -> Route {
-        KnownRoutes.route(
-            to: address, settings: address.isSecure ? number + (atOrigin ? 0 : 1) : 0,
-            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
+        let plainNumber = hasWay ? -number : 0
+        return KnownRoutes.route(
+            to: address, settings: address.isSecure ? number + (atOrigin ? 0 : 1) : plainNumber,
+            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
+    }
+
+    /// Whether plain HTTP, too, goes by other ways than that of all loads.
+    private var hasWay: Bool { values.connect != nil || values.connectTimeout != nil }
+
+    /// How connections come about.
+    var way: Route.Way {
+        let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
+        return Route.Way(
+            connect: values.connect, timeout: values.connectTimeout, userAgent: agent?.value)
+    }
+
+    /// The fields that go with each request to a server.
+    func additionalFields(atOrigin: Bool) -> [(name: String, value: String)] {
+        if atOrigin || values.additionalFields.isEmpty { return values.additionalFields }
+        return values.additionalFields.filter { !RedirectedRequest.isForOneOrigin($0.name) }
     }
 }

@@ -16,10 +16,6 @@ internal import RondoHTTP
 /// A phase in which there is nothing to wait for is passed at once. A failure ends the load from any phase; an ended
 /// load takes no input and gives no action. (What an answer waits for is the answer's own state: see `ServerAnswer`.)
 struct LoadState {
-    /// After as many redirects as this the next one fails the load (rule UC-32, the number of Apple's
-    /// `NSURLErrorHTTPTooManyRedirects`).
-    static let maximumRedirects = 16
-
     private enum Phase {
         case created
         /// The delegate was asked whether the credential storage may be used (rule UC-43).
@@ -69,7 +65,10 @@ struct LoadState {
     /// The first that was sent.
     private var origin: LoadRequest?
 
-    init(_ request: LoadRequest) {
+    private let policy: URLConnection.RedirectPolicy
+
+    init(_ request: LoadRequest, redirects policy: URLConnection.RedirectPolicy = .init()) {
+        self.policy = policy
         self.request = request
         lastSent = request
     }
@@ -215,6 +214,10 @@ struct LoadState {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }
+        guard policy.follows else {
+            phase = .receiving
+            return .deliver(.http(head, bodyLength: bodyLength))
+        }
         let decision = Redirect.follow(
             status: head.status, location: head.fields.agreed("Location"),
             method: request.method, currentURL: url)
@@ -234,9 +237,7 @@ struct LoadState {
     }
 
     private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
-        guard redirects < Self.maximumRedirects else {
-            return fail(.tooManyRedirects(Self.maximumRedirects))
-        }
+        guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
         redirects += 1
         phase = .askingAboutRedirect(reply)
         return .ask(next, redirect: reply)
