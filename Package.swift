@@ -206,13 +206,17 @@ if !isDependency {
         .executableTarget(
             name: "RondoCommand",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoHTTP", "RondoLab", "RondoTrace", "COpenSSL",
+                "RondoMutex", "Rondo", "RondoHTTP", "RondoStreams", "RondoConnections", "RondoLab",
+                "RondoTrace",
+                "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoCommandTests",
-            dependencies: ["RondoCommand", "RondoHTTP", "RondoLab", "Rondo", "RondoTestSupport"],
+            dependencies: [
+                "RondoCommand", "RondoHTTP", "RondoStreams", "RondoLab", "Rondo", "RondoTestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RondoLabTests",

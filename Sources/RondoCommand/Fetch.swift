@@ -2,102 +2,60 @@ import ArgumentParser
 import Rondo
 import RondoLab
 
-/// `rondo fetch`: one load through `URLConnection`, with curl's names for what curl has too.
+/// `rondo fetch`: loads through `URLConnection`, by curl's options.
+///
+/// Its command line is curl's, which no parser of another grammar reads: `-ofile`, `-C -`, options that repeat, and `-o`s
+/// that belong to the URLs beside them. `FetchOption.all` says what there is.
 struct Fetch: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Load a URL through URLConnection, on a run loop of its own.",
-        discussion: """
-            Redirects are followed. The body goes to standard output unless -o or -O says otherwise. \
-            Ends with 0 when the load finishes, 1 when it fails, 2 when the command line is wrong.
-            """)
+        abstract: "Load URLs through URLConnection, on a run loop of its own, by curl's options.",
+        discussion: FetchHelp.discussion)
 
-    @Argument(help: "What to load; http:// is assumed where there is no scheme.")
-    var url: String
-
-    @Option(
-        name: [.customShort("o", allowingJoined: true), .customLong("output")],
-        help: ArgumentHelp("Write the body to a file; - is standard output.", valueName: "file"))
-    var output: String?
-
-    @Flag(
-        name: [.customShort("O"), .customLong("remote-name")],
-        help: "Write the body to a file named as the end of the URL's path.")
-    var remoteName = false
-
-    @Option(
-        name: [.customShort("X", allowingJoined: true), .customLong("request")],
-        help: ArgumentHelp("The method.", valueName: "method"))
-    var method: String?
-
-    @Option(
-        name: [.customShort("H", allowingJoined: true), .customLong("header")],
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "A field to send: 'Name: value'; 'Name;' without a value; 'Name:' not at all.",
-            valueName: "field"))
-    var headers: [String] = []
-
-    @Option(
-        name: [.customShort("d", allowingJoined: true), .customLong("data")],
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp(
-            "Post this as a form; @FILE reads it from a file, several are joined by &.", valueName: "data"))
-    var data: [String] = []
-
-    @Flag(name: [.customShort("I"), .customLong("head")], help: "Ask for the head alone, and print it.")
-    var head = false
-
-    @Flag(
-        name: [.customShort("L"), .customLong("location")], inversion: .prefixedNo,
-        help: "Follow redirects, or take the redirect itself as the answer.")
-    var location = true
-
-    @Option(
-        name: [.customShort("u", allowingJoined: true), .customLong("user")],
-        help: ArgumentHelp(
-            "Name and password for the origin of the URL, sent to no other.", valueName: "user:password"))
-    var user: String?
-
-    @Option(
-        name: [.customShort("x", allowingJoined: true), .customLong("proxy")],
-        help: ArgumentHelp(
-            "Go by this proxy: http://, socks5:// or socks4://host:port; '' for none. Without it, as "
-                + "http_proxy, https_proxy, all_proxy and no_proxy say.", valueName: "url"))
-    var proxy: String?
-
-    @Option(
-        name: [.customShort("w", allowingJoined: true), .customLong("write-out")],
-        help: ArgumentHelp(
-            "Print this behind the load, with curl's variables: %{http_code}, %{time_total}, %{json} …",
-            valueName: "format"))
-    var writeOut: String?
-
-    @Option(help: ArgumentHelp("Trust the certificates in this PEM file alone.", valueName: "file"))
-    var cacert: String?
-
-    @Flag(
-        name: [.customShort("k"), .customLong("insecure")], help: "Do not verify the server's certificate.")
-    var insecure = false
-
-    @Option(
-        name: [.customShort("m", allowingJoined: true), .customLong("max-time")],
-        help: ArgumentHelp("Give up after this time in all.", valueName: "seconds"))
-    var maxTime: Double?
-
-    @Flag(name: .shortAndLong, help: "Tell on standard error what is going on.")
-    var verbose = false
-
-    @Flag(name: .shortAndLong, help: "Show no progress.")
-    var silent = false
-
-    @Option(help: ArgumentHelp("The run loop mode to load in.", valueName: "name"))
-    var mode = "default"
-
-    @Flag(help: "Print one JSON object a line for each call that the delegate gets; no body without -o.")
-    var json = false
+    @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("Options and URLs.", valueName: "argument"))
+    var arguments: [String] = []
 
     func run() throws {
-        let status = FetchRun(plan: try plan()).run()
+        let status = try Self.run(arguments)
         if status != 0 { throw ExitCode(status) }
+    }
+
+    /// - Returns: The status to exit with.
+    /// - Throws: `CommandFailure` for a command line that makes no sense.
+    static func run(_ arguments: [String]) throws -> Int32 {
+        StandardDescriptors.fill()
+        let commandLine: FetchCommandLine
+        do {
+            commandLine = try FetchCommandLine(arguments)
+        } catch let failure as CommandFailure where failure.status == ExitStatus.badUsage {
+            throw CommandFailure.usage(
+                "\(failure.message)\nrondo: try 'rondo fetch --help' for more information")
+        } catch let failure as FetchFailure {
+            throw CommandFailure(failure.message, status: failure.status.rawValue)
+        }
+        switch commandLine.question {
+        case .help: Terminal.standardOutput.write(FetchHelp.text(width: Terminal.standardOutput.size.columns))
+        case .version: Terminal.standardOutput.write(Version.text + "\n")
+        case nil:
+            let mode = commandLine.common.mode
+            if mode.isEmpty { throw CommandFailure.usage("--mode: a mode has a name, and this one is empty") }
+            guard RunLoop.Mode(spokenName: mode) != .common else {
+                throw CommandFailure.usage(
+                    "--mode: a loop runs in one mode at a time; 'common' is a set of modes")
+            }
+            return try FetchRun(commandLine).run()
+        }
+        return 0
+    }
+}
+
+/// The descriptors 0, 1 and 2, which a shell may hand on closed (`>&-`).
+enum StandardDescriptors {
+    /// Takes their numbers, so that no file or socket gets one and is written to in their place. To write to what was closed,
+    /// or read from it, is an error still: bad file descriptor.
+    static func fill() {
+        for number in 0...2 as ClosedRange<Int32> where fcntl(number, F_GETFD) < 0 && errno == EBADF {
+            // The lowest that is free is this one.
+            _ = open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
+        }
     }
 }

@@ -16,6 +16,7 @@ struct RondoTool: ParsableCommand {
 
     static func main() {
         do {
+            if try answerForFetch(Array(CommandLine.arguments.dropFirst())) { return }
             var command = try parseAsRoot()
             try command.run()
         } catch let failure as CommandFailure {
@@ -24,6 +25,26 @@ struct RondoTool: ParsableCommand {
         } catch {
             exitForUsage(error)
         }
+    }
+
+    /// What concerns `rondo fetch`, whose command line is curl's and none of ArgumentParser's.
+    ///
+    /// - Returns: False: it concerns something else.
+    private static func answerForFetch(_ words: [String]) throws -> Bool {
+        switch words.first {
+        case "fetch":
+            let status = try Fetch.run(Array(words.dropFirst()))
+            if status != 0 { exit(withError: ExitCode(status)) }
+        case "help" where words.dropFirst().first == "fetch": _ = try Fetch.run(["--help"])
+        case "--experimental-dump-help":
+            Terminal.standardOutput.write(FetchCompletions.describing(_dumpHelp()) + "\n")
+        case "--generate-completion-script":
+            guard words.count == 2, let shell = CompletionShell(rawValue: words[1]) else { return false }
+            Terminal.standardOutput.write(
+                FetchCompletions.adding(to: completionScript(for: shell), shell: words[1]))
+        default: return false
+        }
+        return true
     }
 
     /// Bad usage is 2 here, as of most commands, where ArgumentParser says 64. Help and version go out as

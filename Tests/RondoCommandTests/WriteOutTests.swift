@@ -4,24 +4,35 @@ import Testing
 @testable import RondoCommand
 
 struct WriteOutTests {
-    private let failed = WriteOut.Result(metrics: nil, contentType: "text/x", failure: "why", exitStatus: 1)
+    private var failed: TransferRecord {
+        var record = TransferRecord()
+        record.failure = "why"
+        record.exitStatus = 7
+        record.head = ReceivedHead("HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nX-A: 1\r\nX-A: 2\r\n\r\n")
+        return record
+    }
 
     @Test(arguments: [
         ("plain", "plain"), ("100%%", "100%"), ("a\\nb\\tc\\\\", "a\nb\tc\\\\"), ("5% %", "5% %"),
-        ("%{http_code} %{content_type} %{errormsg}\\n", "0 text/x why\n"), ("%{time_total}", "0.0"),
+        ("%{http_code} %{content_type} %{errormsg}\\n", "000 text/x why\n"), ("%{time_total}", "0.000000"),
+        ("%header{x-a}|%header{none}|%{exitcode}", "1||7"), ("%{onerror}bad", "bad"), ("%{json", "%{json"),
+        ("%{nothing}x", "x"),
+        ("%{header_json}", "{\"content-type\":[\"text/x\"],\n\"x-a\":[\"1\",\"2\"]\n}"),
     ])
     func `a format is curl's`(format: String, expected: String) throws {
-        #expect(try WriteOut(format).text(for: failed) == expected)
+        #expect(WriteOut(format).lines(for: failed).map(\.text).joined() == expected)
     }
 
-    @Test(arguments: ["%{nothing}", "%{json"]) func `what is no variable is refused`(format: String) {
-        #expect(throws: CommandFailure.self) { try WriteOut(format) }
+    @Test func `what follows onerror is for failures, and stderr and stdout take turns`() {
+        #expect(WriteOut("a%{onerror}b").lines(for: TransferRecord()).map(\.text) == ["a"])
+        let lines = WriteOut("a%{stderr}b%{stdout}c").lines(for: failed)
+        #expect(lines.map(\.isError) == [false, true, false])
+        #expect(WriteOut("%{a} %{json} %{http_code}").unknownNames == ["a"])
     }
 
     @Test func `json holds every variable and the transfers`() throws {
-        let text = try WriteOut("%{json}").text(for: failed)
+        let text = WriteOut("%{json}").lines(for: failed).map(\.text).joined()
         let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-        let keys = Set((object ?? [:]).keys)
-        #expect(keys == WriteOut.names.subtracting(["json"]).union(["transfers"]))
+        #expect(Set((object ?? [:]).keys) == Set(TransferRecord().values.map(\.0) + ["transfers"]))
     }
 }

@@ -15,8 +15,37 @@ extension URLConnection {
         /// The proxy that the connection goes by.
         public var proxy = ProxyChoice.environment
 
+        /// Where connections lead, from where, and how long they may take to come about. A connection is shared with loads
+        /// only that have it lead to the same place from the same one.
+        public var connect = ConnectSettings()
+
+        /// How long the load may take in all, in seconds of the clock, whether its modes run or not; then it fails with
+        /// `timedOut`, in a pass of one of them. Nil: as long as it takes (rule UC-58 limits idle time). The corresponding
+        /// property of URLSession is `timeoutIntervalForResource`.
+        public var totalTimeout: TimeInterval?
+
+        /// Which redirects are followed.
+        public var redirects = RedirectPolicy()
+
+        /// Fields that are sent with each request to a server, behind the request's own, as often as they are here. Away
+        /// from the origin that the load began at, `Authorization`, `Cookie` and `Proxy-Authorization` are left out
+        /// (rule UC-33). `Content-Length`, `Transfer-Encoding` and `Host` are Rondo's to send.
+        public var additionalFields: [HeaderField] = []
+
+        /// What the request line says in place of the URL's path and query, `*` for one, wherever redirects lead; nil: these.
+        public var requestTarget: String?
+
+        /// Whether content codings are undone, and the parts of a `multipart/x-mixed-replace` told apart. False: the
+        /// delegate gets the body as it was transferred.
+        public var decodesContent = true
+
+        /// How many bytes of bodies are taken a second, on the average of some seconds; nil: as many as come. What is not
+        /// taken yet waits in the kernel, and TCP holds the server back.
+        public var maximumBytesPerSecond: Int?
+
         /// Names of header fields that are not sent unless the request has them: of `Accept`,
-        /// `Accept-Encoding` and `User-Agent`, which are added otherwise.
+        /// `Accept-Encoding` and `User-Agent`, which are added otherwise, and of the `Content-Length` of a POST, PUT or
+        /// PATCH without a body.
         public var omittedFields: [String] = []
 
         /// Where cookies are kept (rule UC-57), `HTTPCookieStorage.shared` unless set; nil: none are sent or kept,
@@ -101,6 +130,14 @@ extension URLConnection.Configuration {
             usesCookies ? ownCookieStorage.map(CookieStores.store) ?? CookieStores.shared : nil
         values.contentLimits = contentLimits.values
         values.goAheadTimeout = goAheadTimeout
+        values.connect = connect.sharedPart
+        values.connectTimeout = connect.timeout
+        values.totalTimeout = totalTimeout
+        values.redirects = redirects
+        values.additionalFields = additionalFields.map { ($0.name, $0.value) }
+        values.requestTarget = requestTarget
+        values.decodesContent = decodesContent
+        values.maximumRate = maximumBytesPerSecond
         if let tell = onDiagnostic { values.onStep = { tell(URLConnection.Diagnostic($0)) } }
         return values
     }

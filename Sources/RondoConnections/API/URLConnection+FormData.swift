@@ -1,6 +1,6 @@
 public import FoundationNetworking
 public import RondoCore
-internal import RondoHTTP
+package import RondoHTTP
 
 extension URLConnection {
     /// A form with files for the body of a request: `multipart/form-data` (RFC 7578).
@@ -61,6 +61,11 @@ extension URLConnection {
 
         /// A new stream of the body, unopened; for `connection(_:needNewBodyStream:)` too.
         public func makeStream() -> Foundation.InputStream { FormStream(form.segments) }
+
+        /// A stream of bytes and files, one after the other, unopened.
+        package static func stream(of segments: [MultipartForm.Segment]) -> Foundation.InputStream {
+            FormStream(segments)
+        }
 
         /// The whole body, if no file is part of it.
         fileprivate var data: Data? {

@@ -33,6 +33,8 @@ extension URLConnection {
         public var status: Int? { values.status }
         /// The server's address and port, or the proxy's; nil before there was a connection.
         public var remoteAddress: String? { values.address?.description }
+        /// This machine's end of that connection, address and port.
+        public var localAddress: String? { values.localAddress?.description }
         /// The connection had served a request before.
         public var isReusedConnection: Bool { values.isReusedConnection }
         /// The proxy that it went by, as host and port.

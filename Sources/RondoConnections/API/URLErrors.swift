@@ -57,6 +57,12 @@ package enum URLErrors {
                 "Nothing came from \(host) for \(seconds.formatted()) s. Raise the request's timeoutInterval if "
                     + "the server may take longer.", nil
             )
+        case .exceededTotalTime(let seconds):
+            return (
+                .timedOut,
+                "The load from \(host) was not over within the \(seconds.formatted()) s that it had in all "
+                    + "(totalTimeout).", nil
+            )
         case .tooManyRedirects(let count):
             return (
                 .httpTooManyRedirects,

@@ -251,8 +251,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         _ attempt: Attempt, usualFields: HeaderFields?
     ) throws(LoadFailure) -> OutgoingRequest {
         let (request, body, isForProxy) = (attempt.request, attempt.body, isAskingProxy)
+        let atOrigin = request.address.map { owner?.isAtOrigin($0) ?? true } ?? true
         return try OutgoingRequest(
-            request, stream: body, omittedFields: settings.values.omittedFields, usualFields: usualFields,
+            request, stream: body, omittedFields: settings.values.omittedFields,
+            additionalFields: settings.additionalFields(atOrigin: atOrigin),
+            target: settings.values.requestTarget, usualFields: usualFields,
             isForProxy: isForProxy
         ) { target, sent, fields in
             authenticator?.setFields(
@@ -274,7 +277,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let authenticator = madeChallenges.authenticator
         authenticator.proxy = proxy
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
-        return Route(to: address, of: settings.values.pool, tls: tls, by: proxy) { target in
+        return Route(to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
                 $0.hexadecimal(of: "")

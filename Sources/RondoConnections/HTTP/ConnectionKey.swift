@@ -8,16 +8,19 @@ struct ConnectionKey: Hashable, Sendable {
         let server: Server
         let tls: TLSSettings?
         let proxy: StreamProxy?
+        let connect: ConnectSettings?
         let hash: Int
 
-        init(_ server: Server, _ tls: TLSSettings?, _ proxy: StreamProxy?) {
+        init(_ server: Server, _ tls: TLSSettings?, _ proxy: StreamProxy?, _ connect: ConnectSettings?) {
             self.server = server
             self.tls = tls
             self.proxy = proxy
+            self.connect = connect
             var hasher = Hasher()
             hasher.combine(server)
             hasher.combine(tls)
             hasher.combine(proxy)
+            hasher.combine(connect)
             hash = hasher.finalize()
         }
     }
@@ -33,8 +36,11 @@ struct ConnectionKey: Hashable, Sendable {
     /// - Parameters:
     ///   - tls: Nil for plain HTTP.
     ///   - proxy: The proxy that is asked in the server's place; nil: none.
-    init(host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil) {
-        values = Values(Server(host: host, port: port), tls, proxy)
+    ///   - connect: Where the connection leads in fact, and from where; nil: nothing of it is set.
+    init(
+        host: String, port: Int, tls: TLSSettings?, proxy: StreamProxy? = nil, connect: ConnectSettings? = nil
+    ) {
+        values = Values(Server(host: host, port: port), tls, proxy, connect)
     }
 
     var server: Server { values.server }
@@ -47,7 +53,7 @@ struct ConnectionKey: Hashable, Sendable {
         let (left, right) = (left.values, right.values)
         return left === right
             || left.hash == right.hash && left.server == right.server && left.tls == right.tls
-                && left.proxy == right.proxy
+                && left.proxy == right.proxy && left.connect == right.connect
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(values.hash) }

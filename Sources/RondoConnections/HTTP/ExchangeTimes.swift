@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoStreams
 
 /// When the steps of an exchange were taken, and how much was received; for the metrics.
 struct ExchangeTimes {
@@ -11,6 +12,8 @@ struct ExchangeTimes {
     var requestEnd: LoopInstant?
     var responseStart: LoopInstant?
     var responseEnd: LoopInstant?
+    /// This machine's end of the connection, if times are wanted.
+    var localAddress: SocketAddress?
     var tls: (version: String, cipher: String)?
     var isTLSResumed = false
     var bytesReceived: Int64 = 0

@@ -163,6 +163,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         if tells.steps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
+        if tells.times, !isNew { times.localAddress = channel.localAddress }
         channel.label = owner.label
         channel.gate = self
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
@@ -251,6 +252,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
             tell(.connecting(address: address.description))
         case .connected(let address):
             times.connectEnd = LoopClock.now
+            if tells.times { times.localAddress = connection.channel.localAddress }
             tell(.connected(address: address.description))
         case .secured(let version, let cipher, let subject):
             times.secureEnd = LoopClock.now

@@ -83,7 +83,7 @@ struct ProxyEnvironment: Sendable {
 ///
 /// A name stands for itself and for every host below it, with or without a dot in front; with a port, for that
 /// port alone. An address stands for itself, with a prefix length (`10.0.0.0/8`) for its network.
-struct NoProxyList: Sendable, Equatable {
+package struct NoProxyList: Sendable, Equatable {
     private enum Entry: Sendable, Equatable {
         case everything
         case name(String, port: Int?)
@@ -92,13 +92,13 @@ struct NoProxyList: Sendable, Equatable {
 
     private let entries: [Entry]
 
-    init(_ text: String) {
+    package init(_ text: String) {
         entries = text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).compactMap {
             Self.entry(String($0).lowercased())
         }
     }
 
-    func contains(host: String, port: Int) -> Bool {
+    package func contains(host: String, port: Int) -> Bool {
         var host = host.lowercased()
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         while host.hasSuffix(".") { host.removeLast() }

@@ -26,12 +26,27 @@ final class Route: Sendable {
         self.isForProxy = isForProxy
     }
 
+    /// How its connections come about.
+    struct Way {
+        var connect: ConnectSettings?
+        /// In seconds.
+        var timeout: TimeInterval?
+        /// What the client calls itself to a proxy that is asked for a tunnel, where the settings say so.
+        var userAgent: String?
+
+        func apply(to channel: inout SocketChannel.Configuration) {
+            channel.connect = connect
+            channel.openingLimit = timeout
+        }
+    }
+
     /// The direct way.
-    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?) {
+    convenience init(to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, _ way: Way = Way()) {
+        var channel = SocketChannel.Configuration(host: address.host, port: address.port, tls: tls)
+        way.apply(to: &channel)
         self.init(
-            ConnectionKey(host: address.host, port: address.port, tls: tls), of: pool,
-            channel: .init(host: address.host, port: address.port, tls: tls),
-            usualFields: OutgoingRequest.usualFields(address.authority))
+            ConnectionKey(host: address.host, port: address.port, tls: tls, connect: way.connect), of: pool,
+            channel: channel, usualFields: OutgoingRequest.usualFields(address.authority))
     }
 
     /// The way by `proxy`: an http proxy is handed http requests whole (absolute-form, RFC 9112 §3.2.2) and makes a tunnel
@@ -42,24 +57,35 @@ final class Route: Sendable {
     ///   proxy's answer.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
+        _ settings: Way = Way(),
         authorize: (_ target: String) -> (String?, (session: DigestSession, answer: DigestSession.Answer)?)
     ) {
         let (host, port) = (address.host, address.port)
         if proxy.kind == .httpConnect, !address.isSecure {
+            var channel = SocketChannel.Configuration(host: proxy.host, port: proxy.port, tls: proxy.tls)
+            // Detours are for the hosts of URLs.
+            var toProxy = settings
+            toProxy.connect?.detours = []
+            toProxy.apply(to: &channel)
             self.init(
-                ConnectionKey(host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy), of: pool,
-                channel: .init(host: proxy.host, port: proxy.port, tls: proxy.tls), isForProxy: true)
+                ConnectionKey(
+                    host: proxy.host, port: proxy.port, tls: proxy.tls, proxy: proxy,
+                    connect: settings.connect),
+                of: pool, channel: channel, isForProxy: true)
             return
         }
         var way = proxy.route(toHost: host, port: port)
         if proxy.kind == .httpConnect {
             let (authorization, proof) = authorize("\(host):\(port)")
             way.negotiation = TunnelNegotiation(
-                by: proxy, toHost: host, port: port, authorization: authorization, proof: proof)
+                by: proxy, toHost: host, port: port, authorization: authorization,
+                userAgent: settings.userAgent, proof: proof)
         }
+        var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: way)
+        settings.apply(to: &channel)
         self.init(
-            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy), of: pool,
-            channel: .init(host: host, port: port, tls: tls, route: way))
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect), of: pool,
+            channel: channel)
     }
 }
 
@@ -83,15 +109,17 @@ final class KnownRoutes {
     /// The direct way to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool` and `tls` each time; 0 for the shared pool without TLS.
+    ///   - settings: A number that stands for the same `pool`, `tls` and `way` each time; 0 for the shared pool without
+    ///     either.
     static func route(
-        to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?
+        to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
+        way: @autoclosure () -> Route.Way = Route.Way()
     ) -> Route {
         guard let routes = RunLoop.stored(KnownRoutes.self, orMake: KnownRoutes.init) else {
-            return Route(to: address, of: pool, tls: tls())
+            return Route(to: address, of: pool, tls: tls(), way())
         }
         if let route = routes.find(address.host, address.port, settings) { return route }
-        let route = Route(to: address, of: pool, tls: tls())
+        let route = Route(to: address, of: pool, tls: tls(), way())
         routes.insert(Known(settings: settings, route: route))
         return route
     }

@@ -10,6 +10,7 @@ struct TunnelNegotiation: ChannelNegotiation {
     /// `host:port`, an IPv6 address in brackets.
     private let authority: String
     private let authorization: String?
+    private let userAgent: String?
     /// By what a proxy is checked that claims to know the password too.
     private let session: DigestSession?
     private let answer: DigestSession.Answer?
@@ -17,9 +18,11 @@ struct TunnelNegotiation: ChannelNegotiation {
 
     /// - Parameters:
     ///   - authorization: The value of Proxy-Authorization.
+    ///   - userAgent: What the client calls itself; nil: nothing.
     ///   - proof: Where that is one of Digest.
     init(
         by proxy: StreamProxy, toHost host: String, port: Int, authorization: String?,
+        userAgent: String? = nil,
         proof: (session: DigestSession, answer: DigestSession.Answer)? = nil
     ) {
         self.proxy = proxy
@@ -28,11 +31,13 @@ struct TunnelNegotiation: ChannelNegotiation {
         let isBare = host.contains(":") && !host.hasPrefix("[")
         authority = "\(isBare ? "[\(host)]" : host):\(port)"
         self.authorization = authorization
+        self.userAgent = userAgent
     }
 
     mutating func begin() -> NegotiationStep {
         var fields = HeaderFields([("Host", authority)])
         if let authorization { fields.append(name: "Proxy-Authorization", value: authorization) }
+        if let userAgent { fields.append(name: "User-Agent", value: userAgent) }
         var request: [UInt8] = []
         do throws(HTTP1Error) {
             let head = RequestHead(method: "CONNECT", target: authority, fields: fields)

@@ -16,6 +16,8 @@ struct ContentReader {
     }
 
     private let limits: RondoHTTP.ContentLimits
+    /// False: the body is the content, whatever its head says.
+    private let decodes: Bool
     /// Where the content goes, if it is that of a download.
     private(set) var download: DownloadTarget?
     /// Nil where the body is the content.
@@ -26,15 +28,16 @@ struct ContentReader {
     private var waiting: Data?
     private var sawEnd = false
 
-    init(limits: RondoHTTP.ContentLimits, isDownload: Bool) {
+    init(limits: RondoHTTP.ContentLimits, decodes: Bool = true, isDownload: Bool) {
         self.limits = limits
+        self.decodes = decodes
         download = isDownload ? DownloadTarget() : nil
     }
 
     /// Gets ready for the content of `reply`, whose response is `response`. A part of a multipart is such a reply, too.
     mutating func begin(_ reply: LoadReply, _ response: URLResponse, method: String) throws(LoadFailure) {
-        if case .http(let head, _) = reply {
-            discard()
+        if case .http = reply { discard() }
+        if decodes, case .http(let head, _) = reply {
             do throws(ContentDecodingError) {
                 pipe = try ContentPipe.of(head, method: method, limits: limits)
             } catch {

@@ -37,6 +37,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     @exclusivity(unchecked) private var origin = ResponseOrigin()
     @exclusivity(unchecked) private var startedAt = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) private var timeout: LoadTimeout
+    /// Nil: the settings set none.
+    @exclusivity(unchecked) private var limits: LoadLimits?
     /// The program was called since the last pass began.
     @exclusivity(unchecked) private var hasCalled = false
     /// Calls that wait until the load is resumed; nil: there never was one.
@@ -52,9 +54,12 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         registration = LoadRegistration(schedule)
         self.settings = settings
         self.defaults = defaults
-        state = LoadState(request, protocols: settings.values.protocols)
+        state = LoadState(
+            request, protocols: settings.values.protocols, redirects: settings.values.redirects)
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
-        content = ContentReader(limits: settings.values.contentLimits, isDownload: writesFile)
+        content = ContentReader(
+            limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
+            isDownload: writesFile)
     }
 
     // MARK: - Start and end
@@ -91,6 +96,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         let answers = answers.take()
         content.discardAll()
         timeout.stop()
+        limits.take()?.stop()
         registration.leave(self, idle: answers?.close())
         if let client = client.take() { client.loadDidEnd() }
     }
@@ -138,6 +144,11 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         if inbox.isSuspended { return }
         makeSuspendedCalls()
         let messages = inbox.take()
+        if messages.mustGoOn { limits?.endPause() }
+        if messages.isPastEnd, !state.isEnded {
+            let seconds = settings.values.totalTimeout ?? 0
+            return perform(state.failed(.exceededTotalTime(seconds: seconds)))
+        }
         if messages.mustLookAtTheClock { lookAtTheClock() }
         // What has ended has no time any more, and its last call must not be lost.
         if timeout.takeReached(), !state.isEnded, timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0 {
@@ -149,7 +160,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody, inbox.wantsMore { answers?.current?.resume() }
+        if state.deliversBody, wantsMore { answers?.current?.resume() }
         if !state.isEnded { timeout.restartAfterProgress() }
     }
 
@@ -157,6 +168,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
         timeout.noteProgress()
+        limits = LoadLimits(settings.values, in: registration.modes) { [self] in
+            inbox.putPastEnd()
+            wakeUp()
+        }
         perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
     }
 
@@ -248,6 +263,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
             transferred.wrappingAdd(Int64(data.count), ordering: .relaxed)
             content.receive(data)
             readContent()
+            keepPace(data.count)
         case .end: receivedEnd()
         case .failed(let failure): failed(failure)
         }
@@ -313,7 +329,20 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
 
     var nameInRunLoops: String? { client?.nameInRunLoops }
     var onlyQueue: SharedQueue? { registration.onlyQueue }
-    var takesMore: Bool { !state.isAsking && !state.isEnded && inbox.wantsMore }
+    /// The program takes content, and it has not come faster than the settings want.
+    private var wantsMore: Bool { inbox.wantsMore && !(limits?.isPausing ?? false) }
+
+    /// Takes no more for now if bytes have come faster than the settings want.
+    private func keepPace(_ count: Int) {
+        guard let limits, !state.isEnded else { return }
+        let pauses = limits.received(count) { [self] in
+            inbox.putGoOn()
+            wakeUp()
+        }
+        if pauses { answers?.current?.pause() }
+    }
+
+    var takesMore: Bool { !state.isAsking && !state.isEnded && wantsMore }
     func forEachQueue(_ body: (SharedQueue) -> Void) { registration.forEachQueue(body) }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
@@ -357,7 +386,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
 
     /// Hands on what has come, as far as the delegate takes it.
     private func readContent() {
-        while state.deliversBody, inbox.wantsMore {
+        while state.deliversBody, wantsMore {
             do throws(LoadFailure) {
                 switch try content.next() {
                 case .nothing: return
@@ -437,6 +466,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         answers?.end()
         content.discard()
         timeout.stop()
+        limits.take()?.stop()
         if collectsMetrics {
             let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
             deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: redirects, transfers: transfers)))

@@ -218,9 +218,11 @@ final class LoadAnswers {
     /// The fields as they would be sent.
     private func outgoingFields(of request: LoadRequest) -> HeaderFields {
         do throws(LoadFailure) {
-            let outgoing = try OutgoingRequest(request, omittedFields: settings.values.omittedFields) {
-                _, _, fields in setCookies(of: request, in: &fields)
-            }
+            let atOrigin = request.address.map(owner.isAtOrigin) ?? true
+            let outgoing = try OutgoingRequest(
+                request, omittedFields: settings.values.omittedFields,
+                additionalFields: settings.additionalFields(atOrigin: atOrigin)
+            ) { _, _, fields in setCookies(of: request, in: &fields) }
             return outgoing.head.fields
         } catch {
             // A request that cannot be sent says so where it is sent.

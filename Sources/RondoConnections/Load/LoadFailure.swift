@@ -8,6 +8,8 @@ package enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTP1Error)
     case timedOut(seconds: Double)
+    /// The load was not over in the time that it had in all.
+    case exceededTotalTime(seconds: Double)
     case tooManyRedirects(Int)
     /// Or with one that cannot be followed, or with several that differ.
     case redirectWithoutLocation(status: Int)

@@ -14,6 +14,10 @@ struct LoadInbox: ~Copyable, Sendable {
         var mustLookAtTheClock = false
         /// The cookies of the request that waits for them can be read.
         var hasCookies = false
+        /// More bytes may be taken; see `LoadLimits`.
+        var mustGoOn = false
+        /// The time that the load has in all is over.
+        var isPastEnd = false
     }
 
     // Not private: the compiler cannot lay out an inbox in another file then.
@@ -49,6 +53,8 @@ struct LoadInbox: ~Copyable, Sendable {
         state.withLock { $0.messages.answer = answer }
     }
     func putLookAtTheClock() { state.withLock { $0.messages.mustLookAtTheClock = true } }
+    func putGoOn() { state.withLock { $0.messages.mustGoOn = true } }
+    func putPastEnd() { state.withLock { $0.messages.isPastEnd = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
 
     func take() -> Messages {

@@ -31,6 +31,7 @@ package struct TransferMetrics: Sendable {
     package let tlsVersion: String?
     package let tlsCipher: String?
     package var isTLSResumed = false
+    package var localAddress: SocketAddress?
 
     // In seconds since the start of the load.
     package var lookUpStart: TimeInterval?

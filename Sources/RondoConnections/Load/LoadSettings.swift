@@ -31,6 +31,19 @@ package final class LoadSettings: Sendable {
         var contentLimits = RondoHTTP.ContentLimits()
         /// In seconds.
         var goAheadTimeout: TimeInterval = 1
+        /// Where connections lead; nil: nothing is set.
+        var connect: ConnectSettings?
+        /// In seconds.
+        var connectTimeout: TimeInterval?
+        /// In seconds.
+        var totalTimeout: TimeInterval?
+        var redirects = URLConnection.RedirectPolicy()
+        var additionalFields: [(name: String, value: String)] = []
+        /// In place of the URL's path and query.
+        var requestTarget: String?
+        var decodesContent = true
+        /// Bytes of bodies a second.
+        var maximumRate: Int?
         /// Is told of the steps of exchanges.
         var onStep: (@Sendable (ExchangeStep) -> Void)?
         /// Loads a request by itself to bring up to date what the cache holds (RFC 5861 §3), with these settings.
@@ -87,8 +100,6 @@ package final class LoadSettings: Sendable {
         }
     }
 
-    /// The cookies of its loads; nil: none are sent or kept.
-
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 
@@ -108,11 +119,27 @@ package final class LoadSettings: Sendable {
         KnownRoutes.route(
             to: address, of: values.pool,
             settings: routeNumber(isSecure: address.isSecure, atOrigin: atOrigin),
-            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil)
+            tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
+    }
+
+    /// Whether plain HTTP, too, goes by other ways than that of all loads.
+    private var hasWay: Bool { values.connect != nil || values.connectTimeout != nil }
+
+    /// How connections come about.
+    var way: Route.Way {
+        let agent = values.additionalFields.first { $0.name.lowercased() == "user-agent" }
+        return Route.Way(
+            connect: values.connect, timeout: values.connectTimeout, userAgent: agent?.value)
+    }
+
+    /// The fields that go with each request to a server.
+    func additionalFields(atOrigin: Bool) -> [(name: String, value: String)] {
+        if atOrigin || values.additionalFields.isEmpty { return values.additionalFields }
+        return values.additionalFields.filter { !RedirectedRequest.isForOneOrigin($0.name) }
     }
 
     private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
         if isSecure { return number + (atOrigin ? 0 : 1) }
-        return values.pool === ConnectionPool.shared ? 0 : number + 2
+        return values.pool === ConnectionPool.shared && !hasWay ? 0 : number + 2
     }
 }

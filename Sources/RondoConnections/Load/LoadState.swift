@@ -16,10 +16,6 @@ internal import RondoHTTP
 /// A phase in which there is nothing to wait for is passed at once. A failure ends the load from any phase; an ended
 /// load takes no input and gives no action. (What an answer waits for is the answer's own state: see `ServerAnswer`.)
 struct LoadState {
-    /// After as many redirects as this the next one fails the load (rule UC-32, the number of Apple's
-    /// `NSURLErrorHTTPTooManyRedirects`).
-    static let maximumRedirects = 16
-
     private enum Phase {
         case created
         /// The delegate was asked whether the credential storage may be used (rule UC-43).
@@ -73,8 +69,13 @@ struct LoadState {
 
     /// Those that may load its requests.
     private let protocols: ProtocolClasses
+    private let policy: URLConnection.RedirectPolicy
 
-    init(_ request: LoadRequest, protocols: ProtocolClasses = .registered) {
+    init(
+        _ request: LoadRequest, protocols: ProtocolClasses = .registered,
+        redirects policy: URLConnection.RedirectPolicy = .init()
+    ) {
+        self.policy = policy
         self.request = request
         lastSent = request
         self.protocols = protocols
@@ -235,6 +236,10 @@ struct LoadState {
             phase = .challenged(.http(head, bodyLength: bodyLength))
             return .authenticate(head)
         }
+        guard policy.follows else {
+            phase = .receiving
+            return .deliver(.http(head, bodyLength: bodyLength))
+        }
         let decision = Redirect.follow(
             status: head.status, location: head.fields.agreed("Location"),
             method: request.method, currentURL: url)
@@ -254,9 +259,7 @@ struct LoadState {
     }
 
     private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
-        guard redirects < Self.maximumRedirects else {
-            return fail(.tooManyRedirects(Self.maximumRedirects))
-        }
+        guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
         redirects += 1
         phase = .askingAboutRedirect(reply)
         return .ask(next, redirect: reply)

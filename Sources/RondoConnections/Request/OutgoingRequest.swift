@@ -22,6 +22,8 @@ struct OutgoingRequest: ~Copyable {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
+    ///   - additionalFields: What is sent behind the request's own, as often as it is here.
+    ///   - named: What is sent in place of the URL's path and query.
     ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
     ///     need not be written anew.
     ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).
@@ -29,18 +31,19 @@ struct OutgoingRequest: ~Copyable {
     ///     as it is sent.
     init(
         _ given: LoadRequest, stream: BodyStream? = nil,
-        omittedFields: [String] = [], usualFields: HeaderFields? = nil,
-        isForProxy: Bool = false,
+        omittedFields: [String] = [], additionalFields: [(name: String, value: String)] = [],
+        target named: String? = nil, usualFields: HeaderFields? = nil, isForProxy: Bool = false,
         adding add: (_ target: String, _ sent: String, inout HeaderFields) -> Void = { _, _, _ in }
     ) throws(LoadFailure) {
         let omitted = omittedFields.map { $0.lowercased() }
         guard let address = given.address else { throw .unsupportedURL }
         let (request, method) = (given.value, given.method)
         // Whole where a proxy has to find the server by it.
-        let sent = isForProxy ? address.absoluteForm : address.target
+        let target = named ?? address.target
+        let sent = isForProxy ? address.absoluteForm(target) : target
         var fields = HeaderFields()
-        if given.fields.isEmpty {
-            add(address.target, sent, &fields)
+        if given.fields.isEmpty, additionalFields.isEmpty {
+            add(target, sent, &fields)
             if fields.isEmpty, omitted.isEmpty {
                 fields = usualFields ?? Self.usualFields(address.authority)
             } else {
@@ -62,7 +65,10 @@ struct OutgoingRequest: ~Copyable {
                     fields.append(name: name, value: value)
                 }
             }
-            add(address.target, sent, &fields)
+            for (name, value) in additionalFields where !Self.isFraming(name) && name.lowercased() != "host" {
+                fields.append(name: name, value: value)
+            }
+            add(target, sent, &fields)
             Self.addDefaults(to: &fields, omitting: omitted)
         }
         head = RequestHead(method: method, target: sent, fields: fields)
@@ -74,7 +80,8 @@ struct OutgoingRequest: ~Copyable {
             body = .data(data)
             // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
             let expectsBody = method == "POST" || method == "PUT" || method == "PATCH"
-            framing = data.isEmpty && !expectsBody ? .none : .length(Int64(data.count))
+            let saysLength = expectsBody && !omitted.contains("content-length")
+            framing = data.isEmpty && !saysLength ? .none : .length(Int64(data.count))
         }
         isIdempotent =
             switch method {

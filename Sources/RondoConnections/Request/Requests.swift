@@ -63,6 +63,10 @@ enum RedirectedRequest {
     /// What is meant for one origin only.
     private static let originFields = ["Authorization", "Cookie", "Proxy-Authorization"]
 
+    static func isForOneOrigin(_ field: String) -> Bool {
+        originFields.contains { $0.caseInsensitiveCompare(field) == .orderedSame }
+    }
+
     static func from(
         _ request: URLRequest, to url: URL, method: String, keepsBody: Bool, sameOrigin: Bool
     ) -> URLRequest {

@@ -70,7 +70,7 @@ struct WebAddress: Sendable {
     private init(_ values: Values) { self.values = values }
 
     /// Without user and fragment, as a proxy is told it (absolute-form, RFC 9112 §3.2.2).
-    var absoluteForm: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
+    func absoluteForm(_ target: String) -> String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
 
     /// The whole URL without its fragment, which no server sees.
     static func name(of url: URL) -> String {

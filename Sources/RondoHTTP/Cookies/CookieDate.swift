@@ -1,9 +1,9 @@
-internal import Foundation
+package import Foundation
 
 /// The date in a cookie's Expires, read by RFC 6265 §5.1.1: any text in which a time, a day, a month and a year
 /// can be found, in whatever order.
-enum CookieDate {
-    static func parse(_ text: String) -> Date? {
+package enum CookieDate {
+    package static func parse(_ text: String) -> Date? {
         var found = Found()
         for token in text.utf8.split(whereSeparator: isDelimiter) { found.take(Array(token)) }
         guard let (hour, minute, second) = found.time, let day = found.day, let month = found.month,

@@ -30,6 +30,12 @@ package struct ChannelConfiguration: Sendable {
         set { set { $0.resolver = newValue } }
     }
 
+    /// Where the connection leads, and from where; nil: nothing is set.
+    package var connect: ConnectSettings? {
+        get { rest?.connect }
+        set { if newValue != nil || rest != nil { set { $0.connect = newValue } } }
+    }
+
     /// How long it may take from `open()` to the event `open`, and from `secure(_:)` to `secured`, in seconds;
     /// nil: as long as it takes.
     package var openingLimit: Double? {
@@ -48,6 +54,7 @@ package struct ChannelConfiguration: Sendable {
         var tls: TLSSettings?
         var route: ChannelRoute?
         var resolver = Resolver.shared
+        var connect: ConnectSettings?
         var openingLimit: Double?
         var handshakes: UnfinishedHandshakes?
     }

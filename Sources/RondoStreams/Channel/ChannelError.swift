@@ -88,6 +88,7 @@ extension ChannelError: CustomStringConvertible {
     /// What was wrong with each address; the address itself only where it says more than the host.
     private static func causes(_ errors: [SocketError], host: String) -> String {
         errors.map { error in
+            if error.operation == .bind { return error.description }
             let sentence = SocketError.sentence(of: error.code)
             guard let address = error.address, address.host != host else { return sentence }
             return "\(address): \(sentence)"

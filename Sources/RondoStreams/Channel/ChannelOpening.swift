@@ -113,7 +113,7 @@ final class ChannelOpening {
         case .starting(let origin): start(origin)
         case .resolving(_, let answer):
             switch answer.take() {
-            case .success(let addresses): connect(to: addresses)
+            case .success(let addresses): found(addresses, of: owner.configuration.nextHop.host)
             case .failure(let error): failOnFirstHop(.resolve(error))
             case nil: break
             }
@@ -188,16 +188,27 @@ final class ChannelOpening {
     private func lookUp() {
         let configuration = owner.configuration
         let (host, port) = configuration.nextHop
-        guard let number = UInt16(exactly: port) else {
-            return failOnFirstHop(.connect(host: host, port: port, []))
+        let connect = configuration.connect ?? ConnectSettings()
+        switch connect.target(host: host, port: port, isProxy: configuration.route != nil) {
+        case .addresses(let addresses): self.connect(to: addresses)
+        case .name(let name, let port): lookUp(name, port)
+        case .impossible(let host, let port): failOnFirstHop(.connect(host: host, port: port, []))
         }
-        let name = Resolver.withoutBrackets(host)
-        if let address = Resolver.numeric(host: name, port: number) { return connect(to: [address]) }
+    }
+
+    private func lookUp(_ name: String, _ number: UInt16) {
+        let configuration = owner.configuration
+        if let address = Resolver.numeric(host: name, port: number) {
+            guard configuration.connect?.addressFamilies.contains(address) ?? true else {
+                return failOnFirstHop(.connect(host: name, port: Int(number), []))
+            }
+            return connect(to: [address])
+        }
         if configuration.resolver === Resolver.shared,
             let addresses = Resolver.loopback(host: name, port: number)
         {
-            owner.tell(.resolving(host: host))
-            if case .starting = stage { connect(to: addresses) }
+            owner.tell(.resolving(host: name))
+            if case .starting = stage { found(addresses, of: name) }
             return
         }
         let answer = LookUpAnswer()
@@ -207,11 +218,21 @@ final class ChannelOpening {
             signal()
         }
         stage = .resolving(request, answer)
-        owner.tell(.resolving(host: host))
+        owner.tell(.resolving(host: name))
+    }
+
+    /// The addresses of a host are known, of which only some kinds may be wanted.
+    private func found(_ addresses: [SocketAddress], of host: String) {
+        guard let families = owner.configuration.connect?.addressFamilies, families != .any else {
+            return connect(to: addresses)
+        }
+        let wanted = addresses.filter(families.contains)
+        if wanted.isEmpty { return failOnFirstHop(.resolve(ResolveError(host: host, code: EAI_NONAME))) }
+        connect(to: wanted)
     }
 
     private func connect(to addresses: [SocketAddress]) {
-        let attempts = ConnectionAttempts(sources)
+        let attempts = ConnectionAttempts(sources, from: owner.configuration.connect?.localEnd)
         stage = .connecting(attempts)
         take(attempts.start(addresses))
     }

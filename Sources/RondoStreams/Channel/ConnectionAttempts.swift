@@ -26,6 +26,7 @@ final class ConnectionAttempts {
     }
 
     private let sources: any ChannelSources
+    private let localEnd: ConnectSettings.LocalEnd?
     private var connector = Connector()
     private var running: [Connector.AttemptID: Attempt] = [:]
     private var busy: Busy?
@@ -33,7 +34,11 @@ final class ConnectionAttempts {
     private var delays: [Timer] = []
     private var isOver = false
 
-    init(_ sources: any ChannelSources) { self.sources = sources }
+    /// - Parameter localEnd: This machine's end of the connection; nil: as the kernel chooses.
+    init(_ sources: any ChannelSources, from localEnd: ConnectSettings.LocalEnd? = nil) {
+        self.sources = sources
+        self.localEnd = localEnd
+    }
 
     // MARK: - Inputs
 
@@ -105,7 +110,7 @@ final class ConnectionAttempts {
 
     private func startAttempt(_ id: Connector.AttemptID, _ address: SocketAddress) -> Progress? {
         do throws(SocketError) {
-            let socket = try Socket.connecting(to: address)
+            let socket = try Socket.connecting(to: address, from: localEnd)
             let source = sources.makeSource(socket.descriptor, interest: .write)
             running[id] = Attempt(socket: socket, address: address, source: source)
             busy = nil

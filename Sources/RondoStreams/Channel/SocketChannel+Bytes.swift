@@ -102,6 +102,9 @@ extension SocketChannel {
     /// Whether TLS has taken an earlier session up again.
     package var isTLSResumed: Bool { engine?.isResumed ?? false }
 
+    /// This machine's end of the connection, while there is one.
+    package var localAddress: SocketAddress? { transport?.socket.localAddress }
+
     /// Whether a write would be taken at least in part, or fail.
     var hasSpace: Bool { spaceDescriptor.map { SocketCalls.isWritable($0) } ?? false }
 

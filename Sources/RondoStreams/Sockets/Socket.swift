@@ -97,8 +97,11 @@ extension Socket: Sendable {}
 extension Socket {
     /// Begins to connect to `address`. The outcome is known when the descriptor turns writable:
     /// `finishConnecting(to:)` asks for it.
-    package static func connecting(to address: SocketAddress) throws(SocketError) -> Socket {
+    package static func connecting(
+        to address: SocketAddress, from localEnd: ConnectSettings.LocalEnd? = nil
+    ) throws(SocketError) -> Socket {
         let socket = try Socket(family: address.family, for: address)
+        if let localEnd { try socket.bind(to: localEnd, for: address) }
         guard let code = address.withSockaddr({ socket.connect($0) }) else {
             throw SocketError(code: ENAMETOOLONG, operation: .connect, address: address)
         }

@@ -5,6 +5,7 @@ package struct SocketError: Error, Hashable, Sendable {
     /// What was tried; the raw value is how a sentence says it.
     package enum Operation: String, Sendable {
         case open = "open a socket"
+        case bind = "bind a socket"
         case connect = "connect"
         case read
         case write
@@ -41,7 +42,7 @@ extension SocketError: CustomStringConvertible {
                 switch operation {
                 case .connect: " to \(address)"
                 case .listen, .accept: " on \(address)"
-                case .open, .read, .write, .inspect, .watch: " (\(address))"
+                case .open, .bind, .read, .write, .inspect, .watch: " (\(address))"
                 }
             } ?? ""
         return "could not \(operation.rawValue)\(target): \(Self.sentence(of: code))"

@@ -106,6 +106,7 @@ package final class TLSContext: Sendable {
         _ = protocols.initialize(from: wire)
         setModes()
         try setVersions()
+        try setCiphers()
         try setIdentity()
         try setIdentities()
         try setProtocols()
@@ -159,6 +160,17 @@ extension TLSContext {
             // 112 bits: RSA from 2,048 and elliptic curves from 224 bits, SHA-2. OpenSSL's default is 1 or 2,
             // as its packager likes it.
             SSL_CTX_set_security_level(pointer, 2)
+        }
+    }
+
+    private func setCiphers() throws(TLSError) {
+        if let ciphers = settings.ciphers {
+            // A list may name a level of its own, which versions before 1.2 need.
+            let level = settings.minimumVersion < .tls12 && !ciphers.contains("@") ? ":@SECLEVEL=0" : ""
+            guard SSL_CTX_set_cipher_list(pointer, ciphers + level) == 1 else { throw unusable("ciphers") }
+        }
+        if let suites = settings.cipherSuites {
+            guard SSL_CTX_set_ciphersuites(pointer, suites) == 1 else { throw unusable("cipherSuites") }
         }
     }
 

@@ -129,6 +129,10 @@ public struct TLSSettings: Sendable, Hashable {
     public var minimumVersion = Version.tls12
     /// The newest version that is offered.
     public var maximumVersion = Version.tls13
+    /// The ciphers of TLS 1.2 and before, in the words of OpenSSL's `ciphers(1)`; nil: OpenSSL's choice.
+    public var ciphers: String?
+    /// The cipher suites of TLS 1.3 by their names, with colons between them; nil: all.
+    public var cipherSuites: String?
     /// The authorities whose certificates are accepted; several sources add up. Empty: none is accepted.
     public var certificateAuthorities: [CertificateAuthorities] = [.system]
     /// What is checked; leave it at `.full`.

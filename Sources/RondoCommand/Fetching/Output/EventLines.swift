@@ -1,7 +1,7 @@
 import Rondo
 import RondoLab
 
-/// The lines of `--json`, one for each call that the delegate gets. Scripts read them: names and order of
+/// The lines of `--events`, one for each call that the delegate gets. Scripts read them: names and order of
 /// the keys stay.
 enum EventLines {
     static func response(_ response: URLResponse) -> JSONText {
@@ -20,14 +20,12 @@ enum EventLines {
         .object([("event", .string("data")), ("length", .integer(length))])
     }
 
-    static func redirect(to request: URLRequest, after response: URLResponse, followed: Bool) -> JSONText {
+    static func redirect(to url: String, from: String, status: Int, method: String, followed: Bool)
+        -> JSONText
+    {
         .object([
-            ("event", .string("redirect")),
-            ("url", .optional(request.url?.absoluteString)),
-            ("from", .optional(response.url?.absoluteString)),
-            ("status", (response as? HTTPURLResponse).map { .integer($0.statusCode) } ?? .null),
-            ("method", .optional(request.httpMethod)),
-            ("followed", .bool(followed)),
+            ("event", .string("redirect")), ("url", .string(url)), ("from", .string(from)),
+            ("status", .integer(status)), ("method", .string(method)), ("followed", .bool(followed)),
         ])
     }
 

@@ -1,6 +1,5 @@
 import Rondo
 import RondoLab
-import RondoMutex
 
 /// The lines of `-v`, marked as curl marks them: `*` what is done, `>` what is sent, `<` what is received.
 enum DiagnosticLines {
@@ -56,27 +55,5 @@ enum TerminalText {
             }
         }
         return String(harmless)
-    }
-}
-
-/// The heads of responses as they came over the wire, in the order of their fields, for `-I`.
-final class HeadLog: Sendable {
-    private let text = Mutex("")
-
-    func append(_ head: String) {
-        // Each line of it has its end; the empty line is ours to add.
-        text.withLock { $0 += head.hasSuffix("\r\n\r\n") ? head : head + "\r\n" }
-    }
-
-    /// Everything since the last call; where nothing came over a wire, a head made from the response.
-    func take(orMakeFrom response: URLResponse) -> String {
-        let heads = text.withLock { text in
-            defer { text = "" }
-            return text
-        }
-        if !heads.isEmpty { return heads }
-        guard let response = response as? HTTPURLResponse else { return "" }
-        let fields = EventLines.fields(of: response).map { "\($0.name): \($0.value)\r\n" }
-        return "HTTP/1.1 \(response.statusCode)\r\n" + fields.joined() + "\r\n"
     }
 }

@@ -1,0 +1,48 @@
+/// Config files as curl reads them (`-K`): one option a line, with or without its dashes, and its value behind a space, a
+/// colon or an equals sign.
+enum ConfigFile {
+    /// What would stand on a command line.
+    static func arguments(in text: String) -> [String] {
+        text.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline).flatMap(arguments(ofLine:))
+    }
+
+    private static func arguments(ofLine line: Substring) -> [String] {
+        var rest = line.drop(while: \.isWhitespace)
+        if rest.isEmpty || rest.first == "#" { return [] }
+        let hasDash = rest.first == "-"
+        let word = rest.prefix { character in
+            !character.isWhitespace && (hasDash || (character != "=" && character != ":"))
+        }
+        rest = rest.dropFirst(word.count).drop { $0.isWhitespace || (!hasDash && ($0 == "=" || $0 == ":")) }
+        // A letter may have its value joined to it.
+        let option = hasDash ? String(word) : word.count == 1 ? "-\(word)" : "--\(word)"
+        let value = value(at: rest)
+        return value.map { [option, $0] } ?? [option]
+    }
+
+    /// What stands in double quotes, with `\"`, `\\`, `\n`, `\r`, `\t` and `\v`; else up to the next blank.
+    private static func value(at rest: Substring) -> String? {
+        guard let first = rest.first else { return nil }
+        guard first == "\"" else {
+            let word = rest.prefix { !$0.isWhitespace }
+            return word.hasPrefix("#") ? nil : String(word)
+        }
+        var value = ""
+        var characters = rest.dropFirst()
+        while let character = characters.popFirst(), character != "\"" {
+            guard character == "\\" else {
+                value.append(character)
+                continue
+            }
+            switch characters.popFirst() {
+            case "t": value += "\t"
+            case "n": value += "\n"
+            case "r": value += "\r"
+            case "v": value += "\u{B}"
+            case let other?: value.append(other)
+            case nil: break
+            }
+        }
+        return value
+    }
+}

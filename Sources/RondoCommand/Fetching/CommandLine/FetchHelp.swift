@@ -1,0 +1,64 @@
+import Rondo
+
+/// What `rondo fetch --help` prints, made of the table of options.
+enum FetchHelp {
+    static let discussion = """
+        Options are curl's, and mean what they mean there: combined letters (-fsSL), joined values (-ofile, -XPOST), several \
+        URLs, {a,b} and [1-9] in them, --next, and curl's exit codes (7: no connection, 22: -f and a status of 400 or more, \
+        28: timed out, 60: the certificate is not trusted …). As with curl, redirects are followed with -L only, content is \
+        decoded with --compressed only, nothing is kept when the command ends unless a file is named for it, and no cache is \
+        used. Otherwise than with curl: no .curlrc is read, HTTP/1.1 is spoken and no other version, http, https and file \
+        URLs are loaded, and secrets in the heads that -v prints are hidden. An option of curl's that there is not says in a \
+        line what to use.
+        """
+
+    static func text(width: Int) -> String {
+        let width = min(max(width, 40), 110)
+        var lines = ["Usage: rondo fetch [options] <url> ...", ""] + wrapped(discussion, width: width)
+        for group in FetchOption.Group.allCases {
+            let options = FetchOption.all.filter { $0.group == group && $0.isShown }
+            lines += ["", group.rawValue + ":"]
+            for option in options { lines += self.lines(option, width: width) }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(_ option: FetchOption, width: Int) -> [String] {
+        let names = spelling(option)
+        let column = 30
+        let help = wrapped(option.help + negation(option), width: max(width - column, 20))
+        let padded = "  " + names
+        if padded.count >= column {
+            return [padded] + help.map { String(repeating: " ", count: column) + $0 }
+        }
+        return help.enumerated().map { index, line in
+            index == 0
+                ? padded + String(repeating: " ", count: column - padded.count) + line
+                : String(repeating: " ", count: column) + line
+        }
+    }
+
+    private static func spelling(_ option: FetchOption) -> String {
+        let short = option.short.map { "-\($0), " } ?? "    "
+        return short + "--" + option.name + (option.valueName.map { " <\($0)>" } ?? "")
+    }
+
+    /// Flags that are set at first are shown by what unsets them.
+    private static func negation(_ option: FetchOption) -> String {
+        ["progress-meter", "clobber", "alpn", "sessionid"].contains(option.name)
+            ? " --no-\(option.name): not." : ""
+    }
+
+    static func wrapped(_ text: String, width: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(whereSeparator: \.isWhitespace) {
+            if !line.isEmpty, line.count + 1 + word.count > width {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        return lines + [line]
+    }
+}

@@ -1,0 +1,182 @@
+import Rondo
+
+/// What the options of one operation ask for, for all of its URLs.
+struct FetchOperation: Sendable {
+    /// Where the body of a URL goes.
+    enum Output: Equatable, Sendable {
+        /// `-` is standard output.
+        case file(String)
+        /// Named as the end of the URL's path.
+        case remoteName
+    }
+
+    /// What kind of body the request has.
+    enum Kind: String, Equatable, Sendable {
+        case data = "-d"
+        case form = "-F"
+    }
+
+    enum TimeCondition: Equatable, Sendable {
+        case modifiedSince(Date)
+        case unmodifiedSince(Date)
+    }
+
+    enum Resumption: Equatable, Sendable {
+        /// Behind what the output file holds.
+        case file
+        case offset(Int64)
+    }
+
+    enum Authentication: Equatable, Sendable {
+        case basic, digest, any
+    }
+
+    enum Netrc: Equatable, Sendable {
+        case unused, required, optional
+    }
+
+    // MARK: What is loaded, and where it goes
+
+    var urls: [String] = []
+    var outputs: [Output] = []
+    var uploads: [String] = []
+    var takesGlobs = true
+    var usesRemoteNames = false
+    var usesSuggestedNames = false
+    var outputFolder: String?
+    var createsFolders = false
+    var overwrites = true
+    var removesOnError = false
+    var setsRemoteTime = false
+    var printsHeads = false
+    var headPath: String?
+    var writeOut: WriteOut?
+
+    // MARK: The request
+
+    var method: String?
+    var kind: Kind?
+    var asksForHead = false
+    var data = PostData()
+    var form: [FormPart] = []
+    var movesDataToQuery = false
+    var queryParts: [String] = []
+    var fields: [String] = []
+    var proxyFields: [String] = []
+    var userAgent: String?
+    var referer: String?
+    var sendsReferers = false
+    var range: String?
+    var resumption: Resumption?
+    var timeCondition: TimeCondition?
+    var decodes = false
+    var requestTarget: String?
+    var keepsDots = false
+    var etagToCompare: String?
+    var etagToSave: String?
+
+    // MARK: Redirects and retries
+
+    var followsRedirects = false
+    var maximumRedirects: Int? = 50
+    var trustsRedirects = false
+    /// Statuses after which a POST stays one.
+    var keepsPostAfter: Set<Int> = []
+    var fails = false
+    var failsWithBody = false
+    var retries = 0
+    var retryDelay: Double?
+    var maximumRetryTime: Double?
+    var retriesAllErrors = false
+    var retriesRefusals = false
+
+    // MARK: Time and amount
+
+    var connectTimeout: Double?
+    var totalTimeout: Double?
+    var maximumRate: Int?
+    var maximumSize: Int64?
+    /// Bytes a second, and for how many seconds fewer are borne.
+    var slowLimit: Int?
+    var slowTime: Double?
+
+    // MARK: Credentials and cookies
+
+    var user: String?
+    var authentication = Authentication.basic
+    var bearer: String?
+    var netrc = Netrc.unused
+    var netrcPath: String?
+    var cookies: [String] = []
+    var cookieFiles: [String] = []
+    var cookieJar: String?
+    var dropsSessionCookies = false
+
+    // MARK: Connection
+
+    var connect = ConnectSettings()
+    var proxy: String?
+    var proxyUser: String?
+    var directHosts: String?
+    var protocols: Set<String> = ["http", "https", "file", "data"]
+    var redirectProtocols: Set<String> = ["http", "https"]
+    var defaultScheme: String?
+
+    // MARK: TLS
+
+    var tls = TLSOptions()
+    var proxyTLS = TLSOptions()
+
+    /// What is said before anything is loaded.
+    var warnings: [String] = []
+
+    // MARK: Checks
+
+    /// - Throws: `CommandFailure` for options that exclude each other.
+    func check() throws {
+        if usesSuggestedNames, printsHeads {
+            throw CommandFailure.usage(
+                "-i and -J exclude each other: heads and body would share a name that a head gives")
+        }
+        if asksForHead, let kind, !(movesDataToQuery && kind == .data) {
+            throw CommandFailure.usage(
+                "-I and \(kind.rawValue) exclude each other: a request has one method and one body (-G takes -d to the query)"
+            )
+        }
+        if resumption != nil, !overwrites {
+            throw CommandFailure.usage("-C and --no-clobber exclude each other")
+        }
+        if removesOnError, resumption != nil {
+            throw CommandFailure.usage("-C and --remove-on-error exclude each other")
+        }
+    }
+
+    /// Options for two kinds of requests make no sense together.
+    mutating func choose(_ kind: Kind) throws {
+        if let other = self.kind, other != kind {
+            throw CommandFailure.usage(
+                "\(other.rawValue) and \(kind.rawValue) exclude each other: a request has one method and one body"
+            )
+        }
+        self.kind = kind
+    }
+}
+
+/// TLS with a server, or a proxy, as options say it.
+struct TLSOptions: Equatable, Sendable {
+    var verifies = true
+    var authorityFile: String?
+    var authorityFolder: String?
+    var certificate: String?
+    var password: String?
+    var key: String?
+    var isPEM = true
+    var ciphers: String?
+    var cipherSuites: String?
+    var minimumVersion: TLSSettings.Version?
+    var maximumVersion: TLSSettings.Version?
+    var pins: String?
+    var revocationList: String?
+    var resumesSessions = true
+    var offersProtocols = true
+}

@@ -1,0 +1,310 @@
+import Rondo
+
+// What is asked for, and what of the answer goes where.
+extension FetchOption {
+    static let request: [FetchOption] = [
+        .value(
+            "X", "request", "method", .request,
+            "The method. It stays the same when a redirect is followed; -d, -F, -I and -T choose theirs by themselves."
+        ) { $0.current.method = $1 },
+        .value(
+            "H", "header", "field", .request,
+            "A field to send: 'Name: value'; 'Name;' without a value; 'Name:' not at all; @FILE for a file of fields. As often as is wanted."
+        ) {
+            $0.current.fields += try fields($1, for: "-H")
+        },
+        .value(
+            "d", "data", "data", .request,
+            "Post this as a form; @FILE reads it from a file. Several are joined by &."
+        ) {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .text)
+        },
+        .value(nil, "data-ascii", "data", .request, "The same as -d.") {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .text)
+        },
+        .value(nil, "data-binary", "data", .request, "As -d; a file is sent as it is, line ends and all.") {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .binary)
+        },
+        .value(nil, "data-raw", "data", .request, "As -d; @ means nothing.") {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .raw)
+        },
+        .value(
+            nil, "data-urlencode", "data", .request,
+            "As -d, percent-encoded: 'content', '=content', 'name=content', '@file', 'name@file'."
+        ) {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .encoded)
+        },
+        .value(
+            nil, "json", "data", .request,
+            "Post this as JSON, and accept JSON; @FILE reads it from a file. (What fetch called --json before is --events.)"
+        ) {
+            try $0.current.choose(.data)
+            try $0.current.data.append($1, as: .json)
+        },
+        .value(
+            "F", "form", "name=content", .request,
+            "A field of a multipart form: 'name=value', 'name=@file' to upload, 'name=<file' for its content; ;type=, ;filename=, ;headers= behind it."
+        ) {
+            try $0.current.choose(.form)
+            $0.current.form.append(try FormPart($1))
+        },
+        .value(nil, "form-string", "name=value", .request, "As -F; the value is taken as it stands.") {
+            try $0.current.choose(.form)
+            $0.current.form.append(try FormPart(string: $1))
+        },
+        .value("T", "upload-file", "file", .request, "Put this file; - and . are standard input.") {
+            $0.current.uploads.append($1)
+        },
+        .flag("G", "get", .request, "Send the data of -d in the query of a GET.") {
+            $0.current.movesDataToQuery = $1
+        },
+        .value(
+            nil, "url-query", "data", .request,
+            "Append this to the query, in the forms of --data-urlencode; +data as it stands."
+        ) {
+            $0.current.queryParts.append(try QueryPart.encoded($1))
+        },
+        .flag("I", "head", .request, "Ask for the head alone, and print it.") {
+            $0.current.asksForHead = $1
+        },
+        .value("A", "user-agent", "name", .request, "What the client calls itself.") {
+            $0.current.userAgent = $1
+        },
+        .value(
+            "e", "referer", "url", .request,
+            "The page that the link was on; ';auto' behind it, or alone: when a redirect is followed, the URL before."
+        ) {
+            let isAuto = $1.hasSuffix(";auto")
+            $0.current.sendsReferers = isAuto
+            let url = isAuto ? String($1.dropLast(5)) : $1
+            $0.current.referer = url.isEmpty ? nil : url
+        },
+        .value("r", "range", "range", .request, "Only these bytes: 0-99, -100, 100-.") {
+            // One number: from there on.
+            let isNumber = $1.allSatisfy { $0.isASCII && $0.isNumber }
+            $0.current.range = isNumber ? $1 + "-" : $1
+        },
+        .value(
+            "C", "continue-at", "offset", .request,
+            "Go on at this byte; - : behind what the output file holds."
+        ) {
+            $0.current.resumption = $1 == "-" ? .file : .offset(try number($1, for: "-C"))
+        },
+        .value(
+            "z", "time-cond", "time", .request,
+            "Only if modified later than this date, or this file; with - before it: earlier."
+        ) {
+            $0.current.timeCondition = TimeText.condition($1)
+            if $0.current.timeCondition == nil {
+                $0.current.warnings.append("-z: no date that is known, and no file: \($1)")
+            }
+        },
+        .flag(
+            nil, "compressed", .request,
+            "Ask for compressed content, and decode it. Without it nothing is decoded."
+        ) { $0.current.decodes = $1 },
+        .value(
+            nil, "request-target", "path", .request,
+            "What the request line asks for, in place of the URL's path."
+        ) { $0.current.requestTarget = $1 },
+        .flag(nil, "path-as-is", .request, "Send /../ and /./ of the URL's path as they stand.") {
+            $0.current.keepsDots = $1
+        },
+        .value(nil, "url", "url", .request, "A URL, as without an option.") { $0.current.urls.append($1) },
+        .value(
+            nil, "proto-default", "scheme", .request, "The scheme of URLs that name none, http unless set."
+        ) { $0.current.defaultScheme = $1.lowercased() },
+        .value(nil, "etag-compare", "file", .request, "Only if the ETag differs from the one in this file.") {
+            $0.current.etagToCompare = $1
+        },
+        .value(nil, "etag-save", "file", .request, "Save the response's ETag there.") {
+            $0.current.etagToSave = $1
+        },
+    ]
+
+    static let output: [FetchOption] = [
+        .value(
+            "o", "output", "file", .output,
+            "Write the body to a file; - is standard output; #1 stands for what the first glob of the URL matched."
+        ) {
+            $0.current.outputs.append(.file($1))
+        },
+        .flag("O", "remote-name", .output, "Write the body to a file named as the end of the URL's path.") {
+            if $1 { $0.current.outputs.append(.remoteName) }
+        },
+        .flag(nil, "remote-name-all", .output, "As -O for every URL.") { $0.current.usesRemoteNames = $1 },
+        .flag("J", "remote-header-name", .output, "With -O: take the name that the server suggests.") {
+            $0.current.usesSuggestedNames = $1
+        },
+        .value(nil, "output-dir", "folder", .output, "Where -o and -O write.") {
+            $0.current.outputFolder = $1
+        },
+        .flag(nil, "create-dirs", .output, "Make the folders that -o names.") {
+            $0.current.createsFolders = $1
+        },
+        .flag(
+            nil, "clobber", .output,
+            "Overwrite files; --no-clobber chooses another name, file.1, where there is one."
+        ) { $0.current.overwrites = $1 },
+        .flag(nil, "remove-on-error", .output, "Remove the output file if the transfer fails.") {
+            $0.current.removesOnError = $1
+        },
+        .flag("R", "remote-time", .output, "Set the file's time to the response's Last-Modified.") {
+            $0.current.setsRemoteTime = $1
+        },
+        .flag("i", "include", .output, "Print the heads of responses before their bodies.") {
+            $0.current.printsHeads = $1
+        },
+        .value(
+            "D", "dump-header", "file", .output, "Write the heads of responses there; - is standard output."
+        ) { $0.current.headPath = $1 },
+        .value(
+            "w", "write-out", "format", .output,
+            "Print this behind each transfer, with curl's variables: %{http_code}, %{time_total}, %header{name}, %{json} …; @FILE reads it from a file."
+        ) {
+            $0.current.writeOut = WriteOut(
+                $1.first == "@" ? try InputFile.text(String($1.dropFirst()), for: "-w") : $1)
+        },
+        .flag("s", "silent", .output, "Show neither progress nor errors.") { $0.common.isSilent = $1 },
+        .flag("S", "show-error", .output, "With -s: show errors.") { $0.common.showsErrors = $1 },
+        .flag("v", "verbose", .output, "Tell on standard error what is going on.") {
+            $0.common.isVerbose = $1
+        },
+        .flag(nil, "progress-meter", .output, "Show progress, where standard error is a terminal.") {
+            $0.common.showsProgress = $1
+        },
+        .value(nil, "stderr", "file", .output, "Write messages there; - is standard output.") {
+            $0.common.messagePath = $1
+        },
+    ]
+
+    static let redirects: [FetchOption] = [
+        .flag("L", "location", .redirects, "Follow redirects. Without it a redirect is the response.") {
+            $0.current.followsRedirects = $1
+        },
+        .flag(
+            nil, "location-trusted", .redirects,
+            "Follow redirects, and send name and password to other hosts too."
+        ) {
+            $0.current.followsRedirects = $1
+            $0.current.trustsRedirects = $1
+        },
+        .value(
+            nil, "max-redirs", "number", .redirects, "Follow as many at most, 50 unless set; -1: any number."
+        ) {
+            let count = try number($1, for: "--max-redirs", lowest: -1)
+            $0.current.maximumRedirects = count < 0 ? nil : Int(count)
+        },
+        .flag(nil, "post301", .redirects, "A POST stays one after status 301.") {
+            $0.current.keepPost(after: 301, $1)
+        },
+        .flag(nil, "post302", .redirects, "A POST stays one after status 302.") {
+            $0.current.keepPost(after: 302, $1)
+        },
+        .flag(nil, "post303", .redirects, "A POST stays one after status 303.") {
+            $0.current.keepPost(after: 303, $1)
+        },
+        .value(nil, "proto-redir", "schemes", .redirects, "Follow redirects to these schemes only.") {
+            $0.current.redirectProtocols = try SchemeList.changed(
+                $0.current.redirectProtocols, by: $1, for: "--proto-redir")
+        },
+        .value(nil, "proto", "schemes", .redirects, "Load these schemes only: '=https' for one.") {
+            $0.current.protocols = try SchemeList.changed($0.current.protocols, by: $1, for: "--proto")
+        },
+        .flag("f", "fail", .redirects, "A status of 400 or more is a failure, 22, without its body.") {
+            if $1, $0.current.failsWithBody {
+                throw CommandFailure.usage("--fail and --fail-with-body exclude each other")
+            }
+            $0.current.fails = $1
+        },
+        .flag(nil, "fail-with-body", .redirects, "As -f, and the body is written.") {
+            if $1, $0.current.fails {
+                throw CommandFailure.usage("--fail and --fail-with-body exclude each other")
+            }
+            $0.current.failsWithBody = $1
+        },
+        .value(
+            nil, "retry", "number", .redirects,
+            "Try again as often after a timeout or a status of 408, 429, 500, 502, 503 or 504."
+        ) {
+            $0.current.retries = Int(try number($1, for: "--retry"))
+        },
+        .value(
+            nil, "retry-delay", "seconds", .redirects,
+            "Wait as long between tries, in place of 1, 2, 4 … seconds."
+        ) { $0.current.retryDelay = try seconds($1, for: "--retry-delay") },
+        .value(nil, "retry-max-time", "seconds", .redirects, "Try again no later than this.") {
+            $0.current.maximumRetryTime = try seconds($1, for: "--retry-max-time")
+        },
+        .flag(nil, "retry-all-errors", .redirects, "Try again whatever went wrong.") {
+            $0.current.retriesAllErrors = $1
+        },
+        .flag(nil, "retry-connrefused", .redirects, "Try again, too, if the connection was refused.") {
+            $0.current.retriesRefusals = $1
+        },
+    ]
+
+    // MARK: - Values
+
+    /// A field, or the lines of the file that it names.
+    static func fields(_ text: String, for option: String) throws -> [String] {
+        guard text.first == "@" else { return [text] }
+        let lines = try InputFile.text(String(text.dropFirst()), for: option)
+        return lines.split(whereSeparator: \.isNewline).map { String($0) }.filter { !$0.isEmpty }
+    }
+
+    static func number(_ text: String, for option: String, lowest: Int64 = 0) throws -> Int64 {
+        guard let value = Int64(text), value >= lowest else {
+            throw CommandFailure.usage("\(option): expected a proper number, not '\(text)'")
+        }
+        return value
+    }
+
+    static func seconds(_ text: String, for option: String) throws -> Double {
+        let isNumber = text.first.map { $0.isNumber || $0 == "." } ?? false
+        guard isNumber, let value = Double(text), value >= 0, value < 1e9 else {
+            throw CommandFailure.usage("\(option): expected a number of seconds, not '\(text)'")
+        }
+        return value
+    }
+
+    /// Bytes, in curl's units: 1k is 1024.
+    static func size(_ text: String, for option: String) throws -> Int64 {
+        let factors: [Character: Int64] = [
+            "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50,
+        ]
+        let factor = text.last.flatMap { factors[Character($0.lowercased())] }
+        guard let value = Int64(factor == nil ? text : String(text.dropLast())), value >= 0,
+            case let (bytes, overflow) = value.multipliedReportingOverflow(by: factor ?? 1), !overflow
+        else { throw CommandFailure.usage("\(option): expected a size, 500, 10k or 2M, not '\(text)'") }
+        return bytes
+    }
+}
+
+extension FetchOperation {
+    mutating func keepPost(after status: Int, _ keeps: Bool) {
+        if keeps { keepsPostAfter.insert(status) } else { keepsPostAfter.remove(status) }
+    }
+}
+
+/// Sets of URL schemes as curl writes them: `=https`, `-all,https`, `+data`.
+enum SchemeList {
+    private static let all: Set<String> = ["http", "https", "file", "data"]
+
+    static func changed(_ schemes: Set<String>, by text: String, for option: String) throws -> Set<String> {
+        var schemes = schemes
+        for (index, item) in text.split(separator: ",").enumerated() {
+            let sign = item.first.flatMap { "=+-".contains($0) ? $0 : nil }
+            let name = (sign == nil ? item : item.dropFirst()).lowercased()
+            let named: Set<String> = name == "all" ? all : [name]
+            if sign == "=" || (sign == nil && index == 0) { schemes = [] }
+            if sign == "-" { schemes.subtract(named) } else { schemes.formUnion(named) }
+        }
+        return schemes
+    }
+}

@@ -1,0 +1,72 @@
+import Rondo
+import RondoMutex
+
+/// The heads of responses as they came over the wire, for `-i`, `-I` and `-D`.
+final class HeadLog: Sendable {
+    private let heads = Mutex<[String]>([])
+
+    func append(_ head: String) {
+        // Each line of it has its end; the empty line is ours to add.
+        heads.withLock { $0.append(head.hasSuffix("\r\n\r\n") ? head : head + "\r\n") }
+    }
+
+    /// Those since the last call; where none came over a wire, one made from the response.
+    func take(orMakeFrom response: URLResponse) -> [ReceivedHead] {
+        let taken = heads.withLock { heads in
+            defer { heads = [] }
+            return heads
+        }
+        if !taken.isEmpty { return taken.map(ReceivedHead.init) }
+        guard let response = response as? HTTPURLResponse else { return [] }
+        let fields = EventLines.fields(of: response).map { "\($0.name): \($0.value)\r\n" }
+        return [ReceivedHead("HTTP/1.1 \(response.statusCode)\r\n" + fields.joined() + "\r\n")]
+    }
+}
+
+/// A head as text, taken apart.
+struct ReceivedHead: Equatable, Sendable {
+    let text: String
+    let version: String
+    let status: Int
+    let fields: [(name: String, value: String)]
+
+    init(_ text: String) {
+        self.text = text
+        let lines = text.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n")
+        let words = (lines.first ?? "").split(separator: " ", maxSplits: 2)
+        version = (words.first ?? "").split(separator: "/").last.map { String($0) } ?? ""
+        status = words.count > 1 ? Int(words[1]) ?? 0 : 0
+        fields = lines.dropFirst().compactMap { line in
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            return (
+                String(line[..<colon]), line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+            )
+        }
+    }
+
+    static func == (left: ReceivedHead, right: ReceivedHead) -> Bool { left.text == right.text }
+
+    func values(_ name: String) -> [String] {
+        fields.filter { $0.name.caseInsensitiveCompare(name) == .orderedSame }.map(\.value)
+    }
+
+    func value(_ name: String) -> String? { values(name).first }
+
+    /// The file name that Content-Disposition suggests, without folders, and without dots in front (rule UC-26).
+    var suggestedName: String? {
+        guard let text = value("Content-Disposition") else { return nil }
+        for part in text.split(separator: ";").dropFirst() {
+            let pair = part.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).lowercased() == "filename"
+            else {
+                continue
+            }
+            let quotes = CharacterSet(charactersIn: "\"' ")
+            let name = pair[1].trimmingCharacters(in: quotes)
+            let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last ?? ""
+            let harmless = last.drop { $0 == "." }
+            if !harmless.isEmpty { return String(harmless) }
+        }
+        return nil
+    }
+}

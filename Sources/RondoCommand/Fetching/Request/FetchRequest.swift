@@ -1,0 +1,290 @@
+import Rondo
+import RondoHTTP
+
+/// One request of a transfer, in the form in which it is sent.
+struct FetchRequest: Sendable {
+    enum Body: Sendable {
+        case none
+        case data(Data)
+        /// Pieces that are read while they are sent.
+        case segments([MultipartForm.Segment])
+        /// Standard input, whose length is not known.
+        case input
+
+        /// Nil: it is not known.
+        var length: Int64? {
+            switch self {
+            case .none: 0
+            case .data(let data): Int64(data.count)
+            case .segments(let segments): segments.reduce(0) { $0 + $1.length }
+            case .input: nil
+            }
+        }
+    }
+
+    struct Field: Equatable, Sendable {
+        var name: String
+        var value: String
+    }
+
+    /// Bodies beyond this wait for the server's go-ahead, as curl's do.
+    static let expectThreshold: Int64 = 1 << 20
+
+    var url: FetchURL
+    var method: String
+    var body: Body
+    /// The method is one that the command line names, which redirects leave alone.
+    var hasOwnMethod: Bool
+    var isUpload = false
+    /// What the options make of it, whatever redirects follow.
+    var own: [Field] = []
+    /// Fields of the command line, in place of those of the same names.
+    var given: GivenFields
+    var referer: String?
+    var credential: (user: String, password: String)?
+    /// It is for the origin that the command line names.
+    var isAtOrigin = true
+
+    /// The value of Authorization, where it is sent without being asked for.
+    func authorization(_ operation: FetchOperation) -> String? {
+        guard isAtOrigin || operation.trustsRedirects else { return nil }
+        if let bearer = operation.bearer { return "Bearer " + bearer }
+        guard let credential, operation.authentication == .basic else { return nil }
+        return "Basic " + Data("\(credential.user):\(credential.password)".utf8).base64EncodedString()
+    }
+
+    /// All fields that are sent but Host, which `host` may replace.
+    func fields(_ operation: FetchOperation, cookies: String?) -> [Field] {
+        var fields: [Field] = []
+        let add = { (name: String, value: String?, fields: inout [Field]) in
+            if let value, !given.names.contains(name.lowercased()) {
+                fields.append(Field(name: name, value: value))
+            }
+        }
+        add("Authorization", authorization(operation), &fields)
+        add("User-Agent", operation.userAgent ?? "rondo/\(rondoVersion)", &fields)
+        add("Accept", operation.data.isJSON && operation.kind == .data ? "application/json" : "*/*", &fields)
+        if operation.decodes { add("Accept-Encoding", ContentCoding.acceptEncoding, &fields) }
+        add("Referer", referer, &fields)
+        add("Cookie", cookies, &fields)
+        for field in own { add(field.name, field.value, &fields) }
+        if sendsBody {
+            add("Content-Type", contentType(operation), &fields)
+            let isLarge = body.length.map { isUpload ? $0 > 0 : $0 > Self.expectThreshold } ?? true
+            if isLarge { add("Expect", "100-continue", &fields) }
+        }
+        let isTrusted = isAtOrigin || operation.trustsRedirects
+        return fields.filter { !$0.value.isEmpty || $0.name != "User-Agent" }
+            + given.fields.filter { isTrusted || !Self.isSecret($0.name) }
+    }
+
+    private static func isSecret(_ name: String) -> Bool {
+        ["authorization", "cookie"].contains(name.lowercased())
+    }
+
+    private var sendsBody: Bool {
+        if case .none = body { false } else { true }
+    }
+
+    private func contentType(_ operation: FetchOperation) -> String? {
+        if isUpload { return nil }
+        switch operation.kind {
+        case .data: return operation.data.isJSON ? "application/json" : "application/x-www-form-urlencoded"
+        // The boundary is the body's.
+        case .form, nil: return formType
+        }
+    }
+
+    /// Content-Type of a form.
+    var formType: String?
+
+    /// It is sent in chunks, though its length may be known.
+    var isChunked: Bool {
+        guard sendsBody else { return false }
+        return body.length == nil || given.wantsChunks
+    }
+}
+
+/// The fields of `-H`, taken apart: those to send, and the names that have no other value.
+struct GivenFields: Equatable, Sendable {
+    private(set) var fields: [FetchRequest.Field] = []
+    /// In small letters; those that are only left out are among them.
+    private(set) var names: Set<String> = []
+    private(set) var omitted: [String] = []
+    private(set) var host: String?
+    private(set) var wantsChunks = false
+
+    init(_ texts: [String]) {
+        for text in texts { add(text) }
+    }
+
+    /// What is no field is passed over, as curl does.
+    private mutating func add(_ text: String) {
+        let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: "")
+        var (name, value) = (text, "")
+        if let colon = text.firstIndex(of: ":") {
+            name = String(text[..<colon])
+            value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+            if value.isEmpty {
+                omitted.append(name)
+                names.insert(name.lowercased())
+                return
+            }
+        } else if text.hasSuffix(";") {
+            name = String(text.dropLast())
+        } else {
+            return
+        }
+        guard Self.isToken(name) else { return }
+        names.insert(name.lowercased())
+        switch name.lowercased() {
+        case "host": host = value
+        case "transfer-encoding" where value.lowercased() == "chunked": wantsChunks = true
+        case "transfer-encoding", "content-length": break
+        default: fields.append(.init(name: name, value: value))
+        }
+    }
+
+    /// RFC 9110, section 5.6.2.
+    static func isToken(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"):
+                    true
+                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                }
+            }
+    }
+}
+
+// MARK: - From the command line, and from a redirect
+
+extension FetchRequest {
+    /// The first request to `given`.
+    ///
+    /// - Parameters:
+    ///   - upload: The file that is sent.
+    ///   - offset: Where the response is to begin.
+    init(_ given: FetchURL, _ operation: FetchOperation, upload: String?, offset: Int64) throws {
+        var query = operation.queryParts
+        let fieldList = GivenFields(operation.fields)
+        let movesData = operation.movesDataToQuery && !operation.data.isEmpty
+        if movesData { query.append(String(decoding: operation.data.bytes, as: UTF8.self)) }
+        var url = given.adding(query: query)
+        var body = Body.none
+        var method = operation.asksForHead ? "HEAD" : "GET"
+        var formType: String?
+        if let upload {
+            method = "PUT"
+            body = try Self.body(ofFile: upload)
+            if let name = (upload as NSString).pathComponents.last, url.path.hasSuffix("/"), upload != "-",
+                upload != "."
+            {
+                url.path += QueryPart.encoded(Data(name.utf8)).replacingOccurrences(of: "+", with: "%20")
+            }
+        } else if operation.kind == .form {
+            let form = try FormBody(operation.form)
+            (method, body, formType) = ("POST", .segments(form.segments), form.contentType)
+        } else if operation.kind == .data, !movesData {
+            (method, body) = ("POST", .data(operation.data.bytes))
+        }
+
+        let own = try Self.conditions(operation, offset: offset)
+        self.init(
+            url: url, method: operation.method ?? method, body: body, hasOwnMethod: operation.method != nil,
+            isUpload: upload != nil, own: own, given: fieldList, referer: operation.referer)
+        self.formType = formType
+        credential = try Self.credential(for: url, operation)
+    }
+
+    private static func body(ofFile path: String) throws -> Body {
+        if path == "-" || path == "." { return .input }
+        var status = stat()
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
+            throw FetchFailure(
+                .cannotOpenFile, "-T: cannot read \(path): \(String(cString: strerror(errno)))",
+                status: .cannotRead)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return .data(try InputFile.data(path, for: "-T"))
+        }
+        return .segments([.file(path: path, length: Int64(status.st_size))])
+    }
+
+    private static func conditions(_ operation: FetchOperation, offset: Int64) throws -> [Field] {
+        var fields: [Field] = []
+        if offset > 0 {
+            fields.append(Field(name: "Range", value: "bytes=\(offset)-"))
+        } else if let range = operation.range {
+            fields.append(Field(name: "Range", value: "bytes=" + range))
+        }
+        switch operation.timeCondition {
+        case .modifiedSince(let date):
+            fields.append(Field(name: "If-Modified-Since", value: HTTPDate.format(date)))
+        case .unmodifiedSince(let date):
+            fields.append(Field(name: "If-Unmodified-Since", value: HTTPDate.format(date)))
+        case nil: break
+        }
+        if let path = operation.etagToCompare {
+            let text = access(path, F_OK) == 0 ? try InputFile.text(path, for: "--etag-compare") : ""
+            let etag = text.split(whereSeparator: \.isNewline).first.map { String($0) } ?? ""
+            fields.append(Field(name: "If-None-Match", value: etag.isEmpty ? "\"\"" : etag))
+        }
+        return fields
+    }
+
+    /// Of `-u`, of the URL, or of the netrc file.
+    private static func credential(
+        for url: FetchURL, _ operation: FetchOperation
+    ) throws -> (user: String, password: String)? {
+        var named: String?
+        if let text = operation.user {
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count > 1 { return (String(parts[0]), String(parts[1])) }
+            named = text
+        }
+        if named == nil, let user = url.user { return (user, url.password ?? "") }
+        if operation.netrc != .unused {
+            let path = operation.netrcPath ?? Netrc.standardPath
+            let isThere = access(path, R_OK) == 0
+            if !isThere, operation.netrc == .required, operation.netrcPath != nil {
+                throw FetchFailure(.cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
+            }
+            if isThere,
+                let found = Netrc(try InputFile.text(path, for: "-n")).credential(for: url.host, user: named)
+            {
+                return found
+            }
+        }
+        return named.map { ($0, "") }
+    }
+
+    /// The request that follows a redirect.
+    ///
+    /// - Parameter first: That of the command line.
+    func redirected(
+        to target: FetchURL, status: Int, first: FetchRequest, _ operation: FetchOperation
+    ) -> FetchRequest {
+        var next = self
+        next.url = target
+        next.isAtOrigin = target.isSameHost(as: first.url)
+        if let user = target.user { next.credential = (user, target.password ?? "") }
+        if operation.sendsReferers {
+            var page = url
+            page.fragment = nil
+            next.referer = page.text
+        }
+        let isPost = if case .none = body { false } else { !isUpload }
+        let keepsPost = operation.keepsPostAfter.contains(status)
+        let loses =
+            status == 303 ? !(isPost && keepsPost) : [301, 302].contains(status) && isPost && !keepsPost
+        if loses {
+            next.body = .none
+            next.isUpload = false
+            if !hasOwnMethod, next.method != "HEAD" { next.method = "GET" }
+        }
+        return next
+    }
+}

@@ -1,0 +1,200 @@
+import Rondo
+import RondoHTTP
+
+/// A URL as it was written, taken apart as curl does: nothing is encoded or decoded that the server sees.
+struct FetchURL: Equatable, Sendable {
+    var scheme: String
+    var user: String?
+    var password: String?
+    /// Brackets around an IPv6 address.
+    var host: String
+    var port: Int?
+    var path: String
+    var query: String?
+    var fragment: String?
+
+    /// - Parameters:
+    ///   - defaultScheme: Of text that names none; nil: http.
+    ///   - keepsDots: `/../` and `/./` stay.
+    /// - Throws: `FetchFailure` where it is no URL.
+    init(_ text: String, defaultScheme: String? = nil, keepsDots: Bool = false) throws(FetchFailure) {
+        let text = Self.encodingForeign(text)
+        guard !text.isEmpty, !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw Self.malformed(text, "it has blanks or control characters, or is empty")
+        }
+        var rest = text[...]
+        var scheme = defaultScheme ?? "http"
+        if let match = text.prefixMatch(of: /([A-Za-z][A-Za-z0-9+.\-]*):(\/{1,3})/) {
+            scheme = match.1.lowercased()
+            // A file has no host, or this machine.
+            rest = text[(scheme == "file" ? match.1.endIndex : match.0.endIndex)...]
+            if scheme == "file" { rest = rest.dropFirst() }
+        } else if text.hasPrefix("data:") {
+            (self.scheme, host, path) = ("data", "", String(text.dropFirst(5)))
+            return
+        }
+        self.scheme = scheme
+        if let hash = rest.firstIndex(of: "#") {
+            fragment = String(rest[rest.index(after: hash)...])
+            rest = rest[..<hash]
+        }
+        if scheme != "file", let mark = rest.firstIndex(of: "?") {
+            query = String(rest[rest.index(after: mark)...])
+            rest = rest[..<mark]
+        }
+        if scheme == "file" {
+            if rest.hasPrefix("//") { rest = rest.dropFirst(2) }
+            let name = rest.prefix { $0 != "/" }
+            guard ["", "localhost", "127.0.0.1"].contains(name.lowercased()) else {
+                throw Self.malformed(text, "a file is on this machine")
+            }
+            (host, path) = ("", String(rest.dropFirst(name.count)))
+            return
+        }
+        let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+        path = slash == rest.endIndex ? "/" : String(rest[slash...])
+        host = ""
+        try readAuthority(rest[..<slash], of: text)
+        if !keepsDots { path = Self.withoutDots(path) }
+    }
+
+    private mutating func readAuthority(_ authority: Substring, of text: String) throws(FetchFailure) {
+        var place = authority
+        if let at = authority.lastIndex(of: "@") {
+            let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            user = Self.decoded(parts[0])
+            password = parts.count > 1 ? Self.decoded(parts[1]) : nil
+            place = authority[authority.index(after: at)...]
+        }
+        let hostEnd =
+            place.first == "["
+            ? place.firstIndex(of: "]").map { place.index(after: $0) } ?? place.endIndex
+            : place.firstIndex(of: ":") ?? place.endIndex
+        host = String(place[..<hostEnd])
+        var digits = place[hostEnd...]
+        if digits.first == ":" {
+            digits = digits.dropFirst()
+            guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+                digits.isEmpty || (Int(digits) ?? 65_536) <= 65_535
+            else { throw Self.malformed(text, "port number was not a decimal number between 0 and 65535") }
+            port = Int(digits)
+        } else if !digits.isEmpty {
+            throw Self.malformed(text, "what follows the host is no port")
+        }
+        if host.isEmpty { throw Self.malformed(text, "it names no host") }
+        let allowed = host.utf8.allSatisfy { byte in
+            !" \r\n\t/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
+        }
+        guard allowed || Self.isAddressInBrackets(host) else { throw Self.malformed(text, "bad host name") }
+        if port == defaultPort { port = nil }
+    }
+
+    private static func isAddressInBrackets(_ host: String) -> Bool {
+        guard host.hasPrefix("["), host.hasSuffix("]") else { return false }
+        let address = host.dropFirst().dropLast()
+        let bare = address.prefix { $0 != "%" }
+        return bare.contains(":") && bare.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
+    }
+
+    /// Segments of `.` and `..` are taken out, as RFC 3986 (5.2.4) has it.
+    static func withoutDots(_ path: String) -> String {
+        guard path.contains("/.") else { return path }
+        var kept: [Substring] = []
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            switch segment {
+            case ".": if isLast { kept.append("") }
+            case "..":
+                _ = kept.popLast()
+                if isLast { kept.append("") }
+            default: kept.append(segment)
+            }
+        }
+        return "/" + kept.joined(separator: "/")
+    }
+
+    /// What is not ASCII goes percent-encoded.
+    private static func encodingForeign(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 >= 0x80 }) else { return text }
+        return text.utf8.map { byte in
+            byte < 0x80 ? String(Unicode.Scalar(byte)) : "%" + String(byte, radix: 16)
+        }.joined()
+    }
+
+    private static func decoded(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
+
+    static func malformed(_ text: String, _ reason: String) -> FetchFailure {
+        FetchFailure(.badURL, "this is no URL: \(text): \(reason)", status: .malformedURL)
+    }
+
+    // MARK: - What is made of it
+
+    var isWeb: Bool { scheme == "http" || scheme == "https" }
+    var isSecure: Bool { scheme == "https" }
+    private var defaultPort: Int? { ["http": 80, "https": 443][scheme] }
+    var effectivePort: Int { port ?? defaultPort ?? 0 }
+    var authority: String { port.map { "\(host):\($0)" } ?? host }
+
+    /// Path and query, as they are sent.
+    var target: String { query.map { "\(path)?\($0)" } ?? path }
+
+    /// The whole, without user and password.
+    var text: String {
+        if scheme == "data" { return "data:" + path }
+        let end = fragment.map { "#" + $0 } ?? ""
+        return "\(scheme)://\(authority)\(target)\(end)"
+    }
+
+    /// The whole, as it was written.
+    var textWithUser: String {
+        guard let user else { return text }
+        let secret = password.map { ":" + $0 } ?? ""
+        let end = fragment.map { "#" + $0 } ?? ""
+        return "\(scheme)://\(user)\(secret)@\(authority)\(target)\(end)"
+    }
+
+    /// As the library takes it, which says what it cannot have the server see by itself.
+    var url: URL? {
+        switch scheme {
+        case "http", "https":
+            URL(string: "\(scheme)://\(authority)\(target)") ?? URL(string: "\(scheme)://\(authority)/")
+        case "file": URL(fileURLWithPath: path.removingPercentEncoding ?? path)
+        default: URL(string: text)
+        }
+    }
+
+    /// The last part of the path, as it stands; nil: it ends with a slash.
+    var lastName: String? {
+        let name = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        return name.isEmpty ? nil : String(name)
+    }
+
+    func isSameOrigin(as other: FetchURL) -> Bool {
+        scheme == other.scheme && host.lowercased() == other.host.lowercased()
+            && effectivePort == other.effectivePort
+    }
+
+    func isSameHost(as other: FetchURL) -> Bool {
+        host.lowercased() == other.host.lowercased() && effectivePort == other.effectivePort
+            && scheme == other.scheme
+    }
+
+    /// Where a Location leads from here.
+    func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
+        let reference = URIReference(mending: location)
+        var target = reference.resolved(against: URIReference(text))
+        target.fragment = reference.fragment ?? fragment
+        return try FetchURL(target.text, keepsDots: keepsDots)
+    }
+
+    /// With more in its query.
+    func adding(query more: [String]) -> FetchURL {
+        let parts = more.filter { !$0.isEmpty }
+        if parts.isEmpty { return self }
+        var url = self
+        let before = url.query.map { $0.isEmpty ? [] : [$0] } ?? []
+        url.query = (before + parts).joined(separator: "&")
+        return url
+    }
+}

@@ -1,0 +1,92 @@
+import Rondo
+import RondoLab
+
+/// What the transfers of a command share. On the loop's thread only.
+final class FetchContext {
+    let common: CommonSettings
+    let mode: RunLoop.Mode
+    let messages: Messages
+    /// Of each operation; nil where none are kept.
+    private var cookies: FetchCookies?
+    private var readCookieFiles: Set<Int> = []
+    /// Files that heads were written to already.
+    private var headFiles: Set<String> = []
+
+    init(_ common: CommonSettings, mode: RunLoop.Mode, messages: Messages) {
+        self.common = common
+        self.mode = mode
+        self.messages = messages
+    }
+
+    /// The cookies for a transfer of `operation`; nil: none are kept.
+    func cookies(of operation: FetchOperation, number: Int) -> FetchCookies? {
+        guard !operation.cookieFiles.isEmpty || operation.cookieJar != nil else { return nil }
+        let cookies = cookies ?? FetchCookies()
+        self.cookies = cookies
+        if readCookieFiles.insert(number).inserted {
+            for path in operation.cookieFiles {
+                cookies.read(path, droppingSessions: operation.dropsSessionCookies)
+            }
+        }
+        return cookies
+    }
+
+    /// Writes the cookies where an operation wants them; a failure is a warning, as with curl.
+    func saveCookies(of operation: FetchOperation) {
+        guard let path = operation.cookieJar, let cookies else { return }
+        if path == "-" {
+            Terminal.standardOutput.write(cookies.fileText)
+            return
+        }
+        do {
+            try Data(cookies.fileText.utf8).write(to: URL(fileURLWithPath: path))
+        } catch {
+            messages.warn("-c: cannot write \(path): \(error.localizedDescription)")
+        }
+    }
+
+    /// Writes heads to the file of `-D`, from its beginning the first time.
+    func write(_ heads: String, to path: String) throws(FetchFailure) {
+        let isFirst = headFiles.insert(path).inserted
+        let sink = BodySink(
+            path == "-" ? .standardOutput(evenBinary: true) : .file(path, isFirst ? .replaced : .appended))
+        try sink.write(Data(heads.utf8))
+        try sink.close()
+    }
+}
+
+/// What is said beside the output, on standard error or where `--stderr` says.
+struct Messages: Sendable {
+    private let descriptor: Int32
+    private let tellsErrors: Bool
+    private let tellsWarnings: Bool
+
+    /// - Throws: `CommandFailure` if the file cannot be written to.
+    init(_ common: CommonSettings) throws {
+        tellsErrors = common.tellsErrors
+        tellsWarnings = !common.isSilent
+        switch common.messagePath {
+        case nil: descriptor = STDERR_FILENO
+        case "-": descriptor = STDOUT_FILENO
+        case let path?:
+            descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+            if descriptor < 0 {
+                throw CommandFailure("--stderr: cannot write \(path): \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    func write(_ text: String) {
+        var text = text
+        // What cannot be said cannot be said that it could not be said.
+        _ = text.withUTF8 { writeAll(descriptor, UnsafeRawBufferPointer($0)) }
+    }
+
+    func tell(_ failure: FetchFailure) {
+        if tellsErrors { write("rondo: (\(failure.status.rawValue)) \(failure.message)\n") }
+    }
+
+    func warn(_ text: String) {
+        if tellsWarnings { write("rondo: warning: \(text)\n") }
+    }
+}

@@ -1,0 +1,141 @@
+import Rondo
+
+/// Why a fetch failed: a code for programs, a sentence for people, and the status that the command exits with.
+struct FetchFailure: Error, Equatable {
+    /// The statuses of curl, by what they mean.
+    enum Status: Int32, Sendable {
+        case unsupportedScheme = 1
+        case badUsage = 2
+        case malformedURL = 3
+        case unknownProxy = 5
+        case unknownHost = 6
+        case noConnection = 7
+        case strangeAnswer = 8
+        case partialBody = 18
+        case errorStatus = 22
+        case cannotWrite = 23
+        case cannotRead = 26
+        case timedOut = 28
+        case noRange = 33
+        case noTLS = 35
+        case cannotReadFile = 37
+        case aborted = 42
+        case badInterface = 45
+        case tooManyRedirects = 47
+        case badOptionSyntax = 49
+        case emptyAnswer = 52
+        case sendFailed = 55
+        case receiveFailed = 56
+        case badCertificate = 58
+        case badCipher = 59
+        case untrustedServer = 60
+        case badEncoding = 61
+        case tooLarge = 63
+        case cannotSendAgain = 65
+        case badAuthorities = 77
+        case badPin = 90
+        case proxyRefused = 97
+    }
+
+    var domain = NSURLErrorDomain
+    var code: Int
+    var message: String
+    var status: Status
+
+    init(_ code: URLError.Code, _ message: String, status: Status = .receiveFailed) {
+        self.code = code.rawValue
+        self.message = message
+        self.status = status
+    }
+
+    /// What the connection reported, with host and cause named even where its own sentence should not.
+    ///
+    /// - Parameters:
+    ///   - proxy: The proxy that the request went by, as host and port.
+    ///   - hasAnswer: Bytes of a response came before.
+    init(_ error: any Error, url: FetchURL?, proxy: StreamProxy? = nil, hasAnswer: Bool = false) {
+        let error = error as NSError
+        domain = error.domain
+        code = error.code
+        var text = Self.inOptions(error.localizedDescription)
+        let isOfOptions = text.hasPrefix("--")
+        if let host = url?.host, !isOfOptions, !text.contains(host), proxy == nil {
+            text = "\(host): \(text)"
+        }
+        let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
+        // A sentence of the library's own holds the cause already, in other words than the cause's.
+        if error.userInfo[NSLocalizedDescriptionKey] == nil, let cause,
+            let reason = cause.userInfo[NSLocalizedDescriptionKey] as? String, !text.contains(reason)
+        {
+            text += " (\(reason))"
+        }
+        if let proxy, !text.lowercased().contains("proxy"), text.contains(proxy.host) {
+            text = Self.naming(proxy, in: text)
+        }
+        message = text
+        status = Self.status(
+            of: URLError.Code(rawValue: error.code) ?? .unknown, text: text, cause: cause, proxy: proxy,
+            hasAnswer: hasAnswer)
+    }
+
+    private static func status(
+        of code: URLError.Code, text: String, cause: NSError?, proxy: StreamProxy?, hasAnswer: Bool
+    ) -> Status {
+        switch code {
+        case .unsupportedURL: .unsupportedScheme
+        case .badURL: .malformedURL
+        case .cannotFindHost, .dnsLookupFailed:
+            proxy.map { text.contains("“\($0.host)”") } ?? false ? .unknownProxy : .unknownHost
+        case .cannotConnectToHost where cause?.domain == "kCFErrorDomainCFNetwork":
+            proxy?.kind == .httpConnect ? .receiveFailed : .proxyRefused
+        case .cannotConnectToHost where text.contains("bind a socket"): .badInterface
+        case .cannotConnectToHost, .notConnectedToInternet, .resourceUnavailable: .noConnection
+        case .timedOut: .timedOut
+        case .httpTooManyRedirects: .tooManyRedirects
+        case .networkConnectionLost where cause?.domain == "HTTP/1.1": hasAnswer ? .partialBody : .emptyAnswer
+        case .networkConnectionLost: .receiveFailed
+        case .cannotParseResponse where text.contains("does not answer in HTTP"): .unsupportedScheme
+        case .cannotParseResponse, .badServerResponse:
+            text.contains("chunk") ? .receiveFailed : .strangeAnswer
+        case .secureConnectionFailed where text.contains("ciphers"): .badCipher
+        case .secureConnectionFailed where text.contains("--cacert") || text.contains("--capath"):
+            .badAuthorities
+        case .secureConnectionFailed: .noTLS
+        case .serverCertificateUntrusted where text.contains("pin"): .badPin
+        case .serverCertificateUntrusted, .serverCertificateHasBadDate, .serverCertificateNotYetValid,
+            .serverCertificateHasUnknownRoot:
+            .untrustedServer
+        case .clientCertificateRejected, .clientCertificateRequired: .receiveFailed
+        case .cannotDecodeRawData, .cannotDecodeContentData: .badEncoding
+        case .dataLengthExceedsMaximum: .tooLarge
+        case .requestBodyStreamExhausted: .cannotSendAgain
+        case .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile: .cannotReadFile
+        case .cannotCreateFile, .cannotWriteToFile, .cannotCloseFile: .cannotWrite
+        default: .receiveFailed
+        }
+    }
+
+    /// The library speaks of a proxy as of any other host.
+    private static func naming(_ proxy: StreamProxy, in text: String) -> String {
+        let attempt = "could not connect to "
+        if text.contains(attempt + proxy.host) {
+            return text.replacingOccurrences(of: attempt, with: attempt + "the proxy ")
+        }
+        return "the proxy \(proxy.host), port \(proxy.port): \(text)"
+    }
+
+    /// The load was not over in the time of `-m`, of which there may have been left less when it began.
+    var isOutOfTotalTime: Bool { status == .timedOut && message.contains("(--max-time)") }
+
+    /// The library's advice names its own settings; here they are options, or there is none.
+    private static func inOptions(_ sentence: String) -> String {
+        sentence
+            .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) { "--cacert: \($0.1)" }
+            .replacing(/TLSSettings\.certificateAuthorities \(\.directory “(.*)”\)/) { "--capath: \($0.1)" }
+            .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
+            .replacingOccurrences(of: "TLSSettings.ciphers", with: "--ciphers")
+            .replacingOccurrences(of: "TLSSettings.cipherSuites", with: "--tls13-ciphers")
+            .replacingOccurrences(of: "; see TLSSettings.minimumVersion", with: "")
+            .replacingOccurrences(of: " (totalTimeout)", with: " (--max-time)")
+    }
+}

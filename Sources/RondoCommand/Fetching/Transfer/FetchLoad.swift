@@ -1,0 +1,172 @@
+import Rondo
+import RondoLab
+
+/// One load of a transfer: the delegate of its connection. On the loop's thread only.
+final class FetchLoad: NSObject, URLConnectionDataDelegate {
+    private let request: FetchRequest
+    private let operation: FetchOperation
+    private let proxy: StreamProxy?
+    private let context: FetchContext
+    /// Released at the end.
+    private var owner: Transfer?
+    private let heads = HeadLog()
+    private let digest: Digest?
+    private var connection: URLConnection?
+    private var offset = 0.0
+    private var received = 0
+    private var isOutput = false
+    private var hasAnswer = false
+
+    init(
+        _ request: FetchRequest, _ operation: FetchOperation, by proxy: StreamProxy?,
+        in context: FetchContext,
+        owner: Transfer
+    ) {
+        self.request = request
+        self.operation = operation
+        self.proxy = proxy
+        self.context = context
+        self.owner = owner
+        digest = context.common.printsEvents ? Digest() : nil
+    }
+
+    /// - Parameter offset: Seconds since the transfer began.
+    func start(_ given: URLConnection.Configuration, offset: Double) throws(FetchFailure) {
+        self.offset = offset
+        var configuration = given
+        let (heads, isVerbose, messages) = (heads, context.common.isVerbose, context.messages)
+        configuration.onDiagnostic = { diagnostic in
+            if isVerbose { messages.write(DiagnosticLines.text(for: diagnostic)) }
+            if diagnostic.kind == .responseHead { heads.append(diagnostic.head ?? "") }
+        }
+        let urlRequest = try request.urlRequest()
+        guard let connection = URLConnection(request: urlRequest, delegate: self, startImmediately: false)
+        else {
+            throw FetchFailure(
+                .unsupportedURL, "nothing here can load \(request.url.text)", status: .unsupportedScheme)
+        }
+        connection.configuration = configuration
+        connection.schedule(in: RunLoop.current, forMode: context.mode)
+        self.connection = connection
+        connection.start()
+    }
+
+    func cancel() {
+        connection?.cancel()
+        connection = nil
+        owner = nil
+    }
+
+    // MARK: - Calls of the connection
+
+    func connectionShouldUseCredentialStorage(_ connection: URLConnection) -> Bool { false }
+
+    /// Name and password were sent in Basic already, unless another scheme was asked for; what a server wants of them is
+    /// answered once. All else gets no answer.
+    func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge) {
+        report(EventLines.challenge(challenge))
+        let space = challenge.protectionSpace
+        switch space.authenticationMethod {
+        case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
+            challenge.sender?.performDefaultHandling(for: challenge)
+            return
+        default: break
+        }
+        if space.isProxy() {
+            challenge.sender?.performDefaultHandling(for: challenge)
+            return
+        }
+        let isWanted =
+            switch operation.authentication {
+            case .basic: false
+            case .digest: space.authenticationMethod == NSURLAuthenticationMethodHTTPDigest
+            case .any: true
+            }
+        guard isWanted, let credential = request.credential, challenge.previousFailureCount == 0,
+            request.isAtOrigin || operation.trustsRedirects
+        else {
+            challenge.sender?.continueWithoutCredential(for: challenge)
+            return
+        }
+        challenge.sender?.use(
+            URLCredential(user: credential.user, password: credential.password, persistence: .none),
+            for: challenge)
+    }
+
+    func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest) -> Foundation
+        .InputStream?
+    {
+        if case .input = self.request.body { nil } else { self.request.stream }
+    }
+
+    func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
+        owner?.note(metrics, offset: offset)
+        if proxy?.kind == .httpConnect, request.url.isSecure, metrics.transfers.last?.requestStart != nil {
+            owner?.note(connectStatus: 200)
+        }
+        if context.common.isVerbose { context.messages.write(MetricsLines.text(for: metrics)) }
+    }
+
+    func connection(
+        _ connection: URLConnection, didSendBodyData bytesWritten: Int, totalBytesWritten: Int,
+        totalBytesExpectedToWrite: Int
+    ) {
+        report(
+            EventLines.sent(
+                bytes: bytesWritten, total: totalBytesWritten, expected: totalBytesExpectedToWrite))
+    }
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        hasAnswer = true
+        report(EventLines.response(response))
+        orCancel { () throws(FetchFailure) in
+            isOutput = try owner?.received(heads.take(orMakeFrom: response), response, to: request) ?? false
+        }
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) {
+        received += data.count
+        if let digest { data.withUnsafeBytes { digest.update($0) } }
+        report(EventLines.data(length: data.count))
+        guard isOutput else { return }
+        orCancel { () throws(FetchFailure) in try owner?.received(data) }
+    }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) { end(.success(())) }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        if let cause, cause.domain == "kCFErrorDomainCFNetwork", (100..<600).contains(cause.code) {
+            owner?.note(connectStatus: cause.code)
+        }
+        end(.failure(FetchFailure(error, url: request.url, proxy: proxy, hasAnswer: hasAnswer)))
+    }
+
+    // MARK: - The end
+
+    private func end(_ result: Result<Void, FetchFailure>) {
+        guard let owner = owner.take() else { return }
+        connection = nil
+        switch result {
+        case .success: report(EventLines.finish(bytes: received, sha256: digest?.finish() ?? ""))
+        case .failure(let failure): report(EventLines.fail(failure))
+        }
+        owner.ended(result, of: request)
+    }
+
+    /// Ends the load where what it brings is not wanted, or has no place to go.
+    private func orCancel(_ body: () throws(FetchFailure) -> Void) {
+        guard owner != nil else { return }
+        do {
+            try body()
+        } catch {
+            connection?.cancel()
+            end(.failure(error))
+        }
+    }
+
+    private func report(_ event: @autoclosure () -> JSONText) {
+        guard context.common.printsEvents else { return }
+        Terminal.standardOutput.write(event().text + "\n")
+    }
+}

@@ -1,0 +1,430 @@
+import Rondo
+import RondoLab
+
+/// One URL from its first request to the end of its output: retries, redirects and all. On the loop's thread only.
+///
+/// Redirects are followed here and not by the library, since curl's users expect curl's rules: the method of `-X` stays, a
+/// redirect without a usable Location is a response, cookies and fields of the command line go where curl sends them.
+final class Transfer {
+    let job: TransferJob
+    private let context: FetchContext
+    private let progress: ProgressBar?
+    private let stopwatch = Stopwatch()
+    private var whenOver: (() -> Void)?
+
+    private var output = BodySink(.nowhere)
+    private var first: FetchRequest?
+    private var load: FetchLoad?
+    /// Of the load.
+    private var proxy: StreamProxy?
+    private var pause: Timer?
+    private var offset: Int64 = 0
+    private var attemptStart = 0.0
+    private var meter = RateMeter()
+    private var slowSince: Double?
+    private(set) var record = TransferRecord()
+    /// Nil while it is under way.
+    private(set) var outcome: Result<Void, FetchFailure>?
+
+    private var operation: FetchOperation { job.operation }
+
+    /// Seconds that a server can have a retry wait, at most.
+    private static let longestPause: Int64 = 3600
+    /// Loads whose times are remembered; the last one always is.
+    private static let maximumLoads = 100
+
+    init(_ job: TransferJob, in context: FetchContext, progress: ProgressBar?) {
+        self.job = job
+        self.context = context
+        self.progress = progress
+        record.number = job.number
+        record.urlText = job.url
+    }
+
+    // MARK: - Start
+
+    /// Begins, and calls `whenOver` when all is done, perhaps before this returns.
+    func start(whenOver: @escaping () -> Void) {
+        self.whenOver = whenOver
+        do {
+            let url = try FetchURL(
+                job.url, defaultScheme: operation.defaultScheme, keepsDots: operation.keepsDots)
+            record.effectiveURL = url.textWithUser
+            record.scheme = url.scheme.uppercased()
+            try ConnectText.check(operation.connect)
+            guard operation.protocols.contains(url.scheme),
+                ["http", "https", "file", "data"].contains(url.scheme)
+            else {
+                throw FetchFailure(
+                    .unsupportedURL, "\(url.scheme) is not loaded: only http, https and file URLs are",
+                    status: .unsupportedScheme)
+            }
+            if job.upload != nil, !url.isWeb {
+                throw FetchFailure(
+                    .unsupportedURL, "-T: nothing is written to \(url.scheme) URLs",
+                    status: .unsupportedScheme)
+            }
+            let output = try OutputPlan(job, url: url, printsEvents: context.common.printsEvents)
+            offset = try output.resumptionOffset(operation)
+            self.output = BodySink(output.place(appending: offset > 0), createsFolders: output.createsFolders)
+            let request = try FetchRequest(url, operation, upload: job.upload, offset: offset)
+            first = request
+            send(request)
+        } catch {
+            end(.failure(Self.failure(error)))
+        }
+    }
+
+    static func failure(_ error: any Error) -> FetchFailure {
+        if let failure = error as? FetchFailure { return failure }
+        guard let failure = error as? CommandFailure else {
+            return FetchFailure(.cannotOpenFile, error.localizedDescription, status: .cannotRead)
+        }
+        return FetchFailure(
+            .cannotOpenFile, failure.message,
+            status: FetchFailure.Status(rawValue: failure.status) ?? .badUsage)
+    }
+
+    private func send(_ request: FetchRequest) {
+        record.method = request.method
+        record.referer = request.referer
+        record.effectiveURL = request.url.textWithUser
+        record.scheme = request.url.scheme.uppercased()
+        do {
+            let cookies = context.cookies(of: operation, number: job.operationNumber)
+            let mayTellCookies = request.isAtOrigin || operation.trustsRedirects
+            let field =
+                cookies?.field(for: request.url, and: mayTellCookies ? operation.cookies : [])
+                ?? (operation.cookies.isEmpty || !mayTellCookies
+                    ? nil : operation.cookies.joined(separator: ";"))
+            proxy = try operation.proxy(for: request.url)
+            var configuration = try operation.configuration(for: request, by: proxy, cookies: field)
+            configuration.totalTimeout = try timeLeft()
+            let load = FetchLoad(request, operation, by: proxy, in: context, owner: self)
+            self.load = load
+            try load.start(configuration, offset: stopwatch.elapsed)
+        } catch {
+            end(.failure(Self.failure(error)))
+        }
+    }
+
+    /// Of -m.
+    private func timeLeft() throws(FetchFailure) -> Double? {
+        guard let total = operation.totalTimeout else { return nil }
+        let left = total - (stopwatch.elapsed - attemptStart)
+        if left > 0 { return left }
+        throw outOfTime(total)
+    }
+
+    private func outOfTime(_ total: Double) -> FetchFailure {
+        // As a person types it: no exponent, every digit that was given.
+        let limit = Decimal(string: "\(total)")?.description ?? ""
+        let place = first?.url.host ?? job.url
+        return FetchFailure(
+            .timedOut,
+            "\(place): not finished within the \(limit) s of --max-time; \(record.bodySize) bytes had come",
+            status: .timedOut)
+    }
+
+    /// Ends it as one that the user has interrupted.
+    func interrupt() {
+        load?.cancel()
+        end(.failure(FetchFailure(.cancelled, "interrupted", status: .aborted)), mayRetry: false)
+    }
+
+    // MARK: - What the load says
+
+    /// A response is there.
+    ///
+    /// - Returns: Whether its body is output.
+    func received(_ heads: [ReceivedHead], _ response: URLResponse, to request: FetchRequest)
+        throws(FetchFailure) -> Bool
+    {
+        guard let head = heads.last else {
+            return try receivedContent(response)
+        }
+        record.head = head
+        record.status = head.status
+        for each in heads {
+            record.headSize += each.text.utf8.count
+            context.cookies(of: operation, number: job.operationNumber)?
+                .receive(each.values("Set-Cookie"), from: request.url)
+        }
+        let text = heads.map(\.text).joined()
+        try checkTunnel(head, request)
+        if let path = operation.headPath { try context.write(text, to: path) }
+        let location = (300..<400).contains(head.status) ? head.value("Location") : nil
+        let next = try location.flatMap { text throws(FetchFailure) in
+            text.isEmpty ? nil : try target(text, from: request)
+        }
+        let isFailure = head.status >= 400 && operation.fails
+        if let next { report(head, to: next, from: request) }
+        try printHeads(text, head)
+        if isFailure { throw errorStatus(head) }
+        if let next, operation.followsRedirects {
+            try noteFollowing(head, to: next, from: request)
+            return false
+        }
+        record.redirectURL = next?.text
+        if operation.asksForHead, request.method == "HEAD" { return false }
+        return try startBody(head, response, of: request)
+    }
+
+    private func receivedContent(_ response: URLResponse) throws(FetchFailure) -> Bool {
+        let length = response.expectedContentLength
+        progress?.begin(expected: length >= 0 ? Int(length) : nil)
+        guard operation.asksForHead else {
+            try output.open()
+            return true
+        }
+        let text = length >= 0 ? "Content-Length: \(length)\r\nAccept-ranges: bytes\r\n" : ""
+        try output.write(Data(text.utf8))
+        return false
+    }
+
+    private func target(_ location: String, from request: FetchRequest) throws(FetchFailure) -> FetchURL? {
+        do throws(FetchFailure) {
+            return try request.url.following(location, keepsDots: operation.keepsDots)
+        } catch {
+            if operation.followsRedirects { throw error }
+            return nil
+        }
+    }
+
+    private func report(_ head: ReceivedHead, to next: FetchURL, from request: FetchRequest) {
+        guard context.common.printsEvents else { return }
+        let event = EventLines.redirect(
+            to: next.text, from: request.url.text, status: head.status, method: request.method,
+            followed: operation.followsRedirects)
+        Terminal.standardOutput.write(event.text + "\n")
+    }
+
+    /// A proxy that wants to know who asks has made no tunnel.
+    private func checkTunnel(_ head: ReceivedHead, _ request: FetchRequest) throws(FetchFailure) {
+        guard head.status == 407, request.url.isSecure, proxy?.kind == .httpConnect else { return }
+        record.connectStatus = head.status
+        record.status = 0
+        throw FetchFailure(
+            .cannotConnectToHost,
+            "the proxy makes no tunnel to \(request.url.authority): it answered 407 (-U)",
+            status: .receiveFailed)
+    }
+
+    private func errorStatus(_ head: ReceivedHead) -> FetchFailure {
+        FetchFailure(
+            .badServerResponse, "\(record.effectiveURL): the server answered \(head.status)",
+            status: .errorStatus)
+    }
+
+    private func printHeads(_ text: String, _ head: ReceivedHead) throws(FetchFailure) {
+        guard operation.printsHeads || operation.asksForHead else { return }
+        try output.write(Data((output.isTerminal ? TerminalText.harmless(text) : text).utf8))
+    }
+
+    private func noteFollowing(
+        _ head: ReceivedHead, to next: FetchURL, from request: FetchRequest
+    ) throws(FetchFailure) {
+        if let maximum = operation.maximumRedirects, record.redirectCount >= maximum {
+            record.redirectURL = next.text
+            throw FetchFailure(
+                .httpTooManyRedirects, "\(request.url.host): more than \(maximum) redirects (--max-redirs)",
+                status: .tooManyRedirects)
+        }
+        guard operation.redirectProtocols.contains(next.scheme), operation.protocols.contains(next.scheme)
+        else {
+            throw FetchFailure(
+                .unsupportedURL, "a redirect leads to \(next.text), which is not followed",
+                status: .unsupportedScheme)
+        }
+    }
+
+    private func startBody(
+        _ head: ReceivedHead, _ response: URLResponse, of request: FetchRequest
+    ) throws(FetchFailure) -> Bool {
+        if offset > 0, request.method == "GET" {
+            if head.status == 416 { return false }
+            let isPart = head.status == 206 || head.value("Content-Range") != nil
+            if !isPart, head.status < 300 {
+                throw FetchFailure(
+                    .cannotDecodeContentData,
+                    "\(request.url.host): the server doesn't seem to support byte ranges: cannot resume (-C)",
+                    status: .noRange)
+            }
+        }
+        if let maximum = operation.maximumSize, maximum > 0, response.expectedContentLength > maximum {
+            throw FetchFailure(
+                .dataLengthExceedsMaximum, "the body is larger than \(maximum) bytes (--max-filesize)",
+                status: .tooLarge)
+        }
+        if isUnwanted(head) {
+            record.status = 304
+            return false
+        }
+        if operation.usesSuggestedNames, job.output == .remoteName, let name = head.suggestedName {
+            output.rename(to: OutputPlan.inFolder(name, operation), .refused)
+        }
+        if let path = operation.etagToSave, let etag = head.value("ETag") {
+            let sink = BodySink(path == "-" ? .standardOutput(evenBinary: true) : .file(path, .replaced))
+            try sink.write(Data((etag + "\n").utf8))
+            try sink.close()
+        }
+        progress?.begin(
+            expected: response.expectedContentLength >= 0 ? Int(response.expectedContentLength) : nil)
+        return true
+    }
+
+    /// The document is not of the time that -z wants, though the server has sent it.
+    private func isUnwanted(_ head: ReceivedHead) -> Bool {
+        guard let condition = operation.timeCondition, operation.range == nil, head.status == 200,
+            let modified = head.value("Last-Modified").flatMap(TimeText.date)
+        else { return false }
+        switch condition {
+        case .modifiedSince(let date): return modified <= date
+        case .unmodifiedSince(let date): return modified > date
+        }
+    }
+
+    func received(_ data: Data) throws(FetchFailure) {
+        record.bodySize += data.count
+        progress?.received = record.bodySize
+        if let maximum = operation.maximumSize, maximum > 0, record.bodySize > maximum {
+            throw FetchFailure(
+                .dataLengthExceedsMaximum, "the body is larger than \(maximum) bytes (--max-filesize)",
+                status: .tooLarge)
+        }
+        try output.write(data)
+    }
+
+    /// The load is over.
+    func ended(_ result: Result<Void, FetchFailure>, of request: FetchRequest) {
+        if case .success = result, let head = record.head, operation.followsRedirects, let first,
+            (300..<400).contains(head.status), let location = head.value("Location"), !location.isEmpty,
+            let next = try? request.url.following(location, keepsDots: operation.keepsDots)
+        {
+            record.redirectCount += 1
+            return send(request.redirected(to: next, status: head.status, first: first, operation))
+        }
+        if case .failure(let failure) = result, failure.isOutOfTotalTime, let total = operation.totalTimeout {
+            return end(.failure(outOfTime(total)))
+        }
+        if case .success = result, operation.failsWithBody, let head = record.head, head.status >= 400 {
+            return end(.failure(errorStatus(head)))
+        }
+        end(result)
+    }
+
+    func note(_ metrics: URLConnection.Metrics, offset: Double) {
+        if record.loads.count == Self.maximumLoads { record.loads.removeLast() }
+        record.loads.append((metrics, offset))
+    }
+    func note(connectStatus: Int) { record.connectStatus = connectStatus }
+
+    /// Called every now and then while it is under way.
+    func tick() {
+        progress?.tick()
+        guard outcome == nil, load != nil, let limit = operation.slowLimit, let time = operation.slowTime
+        else {
+            return
+        }
+        let now = stopwatch.elapsed
+        meter.note(record.bodySize, at: now)
+        if meter.rate >= Double(limit) { slowSince = nil } else { slowSince = slowSince ?? now }
+        guard let slowSince, now - slowSince >= time else { return }
+        load?.cancel()
+        end(
+            .failure(
+                FetchFailure(
+                    .timedOut, "slower than \(limit) bytes a second for \(time) s (-Y, -y)", status: .timedOut
+                )))
+    }
+
+    // MARK: - The end
+
+    private func end(_ result: Result<Void, FetchFailure>, mayRetry: Bool = true) {
+        guard outcome == nil else { return }
+        load = nil
+        if mayRetry, let delay = delayBeforeRetry(result) { return retry(after: delay, result) }
+        var result = result
+        do throws(FetchFailure) {
+            // A file is there after a transfer that went well, be it empty.
+            if case .success = result, !isUnmet { try output.open() }
+            try output.close()
+        } catch {
+            if case .success = result { result = .failure(error) }
+        }
+        progress?.end()
+        record.duration = stopwatch.elapsed
+        record.fileName = output.path
+        if case .failure(let failure) = result {
+            (record.failure, record.exitStatus) = (failure.message, failure.status.rawValue)
+            if operation.removesOnError, let path = output.path { unlink(path) }
+        } else if operation.setsRemoteTime {
+            setRemoteTime()
+        }
+        outcome = result
+        whenOver.take()?()
+    }
+
+    /// Nothing was to be loaded.
+    private var isUnmet: Bool { record.status == 304 && operation.timeCondition != nil }
+
+    private func setRemoteTime() {
+        guard let path = output.path, let date = record.head?.value("Last-Modified").flatMap(TimeText.date)
+        else {
+            return
+        }
+        let time = timeval(tv_sec: Int(date.timeIntervalSince1970), tv_usec: 0)
+        // The content is right if the time is not.
+        _ = utimes(path, [time, time])
+    }
+
+    // MARK: - Retries
+
+    /// Seconds; nil: it is not tried again.
+    private func delayBeforeRetry(_ result: Result<Void, FetchFailure>) -> Double? {
+        guard record.retries < operation.retries else { return nil }
+        let transient = [408, 429, 500, 502, 503, 504].contains(record.status)
+        switch result {
+        case .success: if !transient { return nil }
+        case .failure(let failure):
+            switch failure.status {
+            case .timedOut, .unknownHost, .unknownProxy: break
+            case .noConnection where operation.retriesRefusals: break
+            case .errorStatus where transient: break
+            default: if !operation.retriesAllErrors { return nil }
+            }
+        }
+        let wanted = record.head?.value("Retry-After").flatMap { Int64($0) }.map {
+            Double(min(max($0, 0), Self.longestPause))
+        }
+        let delay =
+            operation.retryDelay.flatMap { $0 > 0 ? $0 : nil }
+            ?? wanted ?? min(Double(1 << min(record.retries, 10)), 600)
+        if let most = operation.maximumRetryTime, most > 0 {
+            if stopwatch.elapsed > most { return nil }
+            if wanted != nil, stopwatch.elapsed + delay > most { return nil }
+        }
+        return delay
+    }
+
+    private func retry(after delay: Double, _ result: Result<Void, FetchFailure>) {
+        record.retries += 1
+        if case .failure(let failure) = result { context.messages.tell(failure) }
+        let problem =
+            if case .failure(let failure) = result { failure.message } else { "status \(record.status)" }
+        let left = operation.retries - record.retries
+        context.messages.warn("\(problem); trying again in \(Int(delay)) s, \(left) more times after that")
+        pause = Timer.scheduled(after: delay, in: context.mode) { [weak self] in self?.tryAgain() }
+    }
+
+    private func tryAgain() {
+        pause = nil
+        attemptStart = stopwatch.elapsed
+        output.restart()
+        record.bodySize = 0
+        record.head = nil
+        record.status = 0
+        record.redirectCount = 0
+        if let first { send(first) }
+    }
+}

@@ -1,0 +1,70 @@
+import Rondo
+
+/// One URL to be loaded.
+struct TransferJob: Sendable {
+    let url: String
+    let operation: FetchOperation
+    /// Of `operation` among the command line's.
+    let operationNumber: Int
+    let output: FetchOperation.Output?
+    /// What the globs of the URL matched.
+    let matches: [String]
+    let upload: String?
+    /// From 0.
+    let number: Int
+    /// Among those of a URL that stands for several, for the line that says which one is loaded.
+    let isOneOfSeveral: Bool
+}
+
+/// The URLs of a command line, one after the other, globs counted through; a value.
+struct TransferJobs {
+    private let operations: [FetchOperation]
+    private var operation = 0
+    /// Among the operation's URLs.
+    private var url = 0
+    private var globs: (urls: URLGlob, uploads: URLGlob?)?
+    private var index = 0
+    private var number = 0
+
+    init(_ operations: [FetchOperation]) { self.operations = operations }
+
+    /// The next one; nil: there are no more.
+    mutating func next() throws(FetchFailure) -> TransferJob? {
+        while operation < operations.count {
+            let current = operations[operation]
+            guard url < current.urls.count else {
+                (operation, url) = (operation + 1, 0)
+                continue
+            }
+            if globs == nil { globs = try makeGlobs(current) }
+            guard let globs else { return nil }
+            let uploads = globs.uploads?.count ?? 1
+            guard index < globs.urls.count * uploads else {
+                (url, index, self.globs) = (url + 1, 0, nil)
+                continue
+            }
+            defer {
+                index += 1
+                number += 1
+            }
+            let (text, matches) = globs.urls.url(at: index % globs.urls.count)
+            let named = url < current.outputs.count ? current.outputs[url] : nil
+            return TransferJob(
+                url: text, operation: current, operationNumber: operation,
+                output: named ?? (current.usesRemoteNames ? .remoteName : nil), matches: matches,
+                upload: globs.uploads?.url(at: index / globs.urls.count).text, number: number,
+                isOneOfSeveral: globs.urls.count * uploads > 1)
+        }
+        return nil
+    }
+
+    private func makeGlobs(_ current: FetchOperation) throws(FetchFailure) -> (
+        urls: URLGlob, uploads: URLGlob?
+    ) {
+        let text = current.urls[url]
+        let urls = current.takesGlobs ? try URLGlob(text) : URLGlob(literal: text)
+        guard url < current.uploads.count else { return (urls, nil) }
+        let upload = current.uploads[url]
+        return (urls, current.takesGlobs ? try URLGlob(upload) : URLGlob(literal: upload))
+    }
+}

@@ -1,0 +1,120 @@
+import Rondo
+import RondoConnections
+import RondoHTTP
+import RondoStreams
+
+// What an operation asks for, in the library's words.
+extension FetchOperation {
+    /// The proxy for `url`; nil: none.
+    ///
+    /// - Throws: `FetchFailure` for one that cannot be used.
+    func proxy(for url: FetchURL) throws(FetchFailure) -> StreamProxy? {
+        guard url.isWeb else { return nil }
+        let exceptions = directHosts ?? Self.environment("no_proxy") ?? Self.environment("NO_PROXY") ?? ""
+        if NoProxyList(exceptions).contains(host: url.host, port: url.effectivePort) { return nil }
+        let names = url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        let text =
+            proxy ?? (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap(Self.environment).first ?? ""
+        if text.isEmpty { return nil }
+        guard var way = StreamProxy(url: text) else {
+            throw FetchFailure(
+                .unsupportedURL, "-x: this is no proxy of HTTP or SOCKS: \(text)", status: .noConnection)
+        }
+        if let proxyUser {
+            let parts = proxyUser.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            way.userName = String(parts[0])
+            way.password = parts.count > 1 ? String(parts[1]) : ""
+        }
+        if way.tls != nil { way.tls = try proxyTLS.settings(option: "--proxy-") }
+        return way
+    }
+
+    private static func environment(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// - Throws: `FetchFailure` for files that cannot be used.
+    func configuration(for request: FetchRequest, by proxy: StreamProxy?, cookies: String?) throws
+        -> URLConnection.Configuration
+    {
+        var configuration = URLConnection.Configuration()
+        configuration.cookieStorage = nil
+        configuration.cache = nil
+        configuration.redirects.follows = false
+        configuration.decodesContent = decodes
+        configuration.maximumBytesPerSecond = maximumRate
+        configuration.connect = connect
+        configuration.connect.timeout = connectTimeout
+        configuration.proxy = proxy.map { .by($0) } ?? .direct
+        if request.url.isSecure { configuration.tls = try tls.settings(option: "--") }
+        configuration.omittedFields = ["Accept", "Accept-Encoding", "User-Agent"]
+        if case .none = request.body { configuration.omittedFields.append("Content-Length") }
+        var fields = request.fields(self, cookies: cookies)
+        if proxy != nil, !request.url.isSecure { fields += GivenFields(proxyFields).fields }
+        configuration.additionalFields = fields.map { .init(name: $0.name, value: $0.value) }
+        if request.url.isWeb { configuration.requestTarget = requestTarget ?? request.url.target }
+        return configuration
+    }
+}
+
+extension TLSOptions {
+    /// - Parameter option: What the options begin with, for errors.
+    func settings(option: String) throws(FetchFailure) -> TLSSettings {
+        var settings = TLSSettings()
+        if !verifies { settings.verification = .none }
+        try setAuthorities(of: &settings, option)
+        if let certificate { settings.identity = try identity(certificate, option) }
+        settings.ciphers = ciphers
+        settings.cipherSuites = cipherSuites
+        if let minimumVersion { settings.minimumVersion = minimumVersion }
+        if let maximumVersion {
+            settings.maximumVersion = maximumVersion
+            settings.minimumVersion = min(settings.minimumVersion, maximumVersion)
+        }
+        if let pins { settings.pinnedKeys = try Self.keys(pins) }
+        if let revocationList { settings.revocationLists = [.file(revocationList)] }
+        settings.resumesSessions = resumesSessions
+        if offersProtocols { settings.alpn = ["http/1.1"] }
+        return settings
+    }
+
+    private func setAuthorities(of settings: inout TLSSettings, _ option: String) throws(FetchFailure) {
+        guard authorityFile != nil || authorityFolder != nil else { return }
+        for (path, name) in [(authorityFile, "cacert"), (authorityFolder, "capath")] {
+            guard let path, access(path, R_OK) != 0 else { continue }
+            throw FetchFailure(
+                .secureConnectionFailed,
+                "\(option)\(name): cannot read \(path): \(String(cString: strerror(errno)))",
+                status: .badAuthorities)
+        }
+        settings.certificateAuthorities =
+            (authorityFile.map { [.file($0)] } ?? []) + (authorityFolder.map { [.directory($0)] } ?? [])
+    }
+
+    private func identity(_ file: String, _ option: String) throws(FetchFailure) -> TLSIdentity {
+        do throws(TLSIdentityError) {
+            if !isPEM { return try TLSIdentity(pkcs12File: file, password: password ?? "") }
+            return try TLSIdentity(chainFile: file, privateKeyFile: key, password: password)
+        } catch {
+            throw FetchFailure(
+                .clientCertificateRejected, "\(option)cert: \(error.description)", status: .badCertificate)
+        }
+    }
+
+    private static func keys(_ text: String) throws(FetchFailure) -> Set<Data> {
+        let prefix = "sha256//"
+        var keys: Set<Data> = []
+        for part in text.split(separator: ";") {
+            guard part.hasPrefix(prefix), let key = Data(base64Encoded: String(part.dropFirst(prefix.count))),
+                key.count == 32
+            else {
+                throw FetchFailure(
+                    .serverCertificateUntrusted,
+                    "--pinnedpubkey wants 'sha256//BASE64', not '\(part)' (files of keys are not read)",
+                    status: .badPin)
+            }
+            keys.insert(key)
+        }
+        return keys
+    }
+}

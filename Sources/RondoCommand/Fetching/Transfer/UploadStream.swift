@@ -1,0 +1,36 @@
+import Rondo
+import RondoConnections
+
+// What a body is made of where it is not in memory.
+extension FetchRequest {
+    /// The request as the library takes it.
+    func urlRequest() throws(FetchFailure) -> URLRequest {
+        guard let url = url.url else { throw FetchURL.malformed(self.url.text, "it cannot be read") }
+        var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+        request.httpShouldHandleCookies = false
+        // A silent server is given up by -m, --connect-timeout and -y alone, as by curl.
+        request.timeoutInterval = .infinity
+        request.httpMethod = method
+        if let host = given.host, isAtOrigin { request.setValue(host, forHTTPHeaderField: "Host") }
+        switch body {
+        case .none: break
+        case .data(let data) where !isChunked && !data.isEmpty: request.httpBody = data
+        case .data, .segments, .input:
+            request.httpBodyStream = stream
+            if !isChunked, let length = body.length {
+                request.setValue(String(length), forHTTPHeaderField: "Content-Length")
+            }
+        }
+        return request
+    }
+
+    /// A stream of the body, unopened; nil: there is none, or it was read already and cannot be read again.
+    var stream: Foundation.InputStream? {
+        switch body {
+        case .none: nil
+        case .data(let data): Foundation.InputStream(data: data)
+        case .segments(let segments): URLConnection.FormData.stream(of: segments)
+        case .input: Foundation.InputStream(fileAtPath: "/dev/stdin")
+        }
+    }
+}

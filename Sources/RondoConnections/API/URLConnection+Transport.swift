@@ -1,0 +1,23 @@
+extension URLConnection {
+    /// Which redirects a load follows.
+    public struct RedirectPolicy: Sendable, Hashable {
+        /// False: a redirect is a response like any other, and the delegate is not asked.
+        public var follows = true
+        /// After as many the next one fails the load with `httpTooManyRedirects` (rule UC-32, which has the number of
+        /// Apple's documentation of that error).
+        public var maximum = 16
+
+        public init() {}
+    }
+
+    /// A header field of a request.
+    public struct HeaderField: Sendable, Hashable {
+        public var name: String
+        public var value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+}

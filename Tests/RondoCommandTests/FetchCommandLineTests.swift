@@ -1,0 +1,233 @@
+import Rondo
+import RondoLab
+import Testing
+
+@testable import RondoCommand
+
+/// How the command line of `rondo fetch` is read, as a value.
+struct FetchCommandLineTests {
+    private func operation(_ words: String...) throws -> FetchOperation {
+        try FetchCommandLine(words).operations[0]
+    }
+
+    @Test func `letters stand in one word, and a value behind its letter or in the next word`() throws {
+        let line = try FetchCommandLine(["-fsSLofile", "-XPOST", "-C", "-", "-H", "A: 1", "-HB: 2", "u"])
+        #expect(line.common.isSilent && line.common.showsErrors)
+        let operation = line.operations[0]
+        #expect(operation.fails && operation.followsRedirects)
+        #expect(operation.outputs == [.file("file")])
+        #expect(operation.method == "POST" && operation.resumption == .file)
+        #expect(operation.fields == ["A: 1", "B: 2"] && operation.urls == ["u"])
+    }
+
+    @Test func `long names are whole, begun or negated`() throws {
+        #expect(try operation("--location", "--no-location", "u").followsRedirects == false)
+        #expect(try operation("--max-redirs", "-1", "u").maximumRedirects == nil)
+        #expect(try operation("--no-clobber", "-o", "x", "u").overwrites == false)
+        #expect(try FetchCommandLine(["--no-progress-meter", "u"]).common.showsProgress == false)
+        #expect(try operation("--noproxy", "*", "u").directHosts == "*")
+    }
+
+    @Test(arguments: [
+        ["--unknown", "u"], ["-o"], ["--data=x", "u"], ["--ma", "u"], ["-?", "u"], [], ["-m", "x", "u"],
+        ["-I", "-d", "x", "u"], ["-F", "a", "u"], ["-F", "a=b", "-d", "c", "u"], ["--http2", "u"],
+        ["--fail", "--fail-with-body", "u"], ["-i", "-J", "-O", "u"],
+    ])
+    func `what makes no sense is refused`(words: [String]) {
+        let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }
+        #expect(failure?.status == ExitStatus.badUsage)
+    }
+
+    @Test func `what there is not says what to use`() {
+        for option in FetchOption.missing {
+            guard case .missing(let takesValue, let advice) = option.kind else { continue }
+            let words = ["--" + option.name] + (takesValue ? ["x"] : []) + ["u"]
+            let failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(words) }
+            #expect(failure?.message.contains(advice) == true)
+        }
+    }
+
+    @Test func `next begins other URLs, and what is common stays`() throws {
+        let line = try FetchCommandLine(["-s", "-d", "x", "u", "--next", "-I", "v", "-:", "w"])
+        #expect(line.operations.map(\.urls) == [["u"], ["v"], ["w"]])
+        #expect(line.operations.map(\.asksForHead) == [false, true, false])
+        #expect(line.common.isSilent)
+    }
+
+    @Test func `a config file is read as curl reads it`() {
+        let text = """
+            # comment
+            url = "http://h/a b\\"c"
+            -o out.txt
+            header: "X: 1"
+            silent
+              max-time 5 # so long
+            d=x
+            """
+        #expect(
+            ConfigFile.arguments(in: text) == [
+                "--url", "http://h/a b\"c", "-o", "out.txt", "--header", "X: 1", "--silent", "--max-time",
+                "5",
+                "-d", "x",
+            ])
+    }
+
+    @Test func `every option is told of once, and each letter means one`() {
+        let names = FetchOption.all.map(\.name)
+        #expect(Set(names).count == names.count)
+        let help = FetchHelp.text(width: 80)
+        for option in FetchOption.all where option.isShown {
+            #expect(help.contains("--" + option.name), "\(option.name)")
+            #expect(!option.help.isEmpty)
+        }
+        #expect(help.split(separator: "\n").allSatisfy { $0.count <= 80 })
+    }
+
+    @Test func `connections are told by places`() throws {
+        let resolved = try operation("--resolve", "A.b:80:127.0.0.1,[::1]", "u").connect.addresses
+        #expect(resolved == [.init(host: "a.b", port: 80): ["127.0.0.1", "::1"]])
+        #expect(throws: FetchFailure.self) { try operation("--resolve", "a:80:b", "u") }
+        let detours = try operation("--connect-to", "a:1:b:2", "--connect-to", "::[::1]:", "u").connect
+            .detours
+        #expect(
+            detours == [
+                .init(fromHost: "a", fromPort: 1, toHost: "b", toPort: 2), .init(toHost: "::1"),
+            ])
+        #expect(throws: CommandFailure.self) { try operation("--connect-to", "a", "u") }
+        #expect(try operation("--interface", "eth0", "u").connect.localEnd == .interface("eth0"))
+        #expect(try operation("--interface", "10.0.0.1", "u").connect.localEnd == .address("10.0.0.1"))
+    }
+}
+
+/// URLs, globs and what is posted, as values.
+struct FetchRequestTests {
+    @Test(arguments: [
+        ("example.org", "http://example.org/"), ("example.org:8080/x", "http://example.org:8080/x"),
+        ("localhost:80", "http://localhost/"), ("HTTPS://h:443/a?b#c", "https://h/a?b#c"),
+        ("http://h/a/../b/./c", "http://h/b/c"), ("http://h/..", "http://h/"), ("h?x", "http://h/?x"),
+        ("http://u:p@h/", "http://h/"), ("http://[::1]:8/", "http://[::1]:8/"),
+        ("file:///a/b", "file:///a/b"),
+        ("http://h/ü", "http://h/%c3%bc"), ("example.org/?u=http://x/", "http://example.org/?u=http://x/"),
+    ])
+    func `a URL is read as curl reads it`(text: String, expected: String) throws {
+        #expect(try FetchURL(text).text == expected)
+    }
+
+    @Test(arguments: [
+        "", "http://", "http://:80/", "http://h:99999/", "http://h:x/", "http://h/a b", "http://a|b/",
+    ])
+    func `what is no URL is refused`(text: String) {
+        let failure = #expect(throws: FetchFailure.self) { try FetchURL(text) }
+        #expect(failure?.status == .malformedURL)
+    }
+
+    @Test func `globs count, the last one fastest, and give names`() throws {
+        let glob = try URLGlob("http://h/{a,b}/[1-3:2]/[x-z]")
+        #expect(glob.count == 12)
+        #expect(glob.url(at: 0).text == "http://h/a/1/x")
+        #expect(glob.url(at: 4).text == "http://h/a/3/y")
+        #expect(glob.url(at: 11).matches == ["b", "3", "z"])
+        #expect(try URLGlob("[08-10]").url(at: 0).text == "08")
+        #expect(try URLGlob("http://[::1]/").count == 1)
+        #expect(URLGlob.name("#1_#2#3_#.#", ["a", "b"]) == "a_b#3_#.#")
+        for text in ["{a", "[1-", "[3-1]", "{}", "a}", "[a-5]", "{a,{b}}", "[1-9999999]"] {
+            #expect(throws: FetchFailure.self, "\(text)") { try URLGlob(text) }
+        }
+    }
+
+    @Test func `data of all kinds`() throws {
+        var data = PostData()
+        try data.append("a=1", as: .text)
+        try data.append("@b", as: .raw)
+        try data.append("c=x y&", as: .encoded)
+        #expect(String(decoding: data.bytes, as: UTF8.self) == "a=1&@b&c=x+y%26")
+        let path = NSTemporaryDirectory() + "/rondo-form-\(UUID().uuidString)"
+        try Data("a=1\r\nb\n\u{0}c".utf8).write(to: URL(fileURLWithPath: path))
+        defer { unlink(path) }
+        var text = PostData()
+        try text.append("@" + path, as: .text)
+        #expect(text.bytes == Data("a=1bc".utf8))
+        #expect(throws: CommandFailure.self) { try text.append("@/nowhere", as: .text) }
+    }
+
+    @Test func `parts of a form are read as curl reads them`() throws {
+        #expect(try FormPart("a=b;type=text/x").type == "text/x")
+        let file = try FormPart("f=@x.txt;filename=\"a;b\";type=text/html;charset=utf-8,y.txt")
+        #expect(
+            file.content
+                == .files([
+                    .init(path: "x.txt", type: "text/html;charset=utf-8", fileName: "a;b"),
+                    .init(path: "y.txt"),
+                ]))
+        #expect(try FormPart("f=<x").content == .contentOf("x"))
+        #expect(try FormPart(string: "f=@x;type=y").content == .text("@x;type=y"))
+    }
+
+    @Test func `fields replace, repeat and leave out`() throws {
+        let given = GivenFields([
+            "A: 1", "a: 2", "B:", "C;", "nonsense", "Host: h", "x y: z", "D: a\r\nInjected: b",
+        ])
+        #expect(given.fields.map { "\($0.name)=\($0.value)" } == ["A=1", "a=2", "C=", "D=aInjected: b"])
+        #expect(given.omitted == ["B"] && given.host == "h")
+        let operation = try FetchCommandLine(["-H", "Accept:", "-A", "", "-u", "a:b", "u"]).operations[0]
+        let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        #expect(request.fields(operation, cookies: nil).map(\.name) == ["Authorization"])
+    }
+
+    @Test func `a redirect changes method and body as curl does, and secrets stay`() throws {
+        let operation = try FetchCommandLine(["-d", "x", "-u", "a:b", "-H", "Cookie: c", "u"]).operations[0]
+        let first = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        let next = { (to: String, status: Int, operation: FetchOperation) in
+            first.redirected(to: try FetchURL(to), status: status, first: first, operation)
+        }
+        for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
+            #expect(try next("http://h/x", status, operation).method == method)
+        }
+        let names = { (request: FetchRequest) in request.fields(operation, cookies: nil).map(\.name) }
+        #expect(names(try next("http://h/x", 302, operation)).contains("Authorization"))
+        for other in ["http://other/", "http://h:81/", "https://h/"] {
+            let request = try next(other, 302, operation)
+            #expect(
+                !names(request).contains("Authorization") && !names(request).contains("Cookie"), "\(other)")
+        }
+        let named = try FetchCommandLine(["-d", "x", "-X", "POST", "u"]).operations[0]
+        let post = try FetchRequest(FetchURL("http://h/"), named, upload: nil, offset: 0)
+        let again = post.redirected(to: try FetchURL("http://h/x"), status: 302, first: post, named)
+        #expect(again.method == "POST")
+        if case .none = again.body {} else { Issue.record("the body goes along") }
+    }
+
+    @Test func `a netrc file names users and passwords`() {
+        let netrc = Netrc(
+            "# c\nmachine a login x password y\nmacdef init\nmachine b login no\n\nmachine c\n login z\ndefault login d password e"
+        )
+        #expect(netrc.credential(for: "A", user: nil)?.password == "y")
+        #expect(netrc.credential(for: "c", user: nil)?.user == "z")
+        #expect(netrc.credential(for: "b", user: nil)?.user == "d")
+        #expect(netrc.credential(for: "a", user: "other") == nil)
+    }
+
+    @Test func `cookies come from files and go there`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
+        defer { unlink(path) }
+        let line = "#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\nh\tFALSE\t/\tFALSE\t0\tb\t2\n"
+        try Data(line.utf8).write(to: URL(fileURLWithPath: path))
+        let cookies = FetchCookies()
+        cookies.read(path, droppingSessions: true)
+        cookies.receive(["c=3; Path=/p"], from: try FetchURL("http://h/"))
+        #expect(cookies.field(for: try FetchURL("http://h/p"), and: ["d=4"]) == "c=3; a=1; d=4")
+        #expect(cookies.field(for: try FetchURL("http://other/"), and: []) == nil)
+        #expect(
+            cookies.fileText.hasSuffix(
+                "h\tFALSE\t/p\tFALSE\t0\tc\t3\n#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\n"))
+    }
+
+    @Test(arguments: [
+        ("attachment; filename=\"a.txt\"", "a.txt"), ("attachment; filename=\"../../b\"", "b"),
+        ("attachment; filename=.profile", "profile"), ("attachment; filename=\"..\"", nil), ("inline", nil),
+    ])
+    func `UC-26 a suggested name stays in the folder`(value: String, name: String?) {
+        #expect(
+            ReceivedHead("HTTP/1.1 200 OK\r\nContent-Disposition: \(value)\r\n\r\n").suggestedName == name)
+    }
+}
