@@ -104,7 +104,9 @@ struct ServeTests {
         #expect(resumed == "206 129999")
         _ = try TestServerProcess.run(["cmp", copy, server.folder + "/data.bin"])
 
-        for (since, status) in [("Fri, 14 Jul 2017 02:40:00 GMT", "304"), ("Fri, 14 Jul 2017 02:39:59 GMT", "200")] {
+        for (since, status) in [
+            ("Fri, 14 Jul 2017 02:40:00 GMT", "304"), ("Fri, 14 Jul 2017 02:39:59 GMT", "200"),
+        ] {
             #expect(try curl("-o", "/dev/null", "-w", "%{http_code}", "-z", since, file) == status)
         }
         let tags = server.folder + "/tags"
