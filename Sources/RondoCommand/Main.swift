@@ -16,6 +16,7 @@ struct RondoTool: ParsableCommand {
         subcommands: [Fetch.self, Serve.self, Demo.self, Lab.self, Trace.self])
 
     static func main() {
+        StandardDescriptors.fill()
         if CommandLine.arguments.dropFirst() == ["--version"] {
             Terminal.standardOutput.write(Version.text + "\n")
             return
