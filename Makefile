@@ -29,13 +29,14 @@ build: ## build the library and the command
 	$(SWIFT) build
 
 PREFIX ?= /usr/local
-RELEASE = -c release --product rondo $(if $(STATIC),--static-swift-stdlib --scratch-path .build-static)
+# With Swift's own libraries inside it starts a third sooner, and runs where no Swift is installed.
+RELEASE = -c release --product rondo $(if $(DYNAMIC),,--static-swift-stdlib --scratch-path .build-static)
 INSTALLED = $(DESTDIR)$(PREFIX)
 
-install: ## install the command, its completions and its manual page; PREFIX=/usr/local, DESTDIR=, STATIC=1 with Swift's libraries in it
+install: ## install the command, its completions and its manual page; PREFIX=/usr/local, DESTDIR=, DYNAMIC=1 without Swift's libraries in it
 	@Scripts/prepare
 	$(SWIFT) build $(RELEASE)
-	install $(if $(STATIC),-s) -D "$$($(SWIFT) build $(RELEASE) --show-bin-path)/rondo" '$(INSTALLED)/bin/rondo'
+	install -s -D "$$($(SWIFT) build $(RELEASE) --show-bin-path)/rondo" '$(INSTALLED)/bin/rondo'
 	install -d '$(INSTALLED)/share/bash-completion/completions' '$(INSTALLED)/share/zsh/site-functions' \
 		'$(INSTALLED)/share/fish/vendor_completions.d' '$(INSTALLED)/share/man/man1'
 	'$(INSTALLED)/bin/rondo' --generate-completion-script bash > '$(INSTALLED)/share/bash-completion/completions/rondo'

@@ -21,8 +21,9 @@ def program(name):
     return shutil.which(name, path=path)
 
 
-# The command, which is a product of the package above.
+# The command, which is a product of the package above; and as `make install` builds it, where that was done.
 RONDO = f"{SWIFT}/rondo"
+INSTALLED = f"{os.path.dirname(ROOT)}/.build-static/release/rondo"
 
 
 def swift(name):

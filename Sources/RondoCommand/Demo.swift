@@ -5,6 +5,7 @@ import RondoLab
 /// `rondo demo`: the scrolling experiment against a server of its own.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "demo",
         abstract: "Show what run loop modes are for: two loads, one loop, somebody scrolling.",
         discussion: """
             Starts a slow server on this machine and loads the same file twice on one run loop: A scheduled \

@@ -6,6 +6,7 @@ import RondoTrace
 /// `rondo lab`: experiments with run loops.
 struct Lab: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "lab",
         abstract: "Watch run loops at work: experiments with a question, a run, and a verdict.",
         discussion: """
             Each experiment runs on this machine, with a server of its own on 127.0.0.1, and is recorded. Its verdict is \
@@ -14,7 +15,8 @@ struct Lab: ParsableCommand {
         subcommands: [List.self, Run.self, Report.self, Serve.self, Cost.self])
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the experiments.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the experiments.")
 
         func run() {
             let terminal = Terminal.standardOutput
@@ -33,6 +35,7 @@ struct Lab: ParsableCommand {
 
     struct Run: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "run",
             abstract: "Run one experiment.",
             discussion: "Ends with 0 if the behaviour is as documented, else with 1.")
 
@@ -93,6 +96,7 @@ struct Lab: ParsableCommand {
 
     struct Report: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "report",
             abstract: "Run all experiments and write one page.",
             discussion: "Ends with 0 if all are as documented, else with 1.")
 
@@ -129,6 +133,7 @@ struct Lab: ParsableCommand {
 
     struct Serve: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "serve",
             abstract: "Serve what the experiments load, for their code in a program of yours.",
             discussion:
                 "Give the address that it prints to the program as its first argument. Ends with Ctrl-C.")
@@ -146,6 +151,7 @@ struct Lab: ParsableCommand {
 
     struct Cost: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "cost",
             abstract: "Measure what recording costs a run loop on this machine.")
 
         func run() {

@@ -11,10 +11,16 @@ struct RondoTool: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rondo",
         abstract: "Loads URLs over a run loop with named modes, and shows what modes are for.",
-        version: Version.text,
+        // The whole of it takes a look at the system, and is made when it is asked for.
+        version: rondoVersion,
         subcommands: [Fetch.self, Serve.self, Demo.self, Lab.self, Trace.self])
 
     static func main() {
+        StandardDescriptors.fill()
+        if CommandLine.arguments.dropFirst() == ["--version"] {
+            Terminal.standardOutput.write(Version.text + "\n")
+            return
+        }
         do {
             if try answerForFetch(Array(CommandLine.arguments.dropFirst())) { return }
             var command = try parseAsRoot()

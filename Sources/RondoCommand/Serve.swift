@@ -6,6 +6,7 @@ import RondoMutex
 /// `rondo serve`: a folder over HTTP or HTTPS, for trying downloads, resuming and caches on one machine.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "serve",
         abstract: "Serve a folder over HTTP, slowly if wished.",
         discussion: """
             Lists folders, or shows their index.html; answers GET and HEAD, ranges (also several), and conditions by \

@@ -6,6 +6,7 @@ import RondoTrace
 /// `rondo trace`: what the run loops of any program that uses Rondo do.
 struct Trace: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "trace",
         abstract: "Record what the run loops of a program do.",
         discussion: """
             Runs PROGRAM with RONDO_TRACE set, which has any program that uses Rondo record itself, and writes what came \

@@ -104,7 +104,9 @@ struct ServeTests {
         #expect(resumed == "206 129999")
         _ = try TestServerProcess.run(["cmp", copy, server.folder + "/data.bin"])
 
-        for (since, status) in [("Fri, 14 Jul 2017 02:40:00 GMT", "304"), ("Fri, 14 Jul 2017 02:39:59 GMT", "200")] {
+        for (since, status) in [
+            ("Fri, 14 Jul 2017 02:40:00 GMT", "304"), ("Fri, 14 Jul 2017 02:39:59 GMT", "200"),
+        ] {
             #expect(try curl("-o", "/dev/null", "-w", "%{http_code}", "-z", since, file) == status)
         }
         let tags = server.folder + "/tags"
@@ -233,5 +235,21 @@ struct ServeTests {
             print(talk('GET /digits.txt HTTP/1.0\\r\\n\\r\\n')[-10:])
             """, server.address, server.folder)
         #expect(output == "True\n0123456789")
+    }
+
+    /// Descriptor 2 would be that of a connection.
+    @Test func `a closed standard error gets no connection the log`() throws {
+        let output = try python(
+            """
+            import subprocess
+            server = subprocess.Popen(
+                ['sh', '-c', 'exec "$0" serve --size 10 --until-stdin-closes 2>&-', sys.argv[2]],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            u = urllib.parse.urlsplit(server.stdout.readline().split()[-1])
+            for number in range(3): print(talk('GET /nothing HTTP/1.0\\r\\n\\r\\n').count(' 404 '))
+            server.stdin.close()
+            print(server.wait())
+            """, "http://unused", try Server.tool)
+        #expect(output == "1\n1\n1\n0")
     }
 }

@@ -86,6 +86,7 @@ struct ServerValuesTests {
         ] as [String?] {
             #expect(RangeChoice(field: field, size: 100) == .whole, "\(field ?? "nil")")
         }
+        #expect(RangeChoice(field: "bytes=0-1,4611686018427387904-", size: .max) == .whole)
         #expect(RangeChoice(field: "bytes=-5", size: 0) == .whole)
         for field in ["bytes=10-", "bytes=-0", "bytes=99-100,10-10"] {
             #expect(RangeChoice(field: field, size: 10) == .unsatisfiable)
@@ -188,6 +189,7 @@ struct SiteTests {
         for target in [
             "/out.txt", "/../in.txt", "/%2e%2e/in.txt", "/up/", "/up/in.txt", "/fifo", "/fine.txt%00", "*",
             "/..%2fin.txt", "/%", "/%zz", "/fine.txt/", "/bytes/-1", "/bytes/x",
+            "/bytes/9223372036854775807",
         ] {
             guard case .missing = site.content(for: target) else {
                 Issue.record("\(target) is not missing")

@@ -32,6 +32,16 @@ import Testing
         #expect(values == [1, 2, 4, 32, 64, 128, 0x0FFF_FFFF])
     }
 
+    @Test func `activities and modes are printed by their names`() {
+        #expect("\(RunLoop.Activity.beforeWaiting)" == "beforeWaiting")
+        #expect("\([.exit, .entry] as RunLoop.Activity)" == "[entry, exit]")
+        #expect("\([] as RunLoop.Activity)" == "[]")
+        #expect("\(RunLoop.Activity.allActivities)" == "allActivities")
+        #expect([RunLoop.Mode.default, .tracking, .work].map(\.shortName) == ["default", "tracking", "work"])
+        let reason = DeliveryObstacle.Reason.runsInAnotherMode(.default)
+        #expect("\(reason)".hasSuffix("(default)"))
+    }
+
     @Test func `SRC-19 observers are called by order, equal ones in order of addition`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()

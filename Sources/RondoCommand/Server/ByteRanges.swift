@@ -24,7 +24,9 @@ enum RangeChoice: Equatable {
                 if case .last(let count) = $0 { count > 0 } else { false }
             }
             self = size == 0 && asksForEnd ? .whole : .unsatisfiable
-        } else if parts.count > ServerLimits.ranges || parts.count > 1 && Self.sum(parts) > size {
+        } else if parts.count > ServerLimits.ranges
+            || parts.count > 1 && Self.sum(parts) > min(size, ServerLimits.size)
+        {
             // Many, or overlapping ones: cheaper for both sides as a whole (section 14.2).
             self = .whole
         } else {

@@ -20,6 +20,8 @@ enum ServerLimits {
     static let pieceSize = 64 << 10
     /// Parts of one answer; a request for more gets the whole (RFC 9110, section 14.2).
     static let ranges = 32
+    /// Made-up bytes of one answer, and bytes of what is sent in several parts: far enough from the largest number.
+    static let size = 1 << 60
     /// Entries of a folder that a page lists.
     static let listedEntries = 10_000
     /// Characters of a request's line in the log.

@@ -29,7 +29,9 @@ struct Site: Sendable {
         guard let path = TargetPath.decoded(target) else { return .missing }
         let text = String(decoding: path, as: UTF8.self)
         if text == "/bytes" { return .bytes(size) }
-        if text.hasPrefix("/bytes/"), let count = Int(text.dropFirst("/bytes/".count)), count >= 0 {
+        if text.hasPrefix("/bytes/"), let count = Int(text.dropFirst("/bytes/".count)),
+            0...ServerLimits.size ~= count
+        {
             return .bytes(count)
         }
         guard let folder else { return text == "/" ? .nothingButBytes : .missing }

@@ -11,7 +11,7 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
             self.runningMode = runningMode
         }
 
-        public var description: String { runningMode.map { "\(name)(\($0.rawValue))" } ?? name }
+        public var description: String { runningMode.map { "\(name)(\($0.shortName))" } ?? name }
 
         /// It was invalidated, has ended or was cancelled.
         public static let invalid = Reason("invalid")

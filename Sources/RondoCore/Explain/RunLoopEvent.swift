@@ -124,6 +124,8 @@ extension RunLoopEvent: CustomStringConvertible {
         var words = [kind.description]
         if let label { words.append("“\(label)”") }
         if let method { words.append(method) }
+        if let activities { words.append("\(activities)") }
+        if let mode { words.append("in \(mode.shortName)") }
         if let result { words.append("\(result)") }
         if let nanoseconds { words.append("\(nanoseconds) ns") }
         return words.joined(separator: " ")

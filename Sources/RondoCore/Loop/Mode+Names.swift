@@ -10,8 +10,9 @@ extension Foundation.RunLoop.Mode {
     /// letters takes long.
     var namesCommonModes: Bool { self != .default && self == .common }
 
-    /// "default" for `kCFRunLoopDefaultMode`: the name that people use.
-    package var shortName: String {
+    /// The name that people use, as all of Rondo's messages have it: "default" for `kCFRunLoopDefaultMode`, "tracking",
+    /// "the common modes"; the raw value of any other mode.
+    public var shortName: String {
         switch self {
         case .default: "default"
         case .common: "the common modes"

@@ -200,6 +200,7 @@ enum Listings {
                 }
                 try stage.inTemporaryFile("URLDownload") { path, saver in
                     let download = URLDownload(request: URLRequest(url: url), delegate: saver)
+                    download.label = "URLDownload"
                     download.setDestination(path, allowOverwrite: true)
                 }
                 try stage.inTemporaryFile("in memory") { path, saver in
@@ -393,13 +394,13 @@ enum Listings {
                 let isDone = Shared(false)
 
                 stage.note("asked")
-                Task(executorPreference: loop.taskExecutor(in: .default)) {
+                Task {  // on no loop
                     await scroller.work()
                     isDone.value = true
                 }
                 loop.spend(0.2, in: .default)
                 loop.spend(0.2, in: .tracking)
-                try stage.run(loop, .default) { isDone.value }  // the task itself lives in default
+                try stage.run(loop, .default) { isDone.value }
             }
             """#,
         "anatomy-of-a-pass": #"""

@@ -45,7 +45,7 @@ enum PageStyle {
         .checks li span { color: var(--ink); }
         table { border-collapse: collapse; font-size: .9rem; } th, td { text-align: left; padding: .25rem .9rem .25rem 0;
           border-bottom: 1px solid var(--line); vertical-align: top; } td.numbers, th.numbers { text-align: right; }
-        .scroll { overflow-x: auto; }
+        .scroll { overflow-x: auto; } .scroll table { overflow-wrap: normal; } .scroll .numbers { white-space: nowrap; }
 
         figure.timeline { margin: 1rem 0; border: 1px solid var(--line); border-radius: .5rem; background: var(--paper);
           overflow: hidden; }

@@ -80,6 +80,7 @@ private final class Saver: NSObject, URLConnectionDataDelegate, URLDownloadDeleg
     }
     try stage.inTemporaryFile("URLDownload") { path, saver in
         let download = URLDownload(request: URLRequest(url: url), delegate: saver)
+        download.label = "URLDownload"
         download.setDestination(path, allowOverwrite: true)
     }
     try stage.inTemporaryFile("in memory") { path, saver in

@@ -16,7 +16,7 @@ extension Experiment {
         why: """
             loop.executor(in:) hands the actor's jobs to the loop as blocks for that mode. So the compiler keeps the \
             actor's state apart as ever, and the run loop decides when it may be touched: in that mode, on that thread. \
-            In the timeline these jobs are the performed blocks; the actor's own is the one in tracking.
+            In the timeline the job is the performed block: it waits all through default, and runs when tracking begins.
             """,
         rules: ["RL-60", "RL-8"], body: actorOnAModeCode
     ) { evidence in
@@ -65,12 +65,12 @@ private actor Scroller {
     let isDone = Shared(false)
 
     stage.note("asked")
-    Task(executorPreference: loop.taskExecutor(in: .default)) {
+    Task {  // on no loop
         await scroller.work()
         isDone.value = true
     }
     loop.spend(0.2, in: .default)
     loop.spend(0.2, in: .tracking)
-    try stage.run(loop, .default) { isDone.value }  // the task itself lives in default
+    try stage.run(loop, .default) { isDone.value }
 }
 // end
