@@ -229,17 +229,3 @@ extension RunLoop {
         }
     }
 }
-
-extension RunLoop.Activity: CustomStringConvertible {
-    private static let names: [(activity: RunLoop.Activity, name: String)] = [
-        (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),
-        (.beforeWaiting, "beforeWaiting"), (.afterWaiting, "afterWaiting"), (.exit, "exit"),
-    ]
-
-    /// "beforeTimers", "[beforeTimers, beforeSources]", "allActivities".
-    public var description: String {
-        if self == .allActivities { return "allActivities" }
-        let names = Self.names.filter { contains($0.activity) }.map(\.name)
-        return names.count == 1 ? names[0] : "[\(names.joined(separator: ", "))]"
-    }
-}
