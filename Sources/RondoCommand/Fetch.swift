@@ -22,7 +22,6 @@ struct Fetch: ParsableCommand {
     /// - Returns: The status to exit with.
     /// - Throws: `CommandFailure` for a command line that makes no sense.
     static func run(_ arguments: [String]) throws -> Int32 {
-        StandardDescriptors.fill()
         let commandLine: FetchCommandLine
         do {
             commandLine = try FetchCommandLine(arguments)
@@ -45,17 +44,5 @@ struct Fetch: ParsableCommand {
             return try FetchRun(commandLine).run()
         }
         return 0
-    }
-}
-
-/// The descriptors 0, 1 and 2, which a shell may hand on closed (`>&-`).
-enum StandardDescriptors {
-    /// Takes their numbers, so that no file or socket gets one and is written to in their place. To write to what was closed,
-    /// or read from it, is an error still: bad file descriptor.
-    static func fill() {
-        for number in 0...2 as ClosedRange<Int32> where fcntl(number, F_GETFD) < 0 && errno == EBADF {
-            // The lowest that is free is this one.
-            _ = open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
-        }
     }
 }
