@@ -22,7 +22,6 @@ struct Fetch: ParsableCommand {
     /// - Returns: The status to exit with.
     /// - Throws: `CommandFailure` for a command line that makes no sense.
     static func run(_ arguments: [String]) throws -> Int32 {
-        StandardDescriptors.fill()
         let commandLine: FetchCommandLine
         do {
             commandLine = try FetchCommandLine(arguments)

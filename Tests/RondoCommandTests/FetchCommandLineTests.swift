@@ -107,7 +107,8 @@ struct FetchRequestTests {
         ("http://h/a/../b/./c", "http://h/b/c"), ("http://h/..", "http://h/"), ("h?x", "http://h/?x"),
         ("http://u:p@h/", "http://h/"), ("http://[::1]:8/", "http://[::1]:8/"),
         ("file:///a/b", "file:///a/b"),
-        ("http://h/ü", "http://h/%c3%bc"), ("example.org/?u=http://x/", "http://example.org/?u=http://x/"),
+        ("http://h/ü", "http://h/%c3%bc"), ("http://127.1/", "http://127.0.0.1/"),
+        ("example.org/?u=http://x/", "http://example.org/?u=http://x/"),
     ])
     func `a URL is read as curl reads it`(text: String, expected: String) throws {
         #expect(try FetchURL(text).text == expected)

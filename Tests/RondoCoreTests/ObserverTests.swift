@@ -3,13 +3,6 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct ObserverTests {
-    @Test func `activities print their names`() {
-        #expect("\([.entry, .exit] as RunLoop.Activity)" == "entry, exit")
-        #expect("\(RunLoop.Activity.allActivities)" == "allActivities")
-        #expect("\([] as RunLoop.Activity)" == "none")
-        #expect("\(RunLoop.Activity(rawValue: 1 << 8))" == "0x100")
-    }
-
     @Test func `SRC-18 an observer is called for each activity of its mask, with that activity alone`() throws
     {
         let entries = try onLoopThread { loop in

@@ -63,13 +63,20 @@ struct FetchRequest: Sendable {
         }
         add("Authorization", authorization(operation), &fields)
         add("User-Agent", operation.userAgent ?? "rondo/\(rondoVersion)", &fields)
-        add("Accept", operation.data.isJSON && operation.kind == .data ? "application/json" : "*/*", &fields)
+        add(
+            "Accept", operation.data.isJSON && operation.kind == .data ? "application/json" : "*/*",
+            &fields)
         if operation.decodes { add("Accept-Encoding", ContentCoding.acceptEncoding, &fields) }
         add("Referer", referer, &fields)
         add("Cookie", cookies, &fields)
         for field in own { add(field.name, field.value, &fields) }
-        if sendsBody {
+        // JSON is said of what follows a redirect too, as curl has it.
+        if sendsBody
+            || (operation.kind == .data && operation.data.isJSON && !operation.movesDataToQuery)
+        {
             add("Content-Type", contentType(operation), &fields)
+        }
+        if sendsBody {
             let isLarge = body.length.map { isUpload ? $0 > 0 : $0 > Self.expectThreshold } ?? true
             if isLarge { add("Expect", "100-continue", &fields) }
         }
@@ -89,7 +96,8 @@ struct FetchRequest: Sendable {
     private func contentType(_ operation: FetchOperation) -> String? {
         if isUpload { return nil }
         switch operation.kind {
-        case .data: return operation.data.isJSON ? "application/json" : "application/x-www-form-urlencoded"
+        case .data:
+            return operation.data.isJSON ? "application/json" : "application/x-www-form-urlencoded"
         // The boundary is the body's.
         case .form, nil: return formType
         }
@@ -113,6 +121,8 @@ struct GivenFields: Equatable, Sendable {
     private(set) var omitted: [String] = []
     private(set) var host: String?
     private(set) var wantsChunks = false
+    /// Content-Length is named: it is sent, with the length that the body has.
+    private(set) var saysLength = false
 
     init(_ texts: [String]) {
         for text in texts { add(text) }
@@ -120,7 +130,8 @@ struct GivenFields: Equatable, Sendable {
 
     /// What is no field is passed over, as curl does.
     private mutating func add(_ text: String) {
-        let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: "")
+        let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(
+            of: "\n", with: "")
         var (name, value) = (text, "")
         if let colon = text.firstIndex(of: ":") {
             name = String(text[..<colon])
@@ -140,7 +151,8 @@ struct GivenFields: Equatable, Sendable {
         switch name.lowercased() {
         case "host": host = value
         case "transfer-encoding" where value.lowercased() == "chunked": wantsChunks = true
-        case "transfer-encoding", "content-length": break
+        case "content-length": saysLength = true
+        case "transfer-encoding": break
         default: fields.append(.init(name: name, value: value))
         }
     }
@@ -178,8 +190,9 @@ extension FetchRequest {
         var formType: String?
         if let upload {
             method = "PUT"
-            body = try Self.body(ofFile: upload)
-            if let name = (upload as NSString).pathComponents.last, url.path.hasSuffix("/"), upload != "-",
+            body = try Self.body(ofFile: upload, from: offset)
+            if let name = (upload as NSString).pathComponents.last, url.path.hasSuffix("/"),
+                upload != "-",
                 upload != "."
             {
                 url.path += QueryPart.encoded(Data(name.utf8)).replacingOccurrences(of: "+", with: "%20")
@@ -191,16 +204,25 @@ extension FetchRequest {
             (method, body) = ("POST", .data(operation.data.bytes))
         }
 
-        let own = try Self.conditions(operation, offset: offset)
+        var own = try Self.conditions(operation, offset: upload == nil ? offset : 0)
+        if upload != nil, offset > 0, let length = body.length, length > 0 {
+            let (last, size) = (offset + length - 1, offset + length)
+            own.append(Field(name: "Content-Range", value: "bytes \(offset)-\(last)/\(size)"))
+        }
         self.init(
-            url: url, method: operation.method ?? method, body: body, hasOwnMethod: operation.method != nil,
+            url: url, method: operation.method ?? method, body: body,
+            hasOwnMethod: operation.method != nil,
             isUpload: upload != nil, own: own, given: fieldList, referer: operation.referer)
         self.formType = formType
         credential = try Self.credential(for: url, operation)
     }
 
-    private static func body(ofFile path: String) throws -> Body {
+    /// - Parameter offset: The first byte that is sent.
+    private static func body(ofFile path: String, from offset: Int64) throws -> Body {
         if path == "-" || path == "." { return .input }
+        if offset > 0 {
+            return .data(try InputFile.data(path, for: "-T").dropFirst(Int(clamping: offset)))
+        }
         var status = stat()
         guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
             throw FetchFailure(
@@ -250,10 +272,12 @@ extension FetchRequest {
             let path = operation.netrcPath ?? Netrc.standardPath
             let isThere = access(path, R_OK) == 0
             if !isThere, operation.netrc == .required, operation.netrcPath != nil {
-                throw FetchFailure(.cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
+                throw FetchFailure(
+                    .cannotOpenFile, "--netrc-file: cannot read \(path)", status: .cannotRead)
             }
             if isThere,
-                let found = Netrc(try InputFile.text(path, for: "-n")).credential(for: url.host, user: named)
+                let found = Netrc(try InputFile.text(path, for: "-n")).credential(
+                    for: url.host, user: named)
             {
                 return found
             }

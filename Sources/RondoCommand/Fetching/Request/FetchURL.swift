@@ -1,5 +1,6 @@
 import Rondo
 import RondoHTTP
+import RondoStreams
 
 /// A URL as it was written, taken apart as curl does: nothing is encoded or decoded that the server sees.
 struct FetchURL: Equatable, Sendable {
@@ -61,7 +62,8 @@ struct FetchURL: Equatable, Sendable {
     private mutating func readAuthority(_ authority: Substring, of text: String) throws(FetchFailure) {
         var place = authority
         if let at = authority.lastIndex(of: "@") {
-            let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = authority[..<at].split(
+                separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             user = Self.decoded(parts[0])
             password = parts.count > 1 ? Self.decoded(parts[1]) : nil
             place = authority[authority.index(after: at)...]
@@ -76,7 +78,9 @@ struct FetchURL: Equatable, Sendable {
             digits = digits.dropFirst()
             guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 digits.isEmpty || (Int(digits) ?? 65_536) <= 65_535
-            else { throw Self.malformed(text, "port number was not a decimal number between 0 and 65535") }
+            else {
+                throw Self.malformed(text, "port number was not a decimal number between 0 and 65535")
+            }
             port = Int(digits)
         } else if !digits.isEmpty {
             throw Self.malformed(text, "what follows the host is no port")
@@ -85,8 +89,14 @@ struct FetchURL: Equatable, Sendable {
         let allowed = host.utf8.allSatisfy { byte in
             !" \r\n\t/:#?!@{}[]\\$'\"^`*<>=;,+&()|".utf8.contains(byte)
         }
-        guard allowed || Self.isAddressInBrackets(host) else { throw Self.malformed(text, "bad host name") }
+        guard allowed || Self.isAddressInBrackets(host) else {
+            throw Self.malformed(text, "bad host name")
+        }
         if port == defaultPort { port = nil }
+        // Numbers in other forms than four are written as those.
+        if host.first?.isNumber ?? false, let address = Resolver.numeric(host: host, port: 0) {
+            host = address.host
+        }
     }
 
     private static func isAddressInBrackets(_ host: String) -> Bool {
@@ -122,7 +132,9 @@ struct FetchURL: Equatable, Sendable {
         }.joined()
     }
 
-    private static func decoded(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
+    private static func decoded(_ text: Substring) -> String {
+        text.removingPercentEncoding ?? String(text)
+    }
 
     static func malformed(_ text: String, _ reason: String) -> FetchFailure {
         FetchFailure(.badURL, "this is no URL: \(text): \(reason)", status: .malformedURL)
@@ -184,7 +196,8 @@ struct FetchURL: Equatable, Sendable {
     func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
         let reference = URIReference(mending: location)
         var target = reference.resolved(against: URIReference(text))
-        target.fragment = reference.fragment ?? fragment
+        // As curl: what a server says is read without it.
+        target.fragment = nil
         return try FetchURL(target.text, keepsDots: keepsDots)
     }
 

@@ -148,7 +148,8 @@ struct FormBody: Equatable, Sendable {
     private mutating func add(
         _ part: FormPart, fileName: String?, type: String?, _ segment: MultipartForm.Segment
     ) {
-        var head = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(Self.escaped(part.name))\""
+        var head = "--\(boundary)\r\nContent-Disposition: form-data"
+        if !part.name.isEmpty { head += "; name=\"\(Self.escaped(part.name))\"" }
         if let fileName { head += "; filename=\"\(Self.escaped(fileName))\"" }
         head += "\r\n"
         if let type { head += "Content-Type: \(type)\r\n" }
@@ -159,7 +160,8 @@ struct FormBody: Equatable, Sendable {
     /// Several files of one name are a multipart of their own (RFC 7578 speaks of that as old; curl writes it so).
     private mutating func add(_ part: FormPart, _ files: [FormPart.File]) throws {
         let inner = Self.randomBoundary()
-        var head = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(Self.escaped(part.name))\"\r\n"
+        var head =
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(Self.escaped(part.name))\"\r\n"
         head += "Content-Type: multipart/mixed; boundary=\(inner)\r\n\r\n"
         segments.append(.bytes(Data(head.utf8)))
         for file in files {

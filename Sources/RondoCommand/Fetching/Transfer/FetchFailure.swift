@@ -92,12 +92,14 @@ struct FetchFailure: Error, Equatable {
         case .cannotConnectToHost, .notConnectedToInternet, .resourceUnavailable: .noConnection
         case .timedOut: .timedOut
         case .httpTooManyRedirects: .tooManyRedirects
-        case .networkConnectionLost where cause?.domain == "HTTP/1.1": hasAnswer ? .partialBody : .emptyAnswer
+        case .networkConnectionLost where cause?.domain == "HTTP/1.1":
+            hasAnswer ? .partialBody : .emptyAnswer
         case .networkConnectionLost: .receiveFailed
         case .cannotParseResponse where text.contains("does not answer in HTTP"): .unsupportedScheme
         case .cannotParseResponse, .badServerResponse:
             text.contains("chunk") ? .receiveFailed : .strangeAnswer
-        case .secureConnectionFailed where text.contains("ciphers"): .badCipher
+        case .secureConnectionFailed
+        where text.contains("--ciphers") || text.contains("--tls13-ciphers"): .badCipher
         case .secureConnectionFailed where text.contains("--cacert") || text.contains("--capath"):
             .badAuthorities
         case .secureConnectionFailed: .noTLS
@@ -131,7 +133,9 @@ struct FetchFailure: Error, Equatable {
     private static func inOptions(_ sentence: String) -> String {
         sentence
             .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) { "--cacert: \($0.1)" }
-            .replacing(/TLSSettings\.certificateAuthorities \(\.directory “(.*)”\)/) { "--capath: \($0.1)" }
+            .replacing(/TLSSettings\.certificateAuthorities \(\.directory “(.*)”\)/) {
+                "--capath: \($0.1)"
+            }
             .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
             .replacingOccurrences(of: "TLSSettings.ciphers", with: "--ciphers")
             .replacingOccurrences(of: "TLSSettings.cipherSuites", with: "--tls13-ciphers")

@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoLab
 
 /// One URL from its first request to the end of its output: retries, redirects and all. On the loop's thread only.
@@ -22,6 +23,12 @@ final class Transfer {
     private var attemptStart = 0.0
     private var meter = RateMeter()
     private var slowSince: Double?
+    /// What a load that went well ends with all the same.
+    private var pendingFailure: FetchFailure?
+    /// The part of a file that is output; nil: all.
+    private var window: Range<Int>?
+    /// Where in the file the next byte is.
+    private var position = 0
     private(set) var record = TransferRecord()
     /// Nil while it is under way.
     private(set) var outcome: Result<Void, FetchFailure>?
@@ -30,6 +37,8 @@ final class Transfer {
 
     /// Seconds that a server can have a retry wait, at most.
     private static let longestPause: Int64 = 3600
+    /// Bytes of a body that is read though it is not wanted, at most.
+    private static let shortBody: Int64 = 65_536
     /// Loads whose times are remembered; the last one always is.
     private static let maximumLoads = 100
 
@@ -66,7 +75,8 @@ final class Transfer {
             }
             let output = try OutputPlan(job, url: url, printsEvents: context.common.printsEvents)
             offset = try output.resumptionOffset(operation)
-            self.output = BodySink(output.place(appending: offset > 0), createsFolders: output.createsFolders)
+            self.output = BodySink(
+                output.place(appending: offset > 0), createsFolders: output.createsFolders)
             let request = try FetchRequest(url, operation, upload: job.upload, offset: offset)
             first = request
             send(request)
@@ -160,13 +170,20 @@ final class Transfer {
         let isFailure = head.status >= 400 && operation.fails
         if let next { report(head, to: next, from: request) }
         try printHeads(text, head)
-        if isFailure { throw errorStatus(head) }
+        if isFailure {
+            // What is short is read to its end, for the sake of what -w has to tell.
+            guard (0...Self.shortBody).contains(response.expectedContentLength) else {
+                throw errorStatus(head)
+            }
+            pendingFailure = errorStatus(head)
+            return false
+        }
         if let next, operation.followsRedirects {
             try noteFollowing(head, to: next, from: request)
             return false
         }
         record.redirectURL = next?.text
-        if operation.asksForHead, request.method == "HEAD" { return false }
+        if operation.asksForHead { return false }
         return try startBody(head, response, of: request)
     }
 
@@ -174,15 +191,23 @@ final class Transfer {
         let length = response.expectedContentLength
         progress?.begin(expected: length >= 0 ? Int(length) : nil)
         guard operation.asksForHead else {
+            window = Self.window(operation, offset: offset, size: max(0, Int(length)))
             try output.open()
             return true
         }
-        let text = length >= 0 ? "Content-Length: \(length)\r\nAccept-ranges: bytes\r\n" : ""
+        var text = length >= 0 ? "Content-Length: \(length)\r\nAccept-ranges: bytes\r\n" : ""
+        var status = stat()
+        if let path = response.url?.path, response.url?.isFileURL ?? false, stat(path, &status) == 0 {
+            let date = Date(timeIntervalSince1970: Double(status.st_mtim.tv_sec))
+            text += "Last-Modified: \(HTTPDate.format(date))\r\n"
+        }
         try output.write(Data(text.utf8))
         return false
     }
 
-    private func target(_ location: String, from request: FetchRequest) throws(FetchFailure) -> FetchURL? {
+    private func target(_ location: String, from request: FetchRequest) throws(FetchFailure)
+        -> FetchURL?
+    {
         do throws(FetchFailure) {
             return try request.url.following(location, keepsDots: operation.keepsDots)
         } catch {
@@ -230,7 +255,8 @@ final class Transfer {
                 .httpTooManyRedirects, "\(request.url.host): more than \(maximum) redirects (--max-redirs)",
                 status: .tooManyRedirects)
         }
-        guard operation.redirectProtocols.contains(next.scheme), operation.protocols.contains(next.scheme)
+        guard operation.redirectProtocols.contains(next.scheme),
+            operation.protocols.contains(next.scheme)
         else {
             throw FetchFailure(
                 .unsupportedURL, "a redirect leads to \(next.text), which is not followed",
@@ -284,7 +310,28 @@ final class Transfer {
         }
     }
 
-    func received(_ data: Data) throws(FetchFailure) {
+    /// What -r and -C want of a file.
+    private static func window(_ operation: FetchOperation, offset: Int64, size: Int) -> Range<Int>? {
+        if offset > 0 { return min(Int(clamping: offset), size)..<size }
+        guard let parts = operation.range?.split(separator: "-", omittingEmptySubsequences: false),
+            parts.count == 2
+        else { return nil }
+        switch (Int(parts[0]), Int(parts[1])) {
+        case (let first?, let last?) where first <= last:
+            return min(first, size)..<min(min(last, Int.max - 1) + 1, size)
+        case (let first?, nil) where first >= 0: return min(first, size)..<size
+        case (nil, let count?) where count >= 0: return max(0, size - count)..<size
+        default: return nil
+        }
+    }
+
+    func received(_ given: Data) throws(FetchFailure) {
+        var data = given
+        if let window {
+            let wanted = window.clamped(to: position..<position + given.count)
+            data = given.dropFirst(wanted.lowerBound - position).prefix(wanted.count)
+            position += given.count
+        }
         record.bodySize += data.count
         progress?.received = record.bodySize
         if let maximum = operation.maximumSize, maximum > 0, record.bodySize > maximum {
@@ -304,7 +351,10 @@ final class Transfer {
             record.redirectCount += 1
             return send(request.redirected(to: next, status: head.status, first: first, operation))
         }
-        if case .failure(let failure) = result, failure.isOutOfTotalTime, let total = operation.totalTimeout {
+        if case .success = result, let pending = pendingFailure.take() { return end(.failure(pending)) }
+        if case .failure(let failure) = result, failure.isOutOfTotalTime,
+            let total = operation.totalTimeout
+        {
             return end(.failure(outOfTime(total)))
         }
         if case .success = result, operation.failsWithBody, let head = record.head, head.status >= 400 {
@@ -322,7 +372,8 @@ final class Transfer {
     /// Called every now and then while it is under way.
     func tick() {
         progress?.tick()
-        guard outcome == nil, load != nil, let limit = operation.slowLimit, let time = operation.slowTime
+        guard outcome == nil, load != nil, let limit = operation.slowLimit,
+            let time = operation.slowTime
         else {
             return
         }
@@ -369,7 +420,8 @@ final class Transfer {
     private var isUnmet: Bool { record.status == 304 && operation.timeCondition != nil }
 
     private func setRemoteTime() {
-        guard let path = output.path, let date = record.head?.value("Last-Modified").flatMap(TimeText.date)
+        guard let path = output.path,
+            let date = record.head?.value("Last-Modified").flatMap(TimeText.date)
         else {
             return
         }
@@ -413,7 +465,8 @@ final class Transfer {
         let problem =
             if case .failure(let failure) = result { failure.message } else { "status \(record.status)" }
         let left = operation.retries - record.retries
-        context.messages.warn("\(problem); trying again in \(Int(delay)) s, \(left) more times after that")
+        context.messages.warn(
+            "\(problem); trying again in \(Int(delay)) s, \(left) more times after that")
         pause = Timer.scheduled(after: delay, in: context.mode) { [weak self] in self?.tryAgain() }
     }
 

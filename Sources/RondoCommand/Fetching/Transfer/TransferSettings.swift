@@ -9,8 +9,9 @@ extension FetchOperation {
     ///
     /// - Throws: `FetchFailure` for one that cannot be used.
     func proxy(for url: FetchURL) throws(FetchFailure) -> StreamProxy? {
-        guard url.isWeb else { return nil }
-        let exceptions = directHosts ?? Self.environment("no_proxy") ?? Self.environment("NO_PROXY") ?? ""
+        guard url.isWeb, connect.unixSocketPath == nil else { return nil }
+        let exceptions =
+            directHosts ?? Self.environment("no_proxy") ?? Self.environment("NO_PROXY") ?? ""
         if NoProxyList(exceptions).contains(host: url.host, port: url.effectivePort) { return nil }
         let names = url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
         let text =
@@ -48,7 +49,9 @@ extension FetchOperation {
         configuration.proxy = proxy.map { .by($0) } ?? .direct
         if request.url.isSecure { configuration.tls = try tls.settings(option: "--") }
         configuration.omittedFields = ["Accept", "Accept-Encoding", "User-Agent"]
-        if case .none = request.body { configuration.omittedFields.append("Content-Length") }
+        if case .none = request.body, !request.given.saysLength {
+            configuration.omittedFields.append("Content-Length")
+        }
         var fields = request.fields(self, cookies: cookies)
         if proxy != nil, !request.url.isSecure { fields += GivenFields(proxyFields).fields }
         configuration.additionalFields = fields.map { .init(name: $0.name, value: $0.value) }
@@ -105,7 +108,8 @@ extension TLSOptions {
         let prefix = "sha256//"
         var keys: Set<Data> = []
         for part in text.split(separator: ";") {
-            guard part.hasPrefix(prefix), let key = Data(base64Encoded: String(part.dropFirst(prefix.count))),
+            guard part.hasPrefix(prefix),
+                let key = Data(base64Encoded: String(part.dropFirst(prefix.count))),
                 key.count == 32
             else {
                 throw FetchFailure(

@@ -11,7 +11,11 @@ extension FetchRequest {
         // A silent server is given up by -m, --connect-timeout and -y alone, as by curl.
         request.timeoutInterval = .infinity
         request.httpMethod = method
-        if let host = given.host, isAtOrigin { request.setValue(host, forHTTPHeaderField: "Host") }
+        if let host = given.host, isAtOrigin {
+            request.setValue(host, forHTTPHeaderField: "Host")
+        } else if self.url.isWeb, self.url.host != self.url.host.lowercased() {
+            request.setValue(self.url.authority, forHTTPHeaderField: "Host")
+        }
         switch body {
         case .none: break
         case .data(let data) where !isChunked && !data.isEmpty: request.httpBody = data
