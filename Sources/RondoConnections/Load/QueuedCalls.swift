@@ -1,4 +1,4 @@
-internal import RondoCore
+package import RondoCore
 internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
