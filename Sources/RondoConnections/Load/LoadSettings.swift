@@ -87,8 +87,6 @@ package final class LoadSettings: Sendable {
         }
     }
 
-    /// The cookies of its loads; nil: none are sent or kept.
-
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 
