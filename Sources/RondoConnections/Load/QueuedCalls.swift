@@ -1,4 +1,4 @@
-internal import RondoCore
+package import RondoCore
 internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
@@ -100,7 +100,7 @@ final class QueuedCalls: Sendable {
 
 extension OperationQueue {
     /// Adds an operation, from a run loop, which does not wait where the system has no thread for it.
-    func submit(_ body: @escaping @Sendable () -> Void) {
+    package func submit(_ body: @escaping @Sendable () -> Void) {
         // The main queue needs none.
         if self === OperationQueue.main { return addOperation(body) }
         DispatchSubmitter.shared.submit { self.addOperation(body) }

@@ -33,7 +33,7 @@ enum SessionDriver: Sendable {
     /// ended it is let go.
     func perform(_ call: @escaping @Sendable () -> Void) {
         switch self {
-        case .queue(let queue): queue.addOperation(call)
+        case .queue(let queue): queue.submit(call)
         case .loop(let modes): LoopCall(call).begin(in: modes)
         }
     }
