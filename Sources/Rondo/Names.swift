@@ -7,11 +7,13 @@
 @_documentation(visibility: internal) public typealias InputStream = RondoStreams.InputStream
 @_documentation(visibility: internal) public typealias OutputStream = RondoStreams.OutputStream
 @_documentation(visibility: internal) public typealias Process = RondoSystem.Process
+@_documentation(visibility: internal) public typealias NotificationQueue = RondoCore.NotificationQueue
 
 // Cocoa's names.
 
 public typealias NSRunLoop = RondoCore.RunLoop
 public typealias NSTimer = RondoCore.Timer
+public typealias NSNotificationQueue = RondoCore.NotificationQueue
 public typealias NSInputStream = RondoStreams.InputStream
 public typealias NSOutputStream = RondoStreams.OutputStream
 public typealias CFReadStream = RondoStreams.InputStream
