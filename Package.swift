@@ -179,6 +179,14 @@ let package = Package(
             ],
             swiftSettings: settings),
         // One target for each way in which Rondo's names have to resolve.
+        // What Foundation hangs on its own run loop: each of these traps would open in silence.
+        .testTarget(
+            name: "RondoTrapTests",
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            exclude: ["Refused"], swiftSettings: settings),
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsQualified", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsModuleSelector", dependencies: ["Rondo"], swiftSettings: settings),

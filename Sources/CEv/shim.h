@@ -13,10 +13,16 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 _Static_assert(EV_VERSION_MAJOR == 4, "Rondo is written for libev 4");
 _Static_assert(EV_MULTIPLICITY, "Rondo needs a libev that can run more than one loop");
+
+// Declared under _GNU_SOURCE only, like accept4 below.
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x00000008
+#endif
 
 #pragma clang assume_nonnull begin
 
@@ -143,6 +149,20 @@ int accept4(int, struct sockaddr *_Nullable, socklen_t *_Nullable, int);
 static inline int rondo_accept(int listener) {
     int descriptor = accept4(listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
+}
+
+/// Reads what is there, whatever the flags of the descriptor, which may be shared with another process: the number of
+/// bytes, 0 at the end, or -errno, which is -EAGAIN where nothing is there. Files of kinds that cannot be asked so are
+/// looked at first; if another reader takes the bytes in between, the call waits for more.
+static inline long rondo_read_what_is_there(int descriptor, void *buffer, size_t count) {
+    struct iovec vector = {buffer, count};
+    long found = syscall(SYS_preadv2, descriptor, &vector, 1, -1L, -1L, RWF_NOWAIT);
+    if (found >= 0) return found;
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE) return -errno;
+    struct pollfd request = {descriptor, POLLIN, 0};
+    if (poll(&request, 1, 0) == 0) return -EAGAIN;
+    found = read(descriptor, buffer, count);
+    return found < 0 ? -errno : found;
 }
 
 /// The kernel's number of the calling thread, which debuggers and `top` show as well.

@@ -7,11 +7,21 @@
 @_documentation(visibility: internal) public typealias InputStream = RondoStreams.InputStream
 @_documentation(visibility: internal) public typealias OutputStream = RondoStreams.OutputStream
 @_documentation(visibility: internal) public typealias Process = RondoSystem.Process
+@_documentation(visibility: internal) public typealias NotificationQueue = RondoCore.NotificationQueue
+
+/// Not there yet. Foundation's would be scheduled on Foundation's own run loop, and wait in silence.
+@available(
+    *, unavailable,
+    message:
+        "Foundation's SocketPort waits for Foundation's own run loop, which nothing runs; use StreamListener and streams."
+)
+public typealias SocketPort = Foundation.SocketPort
 
 // Cocoa's names.
 
 public typealias NSRunLoop = RondoCore.RunLoop
 public typealias NSTimer = RondoCore.Timer
+public typealias NSNotificationQueue = RondoCore.NotificationQueue
 public typealias NSInputStream = RondoStreams.InputStream
 public typealias NSOutputStream = RondoStreams.OutputStream
 public typealias CFReadStream = RondoStreams.InputStream

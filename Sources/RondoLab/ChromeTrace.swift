@@ -36,9 +36,9 @@ extension Recording {
             case .heldBack:
                 identity += 1
                 events += heldBack(record, identity: identity)
-            case .stop, .wakeUp, .perform, .signal, .add, .mark: events.append(instant(record))
+            case .stop, .wakeUp, .perform, .signal, .add, .enqueue, .mark: events.append(instant(record))
             case .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue,
-                .delegate, .deferredWork:
+                .delegate, .deferredWork, .notification:
                 events.append(
                     span(
                         title(record), category: record.kind.word, from: record.began, to: record.ended,

@@ -210,7 +210,7 @@ extension RunLoopEvent.CallOut {
     fileprivate var hasSubject: Bool {
         switch self {
         case .block, .mainQueue: false
-        case .observer, .signalledSource, .descriptorSource, .timer, .delegate: true
+        case .observer, .signalledSource, .descriptorSource, .timer, .delegate, .notification: true
         }
     }
 }
@@ -244,7 +244,7 @@ extension TraceIndex {
             switch callOut {
             case .observer(let activity): record.detail = UInt8(truncatingIfNeeded: activity.rawValue)
             case .descriptorSource(let interest): record.detail = interest.rawValue
-            case .delegate(let name): record.name = place(ofName: name)
+            case .delegate(let name), .notification(let name): record.name = place(ofName: name)
             case .block, .signalledSource, .timer, .mainQueue: break
             }
         }

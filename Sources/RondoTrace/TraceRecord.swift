@@ -30,6 +30,10 @@ package struct TraceRecord: Sendable, Hashable {
         case mark
         /// Deferred work was done; `detail` is how many pieces.
         case deferredWork
+        /// A notification of a queue was posted, by `name`.
+        case notification
+        /// A notification was enqueued.
+        case enqueue
     }
 
     /// On the monotonic clock, in nanoseconds.
@@ -69,9 +73,11 @@ extension TraceRecord.Kind {
     /// Whether a callback of the program ran.
     package var isCallOut: Bool {
         switch self {
-        case .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue, .delegate: true
+        case .observer, .block, .signalledSource, .descriptorSource, .timer, .mainQueue, .delegate,
+            .notification:
+            true
         case .entry, .exit, .pass, .wait, .stop, .wakeUp, .perform, .signal, .add, .heldBack, .mark,
-            .deferredWork:
+            .deferredWork, .enqueue:
             false
         }
     }
@@ -79,9 +85,9 @@ extension TraceRecord.Kind {
     /// Whether it was asked of the loop, and not done by it.
     package var isRequest: Bool {
         switch self {
-        case .stop, .wakeUp, .perform, .signal, .add: true
+        case .stop, .wakeUp, .perform, .signal, .add, .enqueue: true
         case .entry, .exit, .pass, .wait, .observer, .block, .signalledSource, .descriptorSource, .timer,
-            .mainQueue, .delegate, .heldBack, .mark, .deferredWork:
+            .mainQueue, .delegate, .heldBack, .mark, .deferredWork, .notification:
             false
         }
     }
@@ -108,6 +114,8 @@ extension TraceRecord.Kind {
         case .heldBack: "held back"
         case .mark: "mark"
         case .deferredWork: "deferred work"
+        case .notification: "notification"
+        case .enqueue: "enqueue"
         }
     }
 
@@ -120,6 +128,7 @@ extension TraceRecord.Kind {
         case .timer: self = .timer
         case .mainQueue: self = .mainQueue
         case .delegate: self = .delegate
+        case .notification: self = .notification
         }
     }
 
@@ -130,6 +139,7 @@ extension TraceRecord.Kind {
         case .perform: self = .perform
         case .signal: self = .signal
         case .add: self = .add
+        case .enqueue: self = .enqueue
         }
     }
 }

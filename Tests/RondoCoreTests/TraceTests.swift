@@ -51,6 +51,30 @@ import Testing
         #expect(events == ["work 1 exit handledSource", "work 1 exit stopped", "other 1 exit finished"])
     }
 
+    @Test func `an instrument receives notifications of a queue, and that they were enqueued`() throws {
+        let events = try onLoopThread { loop in
+            let posts = Posts()
+            posts.queue.label = "q"
+            return Recorder.recordAll(loop) {
+                loop.perform(inModes: [.work]) { posts.enqueue("n", .asap, modes: [.work]) }
+                loop.poll(.work)
+            }
+        }
+        #expect(events.map(\.summary).contains("work 1 notification n q"))
+        let enqueued = try #require(events.first { $0.kind == .enqueue })
+        #expect(enqueued.label == "n" && enqueued.isRequest && enqueued.mode == .work)
+        let posted = try #require(events.first { $0.kind == .notification })
+        #expect(posted.method == "n" && posted.label == "q" && posted.isCallOut)
+    }
+
+    @Test func `notifications of modes that do not run are held back`() throws {
+        try onLoopThread { loop in
+            let posts = Posts()
+            posts.enqueue("n", .asap, modes: [.work])
+            #expect(loop.heldBackInWords == ["notification several "])
+        }
+    }
+
     private final class Work: DeferredWork {
         func performDeferredWork() -> Bool { false }
     }
@@ -293,6 +317,7 @@ extension RunLoopEvent.CallOut {
         case .timer: "timer"
         case .mainQueue: "main queue"
         case .delegate(let name): "delegate \(name)"
+        case .notification(let name): "notification \(name)"
         }
     }
 }

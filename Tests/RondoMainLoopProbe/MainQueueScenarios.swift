@@ -180,3 +180,31 @@ private final class Recorder: RunLoop.Instrument {
         }
     }
 }
+
+/// An observer with the main queue: a post on another thread waits for its block.
+func observerWithTheMainQueue() {
+    let loop = RunLoop.main
+    let mine = RunLoop.Mode("mine")
+    let log = Log()
+    let name = Notification.Name("trap 10")
+    let token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: .main) { _ in
+        expect(Thread.isMainThread, "the block comes on the main thread")
+        log.note("block in \(loop.currentMode?.rawValue ?? "none")")
+    }
+    loop.add(Port(), forMode: mine)
+    let posts = Thread {
+        log.note("posting")
+        NotificationCenter.default.post(name: name, object: nil)
+        log.note("posted")
+        loop.perform(inModes: [.default]) { loop.stop() }
+    }
+    posts.start()
+    // In a mode of its own the main loop serves no main queue, and the thread that posts stands still.
+    _ = loop.run(in: mine, for: 0.2, returnAfterSourceHandled: false)
+    expect(log.entries == ["posting"], "the post waits: \(log.entries)")
+    expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "the thread goes on")
+    expect(
+        log.entries == ["posting", "block in \(RunLoop.Mode.default.rawValue)", "posted"],
+        "the block came in a common mode: \(log.entries)")
+    NotificationCenter.default.removeObserver(token)
+}

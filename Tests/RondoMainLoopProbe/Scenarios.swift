@@ -11,7 +11,8 @@ let scenarios: [String: Scenario] = [
     "TM-29": { _ in wallClockIsSet() }, "nested": { _ in mainQueueAfterANestedRun() },
     "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
-    "traced": { _ in drainIsTraced() }, "full": { _ in mainQueueWithoutADescriptorLeft() },
+    "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
+    "full": { _ in mainQueueWithoutADescriptorLeft() },
 ]
 
 // MARK: - The loop

@@ -6,6 +6,7 @@ import Rondo
 import Testing
 
 import class Rondo.InputStream
+import class Rondo.NotificationQueue
 import class Rondo.OutputStream
 import class Rondo.Port
 import class Rondo.Process
@@ -26,6 +27,7 @@ struct ImportClassTests {
         let delegate: (any URLSessionDataDelegate)? = nil
         _ = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         #expect(String(reflecting: Process.self) == "RondoSystem.Process")
+        #expect(String(reflecting: NotificationQueue.self) == "RondoCore.NotificationQueue")
         let mode: RunLoop.Mode = .tracking
         RunLoop.main.perform(inModes: [mode]) {}
     }

@@ -27,6 +27,8 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
         }
         /// The loop runs in a scheduled mode, but is inside a callback that has not returned.
         public static let busy = Reason("busy")
+        /// The thread that it was performed on has not asked for its loop yet.
+        public static let noLoopYet = Reason("noLoopYet")
         /// The thread of the loop has ended.
         public static let threadEnded = Reason("threadEnded")
         /// It was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).

@@ -32,6 +32,11 @@ extension RunLoop {
         var found = waiting.blocks.map {
             HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
         }
+        found += waiting.notifications.map {
+            HeldBack(
+                subject: ObjectIdentifier(self), kind: .notification("several"), label: nil, mode: $0,
+                since: nil)
+        }
         // The locks of members come before that of the loop, which is free again.
         found += waiting.timers.map { date, mode in
             HeldBack(
@@ -93,6 +98,8 @@ extension LoopState {
     /// Members of modes that do not run, and of none that does.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
+        /// The modes of notifications that are to be posted as soon as possible.
+        var notifications: [RunLoop.Mode] = []
         var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
         var signalled: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
         var descriptors: [(source: RunLoop.Source, mode: RunLoop.Mode)] = []
@@ -105,6 +112,11 @@ extension LoopState {
         let running = activations.last.map { modes[$0.mode] }
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
+        let isCommon = running?.isCommon ?? false
+        found.notifications = (notifications?.modes ?? []).filter {
+            (notifications?.count(.asap, named: $0) ?? 0) > 0 && $0 != running?.name
+                && !($0 == .common && isCommon)
+        }
         // Each is listed once, under the first of its modes.
         var seen = Set(running.map { $0.timers.dueTimers(at: now).map { ObjectIdentifier($0.timer) } } ?? [])
         for (index, mode) in modes.enumerated() where index != activations.last?.mode {

@@ -7,6 +7,8 @@ struct LoopDescription {
         /// A line for each source, timer and observer.
         let members: [String]
         let hasBlocks: Bool
+        /// How many notifications wait, if any do.
+        var notifications: String?
     }
 
     let threadName: String?
@@ -26,6 +28,7 @@ struct LoopDescription {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
             lines += mode.members.map { "    \($0)" }
             if mode.hasBlocks { lines.append("    blocks") }
+            if let notifications = mode.notifications { lines.append("    \(notifications)") }
         }
         return lines.joined(separator: "\n")
     }

@@ -14,7 +14,8 @@ extension RunLoop {
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
                         timers: state.timerDates(inMode: index), observers: mode.observers,
-                        hasBlocks: !mode.blocks.isEmpty
+                        hasBlocks: !mode.blocks.isEmpty,
+                        notifications: state.notifications?.summary(in: mode)
                     )
                 }
             )
@@ -28,7 +29,8 @@ extension RunLoop {
                 }
                 return LoopDescription.Mode(
                     name: mode.name, isCommon: mode.isCommon,
-                    members: sources + timers + mode.observers.map(\.summary), hasBlocks: mode.hasBlocks)
+                    members: sources + timers + mode.observers.map(\.summary), hasBlocks: mode.hasBlocks,
+                    notifications: mode.notifications)
             })
     }
 }

@@ -30,6 +30,8 @@ public struct RunLoopEvent: Sendable {
         /// A descriptor's source: `interest`.
         public static let descriptorSource = Kind("descriptorSource")
         public static let timer = Kind("timer")
+        /// A notification of a `NotificationQueue`: `method` is its name, `label` that of the queue.
+        public static let notification = Kind("notification")
         public static let mainQueue = Kind("mainQueue")
         /// A delegate's method: `method`. The only one that may be called on another thread than the loop's,
         /// where a delegate queue makes the call.
@@ -45,6 +47,8 @@ public struct RunLoopEvent: Sendable {
         public static let signal = Kind("signal")
         /// A source, timer or observer was added to a mode.
         public static let add = Kind("add")
+        /// A notification was enqueued: `label` is its name.
+        public static let enqueue = Kind("enqueue")
     }
 
     package let detail: Detail
@@ -115,9 +119,12 @@ extension RunLoopEvent: CustomStringConvertible {
         if case .callOut(.descriptorSource(let interest), _, _) = detail { interest } else { nil }
     }
 
-    /// The delegate's method, by a short name.
+    /// The delegate's method, by a short name, or the name of the notification.
     public var method: String? {
-        if case .callOut(.delegate(let name), _, _) = detail { name } else { nil }
+        switch detail {
+        case .callOut(.delegate(let name), _, _), .callOut(.notification(let name), _, _): name
+        default: nil
+        }
     }
 
     public var description: String {
@@ -155,6 +162,8 @@ extension RunLoopEvent {
         case timer
         case mainQueue
         case delegate(String)
+        /// By the name of the notification.
+        case notification(String)
 
         fileprivate var kind: Kind {
             switch self {
@@ -165,6 +174,7 @@ extension RunLoopEvent {
             case .timer: .timer
             case .mainQueue: .mainQueue
             case .delegate: .delegate
+            case .notification: .notification
             }
         }
     }
@@ -176,6 +186,7 @@ extension RunLoopEvent {
         case perform
         case signal
         case add
+        case enqueue
 
         fileprivate var kind: Kind {
             switch self {
@@ -184,6 +195,7 @@ extension RunLoopEvent {
             case .perform: .perform
             case .signal: .signal
             case .add: .add
+            case .enqueue: .enqueue
             }
         }
     }

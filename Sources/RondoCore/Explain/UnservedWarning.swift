@@ -32,9 +32,14 @@ extension RunLoop: WatchedLoop {
             if state.isAlive, !attention.isEmbedded, state.runs == runs, state.activations.isEmpty {
                 state.collectBlocks(from: intake)
                 waiting = state.modes.indices.compactMap { state.waiting(inMode: $0) }
-                if !state.commonBlocks.isEmpty {
-                    waiting.append(ModeState.Waiting(name: .common, hasBlocks: true))
+                let notifications = state.countNotifications(named: .common)
+                if !state.commonBlocks.isEmpty || notifications > 0 {
+                    waiting.append(
+                        ModeState.Waiting(
+                            name: .common, hasBlocks: !state.commonBlocks.isEmpty,
+                            notifications: notifications))
                 }
+                waiting += state.waitingForUnknownModes()
             }
             // The loop runs or is empty: what is added from now on is watched anew.
             if waiting.isEmpty { attention.endWatching() }
@@ -61,12 +66,14 @@ extension ModeState {
         var sources: [RunLoop.Source] = []
         var timers: [Timer] = []
         var hasBlocks = false
+        var notifications = 0
 
         /// "default: 2 sources (download), 1 timer". Takes the locks of its members, so not under the loop's.
         var summary: String {
             let sources = count(sources.count, "source", labels: sources.compactMap(\.label))
             let timers = count(timers.count, "timer", labels: timers.compactMap(\.label))
-            let parts = [sources, timers, hasBlocks ? "blocks" : nil].compactMap { $0 }
+            let notifications = count(notifications, "notification", labels: [])
+            let parts = [sources, timers, hasBlocks ? "blocks" : nil, notifications].compactMap { $0 }
             return "\(name.shortName): \(parts.joined(separator: ", "))"
         }
 
@@ -82,9 +89,22 @@ extension LoopState {
     /// Nil if nothing waits here: observers are called by a run and wait for none.
     fileprivate func waiting(inMode index: Int) -> ModeState.Waiting? {
         let mode = modes[index]
-        guard !mode.sources.isEmpty || mode.timers.count > 0 || !mode.blocks.isEmpty else { return nil }
+        let notifications = countNotifications(named: mode.name)
+        guard !mode.sources.isEmpty || mode.timers.count > 0 || !mode.blocks.isEmpty || notifications > 0
+        else { return nil }
         return ModeState.Waiting(
             name: mode.name, sources: Array(mode.sources), timers: timers(inMode: index),
-            hasBlocks: !mode.blocks.isEmpty)
+            hasBlocks: !mode.blocks.isEmpty, notifications: notifications)
+    }
+
+    fileprivate func countNotifications(named mode: RunLoop.Mode) -> Int {
+        guard let notifications else { return 0 }
+        return notifications.count(.asap, named: mode) + notifications.count(.whenIdle, named: mode)
+    }
+
+    /// Notifications for modes that the loop does not know: nothing else was ever added to them.
+    fileprivate func waitingForUnknownModes() -> [ModeState.Waiting] {
+        let unknown = (notifications?.modes ?? []).filter { $0 != .common && existingIndex(of: $0) == nil }
+        return unknown.map { ModeState.Waiting(name: $0, notifications: countNotifications(named: $0)) }
     }
 }

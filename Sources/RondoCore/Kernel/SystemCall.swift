@@ -46,3 +46,10 @@ package func allocationSize(of object: AnyObject) -> Int {
 ///
 /// - Returns: The descriptor, or the negative value of `errno`.
 package func acceptConnection(on listener: Int32) -> Int32 { rondo_accept(listener) }
+
+/// Reads at most `count` bytes that are there, and does not wait for any, whatever the flags of the descriptor.
+///
+/// - Returns: The number of bytes, 0 at the end, or the negative value of `errno`, `-EAGAIN` where none are there.
+package func readWhatIsThere(_ descriptor: Int32, into buffer: UnsafeMutableRawPointer, count: Int) -> Int {
+    rondo_read_what_is_there(descriptor, buffer, count)
+}

@@ -100,6 +100,11 @@ extension RunLoop {
                 let hasMore =
                     loop.attention.wasAskedWhileEnding || state.hasQueuedBlocks(for: index)
                     || !state.modes[index].signalled.isEmpty
+                    || state.notifications.map { notifications in
+                        QueuedNotifications.Style.allCases.contains {
+                            notifications.has($0, in: state.modes[index])
+                        }
+                    } ?? false || !state.orderedPerforms.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)
             }
             let hasTimer = loop.owner.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)

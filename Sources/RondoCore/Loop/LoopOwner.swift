@@ -43,6 +43,16 @@ final class LoopOwner {
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
     var attachments: [AnyObject] = []
+    /// `NotificationQueue.default` of the thread, which retains the loop.
+    var defaultNotificationQueue: NotificationQueue?
+    /// Closures that wait for their time; made on first use.
+    var performRequests: PerformRequestList?
+    /// Closures for the start of a pass whose turn has come.
+    var performing: [OrderedPerform] = []
+    /// Counts passes.
+    @exclusivity(unchecked) var passes: UInt = 0
+    /// See `ThreadLoops`.
+    var threadKey: UInt = 0
 
     /// The time for a pass. The clock is read only if something was called or the loop has slept since it was
     /// last read: between two steps of a pass the time hardly changes.

@@ -21,6 +21,11 @@ struct LoopState: ~Copyable {
     var commonTimers: Set<Timer> = []
     var commonBlocks = BlockQueue()
 
+    /// Made on first use.
+    var notifications: QueuedNotifications?
+    /// In the order in which they were made.
+    var orderedPerforms: [OrderedPerform] = []
+
     /// Running activations, the innermost last.
     var activations: [RunningActivation] = []
     /// False once the thread has ended: nothing can be added any more.

@@ -32,11 +32,14 @@ extension Pass {
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
             let spins = loop.spinsBeforeSleep
-            let outlook = loop.state.withLock { [mode, wasWoken, loop] in
+            let mayRest =
+                maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
+            let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
+            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications
+            let outlook = loop.state.withLock { [mode, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
-                    maySleep: maySleep && asksKernel && !isLast && !wasWoken
-                        && loop.owner.deferred.isEmpty,
+                    maySleep: maySleepNow,
                     updatesWatchers: asksKernel || isLast, spins: spins, loop.attention)
             }
             wasWoken = wasWoken || outlook.wasWoken
@@ -53,7 +56,9 @@ extension Pass {
             }
             if !outlook.waits {
                 if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
-                return outlook.nearestTimer.map { $0 <= now } ?? false
+                let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
+                if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications { postIdleNotifications() }
+                return timersAreDue
             }
             // `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
@@ -70,6 +75,13 @@ extension Pass {
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
         }
+    }
+
+    /// Whether this is the only pass of a turn that a foreign loop has asked for: where others would sleep, it
+    /// returns to that loop.
+    private var isEmbeddedLook: Bool {
+        guard loop.owner.isTurning, modeLoop.ready.isEmpty, loop.owner.deferred.isEmpty else { return false }
+        return loop.state.withLock { $0.activations.count == 1 }
     }
 
     /// - Parameter nearest: The nearest timer as it was before the wait.

@@ -5,18 +5,20 @@
 ///     entry observers
 ///     ┌ (a) beforeTimers                 every pass
 ///     │ (b) beforeSources                every pass
+///     │     closures for the start of a pass
 ///     │ (c) queued blocks
 ///     │ (d) signalled sources            all, or the first if the caller wants to return then
 ///     │ (e) blocks again                 if (d) served something
 ///     │     deferred work                if it is to wait no longer; (d) and (e) for sources that it signals
 ///     │ (f) the main queue               straight to (j) if it has work and was not drained last time
 ///     │ (g) beforeWaiting  ┐
-///     │ (h) sleep          │             only if this pass may sleep
+///     │ (h) sleep          │             only if this pass may sleep; instead of a sleep, notifications for an
+///     │                    │             idle loop
 ///     │ (i) afterWaiting   ┘
 ///     │ (j) one of: all due timers, the main queue, one descriptor source, or nothing
-///     │ (k) blocks
+///     │ (k) blocks, and then notifications to be posted as soon as possible
 ///     └ (l) handled? timed out? stopped? empty?
-///     exit observers
+///     exit observers, and notifications that they have enqueued
 ///
 /// libev calls no user code: `ModeLoop` notes which descriptors are ready, and (j) calls out. Every lock is
 /// released before a call-out, and what was decided before it is asked again after it.
@@ -48,6 +50,7 @@ struct Pass {
             loop.performAllDeferredWork()
         }
         notify(.exit)
+        if hasNotifications { postNotifications(.asap) }
         // The loop above ends only with a result.
         let ended = result ?? .finished
         if Trace.isListening.load(ordering: .relaxed) { Trace.tell(loop, mode, .exit(ended)) }
@@ -67,11 +70,15 @@ struct Pass {
     /// - Parameter outset: What this pass begins with; then what the next one begins with.
     private func runOnce(_ drainedMainQueue: inout Bool, _ outset: inout Outset) -> RunLoop.RunResult? {
         let began = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
+        loop.owner.passes &+= 1
         var activities: RunLoop.Activity = [.beforeTimers, .beforeSources]
         // Since the last pass this thread has called nothing but observers, which may have made work.
         // (Signals of other threads are found at the end of the pass, as if they had come a moment later.)
         if notify(.beforeTimers) { outset.hasWork = true }
         if notify(.beforeSources) { outset.hasWork = true }
+        // What was performed may have been all that the mode held: this pass does not sleep.
+        let hasPerformed = loop.mayHave(.orderedPerforms) && performOrdered()
+        if hasPerformed { outset.hasWork = true }
         var handled = false
         if !loop.intake.isEmpty || outset.hasWork {
             outset.knowsTimers = false
@@ -89,7 +96,7 @@ struct Pass {
             drainedMainQueue = true
             handled = true
         } else {
-            let maySleep = !handled && !pollsOnly
+            let maySleep = !handled && !pollsOnly && !hasPerformed && !hasNotifications
             if maySleep {
                 activities.formUnion([.beforeWaiting, .afterWaiting])
                 if notify(.beforeWaiting) { outset.knowsTimers = false }
@@ -116,6 +123,7 @@ struct Pass {
             performBlocks()
             facts = askFacts(&outset)
         }
+        if hasNotifications, postNotifications(.asap) { facts = askFacts(&outset) }
         if handled && returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut

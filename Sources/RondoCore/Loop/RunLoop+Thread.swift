@@ -5,12 +5,14 @@ extension RunLoop {
         // `Unmanaged` to pass through C: retained for the thread, and released by `ThreadEnd`, which the
         // thread library calls.
         pthread_setspecific(LoopOwner.key, Unmanaged.passRetained(self).toOpaque())
-        let name = Thread.current.name
+        let thread = Thread.current
+        let name = thread.name
         let number = rondo_thread_number()
         state.withLock { state in
             if let name, !name.isEmpty { state.threadName = name }
             state.threadNumber = number
         }
+        owner.threadKey = ThreadLoops.note(self, of: thread)
     }
 
     /// Whether the thread of the loop has not ended.

@@ -35,6 +35,8 @@ public final class RunLoop: NSObject, Sendable {
     /// `LoopState.observedActivities`, written under the lock. A pass without observers reads it here, and
     /// takes no lock.
     private let observed = Atomic<UInt>(0)
+    /// `PendingWork`, written under the lock.
+    let pending = Atomic<UInt8>(0)
     /// `spinDuration`.
     let spinNanoseconds = Atomic<Int64>(0)
 
@@ -178,6 +180,11 @@ public final class RunLoop: NSObject, Sendable {
     /// The counterpart of `CFRunLoopPerformBlock`, which is documented so (rule RL-61).
     public func performWithoutWaking(inModes modes: [Mode], block: consuming sending @escaping () -> Void) {
         enqueue(PerformedBlock(run: block), inModes: modes, waking: false)
+    }
+
+    /// As `perform(inModes:block:)`, for a block that another thread has made.
+    func perform(_ block: consuming PerformedBlock, inModes modes: [Mode]) {
+        enqueue(block, inModes: modes, waking: true)
     }
 
     private func enqueue(_ block: consuming PerformedBlock, inModes modes: [Mode], waking: Bool) {

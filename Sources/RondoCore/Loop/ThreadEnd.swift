@@ -27,18 +27,23 @@ struct ThreadEnd {
         // Nothing is released under the lock: a deinit may call back.
         var blocks = PerformedBlocks()
         close(takingBlocksInto: &blocks)
+        removeQueued()
         let members = removeMembers()
         let common = removeCommonMembers()
         loop.owner.kernel.close()
         // There is such work if the thread has ended inside a callback.
         loop.performAllDeferredWork()
         loop.owner.attachments = []
+        loop.owner.performRequests?.cancelAll()
+        loop.owner.performRequests = nil
+        loop.owner.defaultNotificationQueue = nil
         // Sources that the loop retains here might retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }
         }
         while blocks.popFirst() != nil {}
         withExtendedLifetime((members, common, watched)) {}
+        WaitingCalls.threadEnded(of: loop)
         UnservedWatch.forget(loop)
         if loop.owner.timeSource != nil { LoopClock.setTimeSource(nil) }
     }
@@ -54,6 +59,19 @@ struct ThreadEnd {
             for index in state.modes.indices { state.modes[index].blocks.removeAll(into: &blocks) }
             state.commonBlocks.removeAll(into: &blocks)
         }
+    }
+
+    /// Drops notifications that wait, and closures for a pass that does not come.
+    private func removeQueued() {
+        ThreadLoops.forget(loop, loop.owner.threadKey)
+        let (notifications, performs) = loop.state.withLock { [loop] state in
+            let queued = (state.notifications, state.orderedPerforms)
+            (state.notifications, state.orderedPerforms) = (nil, [])
+            loop.notePending(state)
+            return queued
+        }
+        for perform in performs { perform.cancel() }
+        withExtendedLifetime(notifications) {}
     }
 
     /// - Returns: The members of the modes.

@@ -325,7 +325,7 @@ enum PageScriptControls {
               if (!row) continue;
               if (kind === K.wait) row.asleep += d.took[i];
               if (kind === K.pass) row.passes++;
-              if (kind >= K.observer && kind <= K.delegate) { row.calls++; row.longest = Math.max(row.longest, d.took[i]); }
+              if (isCall(kind)) { row.calls++; row.longest = Math.max(row.longest, d.took[i]); }
             }
             rows.forEach((row, i) => {
               if (!i) return;

@@ -3,13 +3,15 @@ enum PageScriptModel {
     static let text = #"""
         const K = {entry: 1, exit: 2, pass: 3, wait: 4, observer: 5, block: 6, source: 7, descriptor: 8, timer: 9,
           mainQueue: 10, delegate: 11, stop: 12, wakeUp: 13, perform: 14, signal: 15, add: 16, held: 17, mark: 18,
-          deferred: 19};
+          deferred: 19, notification: 20, enqueue: 21};
         const WORDS = ['', 'entry', 'exit', 'pass', 'wait', 'observer', 'block', 'source', 'descriptor', 'timer',
           'main queue', 'delegate', 'stop', 'wakeUp', 'perform', 'signal', 'add', 'held back', 'note',
-          'deferred work'];
+          'deferred work', 'notification', 'enqueue'];
+        const isRequest = kind => kind >= K.stop && kind <= K.add || kind === K.enqueue;
+        const isCall = kind => kind >= K.observer && kind <= K.delegate || kind === K.notification;
         /** Lanes of objects that have no label: what they are, and for blocks where they come from. */
         const UNLABELLED = {5: 'observers without a label', 6: 'performed blocks', 7: 'source without a label',
-          8: 'descriptor without a label', 9: 'timer without a label', 11: 'delegate without a label'};
+          8: 'descriptor without a label', 9: 'timer without a label', 11: 'delegate without a label', 20: 'notifications'};
         const ACTIVITIES = [[1, 'entry'], [2, 'beforeTimers'], [4, 'beforeSources'], [32, 'beforeWaiting'],
           [64, 'afterWaiting'], [128, 'exit']];
         const RESULTS = ['it had not ended', 'finished: the mode held nothing more', 'stopped', 'timed out',
@@ -155,7 +157,7 @@ enum PageScriptModel {
                 const depth = d.depth[i];
                 lane(group(d.loop[i]), 'passes' + depth, () => ({order: 300 + Math.min(9, depth), type: 'passes',
                   title: depth > 1 ? 'passes, nested ' + (depth - 1) : 'passes'})).spans.add(from, to, i);
-              } else if (kind >= K.stop && kind <= K.add) {
+              } else if (isRequest(kind)) {
                 lane(group(d.loop[i]), 'asked', () => ({order: 310, title: 'asked of it', type: 'asked'}))
                   .spans.add(from, to, i);
               } else if (kind === K.delegate && d.thread[i] !== d.loops[d.loop[i]].thread) {
@@ -234,7 +236,7 @@ enum PageScriptModel {
             if (ref < 0) return this.describeActivation(this.activations[-1 - ref]);
             const d = this.data, kind = this.kinds[ref], name = d.names[d.name[ref]] || '';
             const facts = [['at', time(this.from[ref])]];
-            if (kind !== K.mark && !(kind >= K.stop && kind <= K.add)) facts.push(['took', time(d.took[ref])]);
+            if (kind !== K.mark && !isRequest(kind)) facts.push(['took', time(d.took[ref])]);
             if (d.depth[ref] > 1) facts.push(['depth', d.depth[ref]]);
             const mode = this.mode(ref), loop = this.loop(d.loop[ref]), thread = this.thread(d.thread[ref]);
             if (loop) facts.push(['loop', loop]);
@@ -255,8 +257,8 @@ enum PageScriptModel {
               return {title: 'Deferred work' + inMode, facts, text: 'What loads, streams and connections had deferred was done: ' +
                 count + (count === 1 ? ' piece.' : ' pieces.')};
             }
-            if (kind >= K.stop && kind <= K.add) {
-              const asked = {12: 'stop()', 13: 'wakeUp()', 14: 'perform', 15: 'signal()', 16: 'add'}[kind];
+            if (isRequest(kind)) {
+              const asked = {12: 'stop()', 13: 'wakeUp()', 14: 'perform', 15: 'signal()', 16: 'add', 21: 'enqueue'}[kind];
               return {title: asked + (name ? ' “' + name + '”' : '') + (kind > 13 && mode ? ' for ' + mode : ''), facts,
                 text: 'Asked of the loop' + (loop ? ' of ' + loop : '') + (thread ? ' by thread ' + thread : '') +
                   (d.depth[ref] ? '.' : ', which was not running.')};
@@ -265,6 +267,7 @@ enum PageScriptModel {
               return {title: this.subjectName(ref, kind) + ': ' + activityNames(d.detail[ref]), text: 'Called' + inMode + '.',
                 facts};
             }
+            if (kind === K.notification) return {title: name, text: 'A notification that was enqueued, posted' + inMode + '.', facts};
             if (kind === K.delegate) {
               return {title: name, facts, text: 'The ' + this.subjectName(ref, kind).replace('delegate', 'delegate of') + ' was called' +
                 (mode && d.thread[ref] === d.loops[d.loop[ref]].thread ? inMode : ' on thread ' + thread) + '.'};

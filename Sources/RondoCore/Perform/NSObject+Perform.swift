@@ -1,0 +1,82 @@
+// `performSelector:withObject:afterDelay:` and its kin. There are no selectors on Linux: closures, and methods by
+// reference, take their place.
+
+extension NSObjectProtocol where Self: NSObject {
+    /// Calls `body` with this object once on the calling thread's loop, after `delay` seconds at the earliest,
+    /// while the loop runs in one of `modes` (rules PL-1 to PL-10).
+    ///
+    /// - Parameters:
+    ///   - key: In place of the selector: `cancelPreviousPerformRequests(withTarget:key:)` finds the request by
+    ///     it.
+    ///   - delay: 0 or less: in the next pass, never before this returns.
+    ///   - modes: `.common` stands for every common mode. None: nothing happens.
+    ///   - body: Kept, and this object with it, until it was called or cancelled.
+    /// - Returns: The request, by which it can be cancelled.
+    @available(*, noasync, message: "A task has no thread of its own; sleep in it, or add a timer to a loop.")
+    @discardableResult
+    public func perform(
+        key: AnyHashable? = nil, afterDelay delay: TimeInterval, inModes modes: [RunLoop.Mode] = [.default],
+        _ body: @escaping (Self) -> Void
+    ) -> PerformRequest {
+        PerformRequest(
+            PerformRequest.Content(target: self, key: key) { [self] in body(self) }, afterDelay: delay,
+            inModes: modes)
+    }
+
+    /// Calls a method of this object, named by its type (`Model.save`), as
+    /// `perform(key:afterDelay:inModes:_:)` calls a closure.
+    @available(*, noasync, message: "A task has no thread of its own; sleep in it, or add a timer to a loop.")
+    @discardableResult
+    public func perform(
+        _ method: @escaping (Self) -> () -> Void, afterDelay delay: TimeInterval,
+        inModes modes: [RunLoop.Mode] = [.default]
+    ) -> PerformRequest {
+        perform(afterDelay: delay, inModes: modes) { method($0)() }
+    }
+
+    /// Calls a method of this object with `argument`, which is kept until then.
+    @available(*, noasync, message: "A task has no thread of its own; sleep in it, or add a timer to a loop.")
+    @discardableResult
+    public func perform<Argument>(
+        _ method: @escaping (Self) -> (Argument) -> Void, with argument: Argument,
+        afterDelay delay: TimeInterval, inModes modes: [RunLoop.Mode] = [.default]
+    ) -> PerformRequest {
+        perform(afterDelay: delay, inModes: modes) { method($0)(argument) }
+    }
+}
+
+extension NSObjectProtocol where Self: NSObject & Sendable {
+    /// Calls `body` with this object on a new thread, which ends with it. The thread has a run loop of its own,
+    /// which nothing runs unless `body` does (rule PL-18).
+    ///
+    /// Where the system has no thread left, the log says so, and `body` is not called.
+    public func performInBackground(_ body: @escaping @Sendable (Self) -> Void) {
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.background") { [self] in body(self) }
+        } catch {
+            Log.core.error("performInBackground of \(Self.self) has called nothing: \(error).")
+        }
+    }
+}
+
+extension NSObject {
+    /// Cancels the requests of `aTarget`, which is compared by identity, on the calling thread's loop and no
+    /// other (rule PL-8).
+    @available(*, noasync, message: "A task has no thread of its own; cancel the requests themselves.")
+    public class func cancelPreviousPerformRequests(withTarget aTarget: Any) {
+        for request in RunLoop.performRequests(for: aTarget) { request.cancel() }
+    }
+
+    /// Cancels those requests of `aTarget` that were made with `key`.
+    @available(*, noasync, message: "A task has no thread of its own; cancel the requests themselves.")
+    public class func cancelPreviousPerformRequests(withTarget aTarget: Any, key: AnyHashable) {
+        for request in RunLoop.performRequests(for: aTarget) where request.has(key) { request.cancel() }
+    }
+}
+
+extension RunLoop {
+    fileprivate static func performRequests(for target: Any) -> [PerformRequest] {
+        guard type(of: target) is AnyClass else { return [] }
+        return existingLoop?.owner.performRequests?.requests(for: target as AnyObject) ?? []
+    }
+}

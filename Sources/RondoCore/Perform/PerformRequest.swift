@@ -1,0 +1,139 @@
+internal import RondoMutex
+
+/// A closure that a run loop calls once after a delay: `perform(key:afterDelay:inModes:_:)` of an object returns
+/// it.
+///
+/// It is a timer of the loop of the thread that made it: it keeps its modes from being empty and ends no run
+/// (rule PL-6).
+public final class PerformRequest: Sendable {
+    /// What is to be called, and for which target.
+    ///
+    /// `@unchecked Sendable`: it is made on the thread of the loop and called there. A thread that cancels the
+    /// request releases it, and does nothing else with it.
+    struct Content: @unchecked Sendable {
+        let target: AnyObject
+        let key: AnyHashable?
+        let call: () -> Void
+    }
+
+    private struct State {
+        var content: Content?
+        var timer: Timer?
+        weak var list: PerformRequestList?
+        /// The pass of its loop in which it was made.
+        var pass: UInt
+    }
+
+    /// The identity of the target, which is alive while the request waits.
+    let target: ObjectIdentifier
+    private let modes: [RunLoop.Mode]
+    private let state: Mutex<State>
+
+    /// Makes a request of the calling thread's loop.
+    init(_ content: Content, afterDelay delay: TimeInterval, inModes modes: [RunLoop.Mode]) {
+        target = ObjectIdentifier(content.target)
+        self.modes = modes
+        let loop = RunLoop.currentLoop()
+        state = Mutex(State(pass: loop.owner.passes))
+        // For no mode there is nothing to wait for (rule PL-7).
+        guard !modes.isEmpty, let list = loop.performRequests else { return }
+        list.append(self)
+        state.withLock { state in
+            state.content = content
+            state.list = list
+        }
+        wait(delay, on: loop)
+    }
+
+    /// Whether it has neither been called nor cancelled.
+    public var isPending: Bool { state.withLock { $0.content != nil } }
+
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
+    public var label: String? {
+        get { state.withLock { $0.timer }?.label }
+        set { state.withLock { $0.timer }?.label = newValue }
+    }
+
+    /// Why the closure has not been called.
+    public var whyNotDelivering: DeliveryObstacle {
+        state.withLock { $0.timer }?.whyNotDelivering ?? RunLoop.invalidObstacle
+    }
+
+    /// Takes the request back; its closure is released at once. Any thread; a closure that has begun finishes
+    /// (rule PL-9).
+    public func cancel() {
+        withExtendedLifetime(take()) {}
+    }
+
+    func has(_ key: AnyHashable) -> Bool { state.withLock { $0.content?.key == key } }
+
+    private func wait(_ delay: TimeInterval, on loop: RunLoop) {
+        let timer = Timer(timeInterval: max(0, delay), repeats: false) { [self] _ in fire() }
+        let replaced = state.withLock { state in
+            let old = state.timer
+            state.timer = timer
+            return old
+        }
+        timer.label = replaced?.label
+        for mode in modes { loop.add(timer, forMode: mode) }
+        // Another thread has cancelled it meanwhile.
+        if !isPending { timer.invalidate() }
+    }
+
+    /// From its timer, on the loop's thread.
+    private func fire() {
+        let loop = RunLoop.currentLoop()
+        // A request is never called in the pass in which it was made (rule PL-2).
+        if state.withLock({ $0.pass }) == loop.owner.passes { return wait(0, on: loop) }
+        take()?.call()
+    }
+
+    /// Ends the request.
+    ///
+    /// - Returns: Its content, which the caller releases with no lock held; nil: it has ended before.
+    private func take() -> Content? {
+        let (content, timer, list) = state.withLock { state in
+            (state.content.take(), state.timer.take(), state.list)
+        }
+        timer?.invalidate()
+        list?.remove(self)
+        return content
+    }
+}
+
+/// The requests that wait on one loop, by target. Retained by the loop until its thread ends.
+final class PerformRequestList: Sendable {
+    private let requests = Mutex<[ObjectIdentifier: [PerformRequest]]>([:])
+
+    func append(_ request: PerformRequest) {
+        requests.withLock { $0[request.target, default: []].append(request) }
+    }
+
+    func remove(_ request: PerformRequest) {
+        // What is taken out is released with no lock held: the caller has the request.
+        requests.withLock { requests in
+            requests[request.target]?.removeAll { $0 === request }
+            if requests[request.target]?.isEmpty ?? false { requests[request.target] = nil }
+        }
+    }
+
+    func requests(for target: AnyObject) -> [PerformRequest] {
+        requests.withLock { $0[ObjectIdentifier(target)] ?? [] }
+    }
+
+    /// Ends all requests, whose timers retain them.
+    func cancelAll() {
+        for request in requests.withLock({ $0.values.flatMap(\.self) }) { request.cancel() }
+    }
+}
+
+extension RunLoop {
+    /// The requests of this loop; nil: its thread is ending. Loop's thread only.
+    fileprivate var performRequests: PerformRequestList? {
+        if let list = owner.performRequests { return list }
+        guard !owner.isEnding else { return nil }
+        let list = PerformRequestList()
+        owner.performRequests = list
+        return list
+    }
+}

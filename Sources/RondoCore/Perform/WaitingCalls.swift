@@ -1,0 +1,66 @@
+internal import RondoMutex
+
+/// The threads that wait for a closure on another thread: for the warning that names two which wait for each
+/// other, and so that the end of a thread ends the waits for it, whatever was on its stack.
+enum WaitingCalls {
+    struct Call: Sendable {
+        fileprivate let number: UInt64
+        /// The name of the thread that waits, and its loop where it has one.
+        let waiter: String
+        fileprivate let waiterLoop: ObjectIdentifier?
+        let target: RunLoop
+        fileprivate let threadHasEnded: @Sendable () -> Void
+    }
+
+    private struct State {
+        var calls: [Call] = []
+        var lastNumber: UInt64 = 0
+    }
+
+    private static let state = Mutex(State())
+
+    /// Notes that the calling thread waits for `target`, until `end(_:)`.
+    static func begin(waitingFor target: RunLoop, threadHasEnded: @escaping @Sendable () -> Void) -> Call {
+        let waiter = SystemThread.nameOfCurrent
+        let loop = RunLoop.existingLoop.map { ObjectIdentifier($0) }
+        return state.withLock { state in
+            state.lastNumber += 1
+            let call = Call(
+                number: state.lastNumber, waiter: waiter, waiterLoop: loop, target: target,
+                threadHasEnded: threadHasEnded)
+            state.calls.append(call)
+            return call
+        }
+    }
+
+    static func end(_ call: Call) {
+        state.withLock { state in state.calls.removeAll { $0.number == call.number } }
+    }
+
+    /// The thread of `loop` has ended.
+    static func threadEnded(of loop: RunLoop) {
+        let calls = state.withLock { state in state.calls.filter { $0.target === loop } }
+        for call in calls { call.threadHasEnded() }
+    }
+
+    /// What the thread of `call.target` itself waits for; nil: nothing that is known here.
+    static func targetsCall(of call: Call) -> Call? {
+        let target = ObjectIdentifier(call.target)
+        return state.withLock { state in state.calls.first { $0.waiterLoop == target } }
+    }
+
+    /// Warns of a call that has not been answered for `seconds`.
+    static func warn(of call: Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
+        let target = call.target.nameOfItsThreadAndNumber
+        let obstacle = RunLoop.obstacle(places: modes.map { (call.target, $0) })
+        let further = targetsCall(of: call).map {
+            "; \(target) waits itself, for \($0.target.nameOfItsThreadAndNumber)"
+        }
+        Log.core.warning(
+            """
+            For \(seconds.formatted()) s \(call.waiter) has waited for a closure that it performed on \(target): \
+            \(obstacle.description)\(further ?? ""). A thread that waits runs no loop: perform without waiting, or \
+            run the loop that is waited for.
+            """)
+    }
+}

@@ -1,0 +1,181 @@
+internal import RondoMutex
+
+/// Notifications that are posted later, by the run loop of the thread that made the queue: as soon as the
+/// present callback has returned, or when the loop has nothing else to do. Several that mean the same can be
+/// posted as one.
+///
+/// It takes the place of Foundation's class of the same name, whose notifications wait for Foundation's own run
+/// loop. A queue posts on the thread that made it, while that thread's loop runs in one of the modes that a
+/// notification was enqueued for (rules NQ-1 to NQ-22). What waits keeps no mode from being empty and is dropped
+/// when the thread ends, or the queue is released.
+///
+/// `@unchecked Sendable` because the class is open: its own properties are immutable or behind a lock. A subclass
+/// has to see to its own.
+open class NotificationQueue: NSObject, @unchecked Sendable {
+    /// When a notification is posted: `.asap`, `.whenIdle` or `.now`.
+    public typealias PostingStyle = Foundation.NotificationQueue.PostingStyle
+    /// By what a new notification takes the place of those that wait.
+    public typealias NotificationCoalescing = Foundation.NotificationQueue.NotificationCoalescing
+
+    private let notificationCenter: NotificationCenter
+    private let loop: RunLoop
+    private let name = Mutex<String?>(nil)
+
+    /// The calling thread's own queue, over `NotificationCenter.default`, made on first use.
+    @available(*, noasync, message: "A task has no thread of its own; use a queue of the loop that you mean.")
+    open class var `default`: NotificationQueue { RunLoop.currentLoop().defaultNotificationQueue }
+
+    /// A further queue of the calling thread.
+    ///
+    /// - Parameter notificationCenter: Where its notifications are posted.
+    @available(
+        *, noasync, message: "A task has no thread of its own; make the queue on that of the loop you mean."
+    )
+    public init(notificationCenter: NotificationCenter) {
+        self.notificationCenter = notificationCenter
+        loop = RunLoop.currentLoop()
+    }
+
+    deinit {
+        let queue = ObjectIdentifier(self)
+        loop.removeNotifications { $0.queue == queue }
+    }
+
+    /// A name for logs and traces; nil at first. Any thread may set it; it counts for what is enqueued from then
+    /// on.
+    public var label: String? {
+        get { name.withLock { $0 } }
+        set { name.withLock { $0 = newValue } }
+    }
+
+    /// Enqueues `notification` for the default mode; it takes the place of those with the same name and sender
+    /// (rule NQ-15).
+    open func enqueue(_ notification: Notification, postingStyle: PostingStyle) {
+        enqueue(notification, postingStyle: postingStyle, coalesceMask: [.onName, .onSender], forModes: nil)
+    }
+
+    /// Enqueues `notification`, and returns before it is posted, unless that is to be `.now`.
+    ///
+    /// - Parameters:
+    ///   - postingStyle: `.asap`: at the end of the pass, when the present callback has returned. `.whenIdle`:
+    ///     when the loop is about to sleep, and nothing is ready nor due. `.now`: before this returns; dropped,
+    ///     with a warning, where the loop runs in none of `modes`.
+    ///   - coalesceMask: Notifications that wait in either style and match by all that it names are taken out;
+    ///     this one goes to the end.
+    ///   - modes: The loop has to run in one of them; nil: the default mode. `.common` stands for every common
+    ///     mode. None: the notification is dropped, with a warning.
+    /// - Note: From another thread the notification is handed over, and a sleeping loop is woken; `.now` means
+    ///   `.asap` then (rule NQ-20).
+    open func enqueue(
+        _ notification: Notification, postingStyle: PostingStyle, coalesceMask: NotificationCoalescing,
+        forModes modes: [RunLoop.Mode]?
+    ) {
+        let modes = modes ?? [.default]
+        guard !modes.isEmpty else {
+            Log.core.warning(
+                """
+                The notification \(notification.name.rawValue) was enqueued for no mode at all, and is dropped: name \
+                a mode, or pass nil for the default mode.
+                """)
+            return
+        }
+        if !coalesceMask.isEmpty { dequeueNotifications(matching: notification, coalesceMask: coalesceMask) }
+        switch postingStyle {
+        case .now where loop.isCurrent: postNow(notification, modes)
+        case .asap, .now: enqueue(notification, .asap, modes)
+        case .whenIdle: enqueue(notification, .whenIdle, modes)
+        }
+    }
+
+    /// Takes out what waits and matches `notification` by all that `coalesceMask` names; with an empty mask
+    /// nothing (rule NQ-16). Any thread.
+    open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing)
+    {
+        let queue = ObjectIdentifier(self)
+        loop.removeNotifications { $0.queue == queue && $0.coalesces(with: notification, coalesceMask) }
+    }
+
+    /// Why `notification` has not been posted; of several with its name and sender, the one that was enqueued
+    /// last. Any thread.
+    public func whyNotDelivering(notification: Notification) -> DeliveryObstacle {
+        let queue = ObjectIdentifier(self)
+        let found = loop.state.withLock { state in
+            state.notifications?.last {
+                $0.queue == queue && $0.coalesces(with: notification, [.onName, .onSender])
+            }
+        }
+        guard let found else {
+            if !loop.isAlive { return RunLoop.endedObstacle }
+            return DeliveryObstacle(
+                reason: .notScheduled,
+                description: "it does not wait in this queue: it was posted, dequeued, coalesced or dropped")
+        }
+        let obstacle = RunLoop.obstacle(places: found.entry.modes.map { (loop, $0) })
+        guard obstacle.reason == .busy else { return obstacle }
+        let occasion =
+            found.style == .asap ? "at the end of the pass" : "when the loop has nothing else to do"
+        return DeliveryObstacle(
+            reason: .busy, description: "\(obstacle.description); it is posted \(occasion)")
+    }
+
+    private func postNow(_ notification: Notification, _ modes: [RunLoop.Mode]) {
+        let other = loop.state.withLock { state -> RunLoop.Mode? in
+            guard let running = state.activations.last.map({ state.modes[$0.mode] }) else { return nil }
+            let isOneOf = modes.contains { $0 == running.name || running.isCommon && $0 == .common }
+            return isOneOf ? nil : running.name
+        }
+        guard let other else { return notificationCenter.post(notification) }
+        Log.core.warning(
+            """
+            The notification \(notification.name.rawValue) was to be posted now in \
+            \(modes.map(\.shortName).joined(separator: ", ")), and is dropped: its loop runs in \(other.shortName).
+            """)
+    }
+
+    private func enqueue(
+        _ notification: Notification, _ style: QueuedNotifications.Style, _ modes: [RunLoop.Mode]
+    ) {
+        loop.enqueue(
+            QueuedNotifications.Entry(
+                queue: ObjectIdentifier(self), label: label, center: notificationCenter,
+                notification: notification, modes: modes), style)
+    }
+}
+
+extension RunLoop {
+    /// The queue of this loop's thread over the default centre. Loop's thread only. The loop retains it, and it
+    /// the loop, until the thread ends.
+    fileprivate var defaultNotificationQueue: NotificationQueue {
+        if let queue = owner.defaultNotificationQueue { return queue }
+        let queue = NotificationQueue(notificationCenter: .default)
+        if !owner.isEnding { owner.defaultNotificationQueue = queue }
+        return queue
+    }
+
+    /// Any thread. A loop whose thread has ended takes nothing.
+    fileprivate func enqueue(_ entry: QueuedNotifications.Entry, _ style: QueuedNotifications.Style) {
+        let isAlive = state.withLock { state in
+            guard state.isAlive else { return false }
+            let notifications = state.notifications ?? QueuedNotifications()
+            state.notifications = notifications
+            notifications.append(entry, style)
+            notePending(state)
+            return true
+        }
+        Trace.request(self, .enqueue, mode: entry.modes.first, label: entry.notification.name.rawValue)
+        guard isAlive else { return }
+        wakeIfForeign()
+        warnUnlessRun()
+    }
+
+    /// Any thread.
+    func removeNotifications(where matches: (QueuedNotifications.Entry) -> Bool) {
+        // Nothing is released under the lock.
+        let removed = state.withLock { state -> [QueuedNotifications.Entry] in
+            guard let notifications = state.notifications else { return [] }
+            defer { notePending(state) }
+            return notifications.removeAll(where: matches)
+        }
+        withExtendedLifetime(removed) {}
+    }
+}

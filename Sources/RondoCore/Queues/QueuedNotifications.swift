@@ -1,0 +1,182 @@
+/// The notifications that wait to be posted by one loop, of all its queues, in two lists: those to be posted as
+/// soon as possible, and those for an idle loop.
+///
+/// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
+final class QueuedNotifications: @unchecked Sendable {
+    enum Style: CaseIterable {
+        case asap
+        case whenIdle
+    }
+
+    /// `@unchecked Sendable`: an entry goes to the thread of its loop and is posted or released there. A program
+    /// that enqueues from another thread hands the notification over (rule NQ-20).
+    struct Entry: @unchecked Sendable {
+        /// Entries are numbered in the order in which they were enqueued, over both lists.
+        fileprivate(set) var number: UInt64 = 0
+        let queue: ObjectIdentifier
+        /// The name of the queue, for traces.
+        let label: String?
+        let center: NotificationCenter
+        let notification: Notification
+        let modes: [RunLoop.Mode]
+    }
+
+    private var asap = NotificationList()
+    private var whenIdle = NotificationList()
+    /// The number of the entry that was enqueued last; 0: none was.
+    private(set) var lastNumber: UInt64 = 0
+
+    private subscript(style: Style) -> NotificationList {
+        get { style == .asap ? asap : whenIdle }
+        _modify { if style == .asap { yield &asap } else { yield &whenIdle } }
+    }
+
+    func isEmpty(_ style: Style) -> Bool { self[style].isEmpty }
+
+    /// Whether a notification of `style` may be posted in `mode`.
+    func has(_ style: Style, in mode: ModeState) -> Bool { count(style, in: mode) > 0 }
+
+    /// The modes that notifications of either style wait for, with `.common` for its own name.
+    var modes: Set<RunLoop.Mode> { Set(asap.counts.keys).union(whenIdle.counts.keys) }
+
+    /// How many wait for `mode` by its name, without those for the common modes.
+    func count(_ style: Style, named mode: RunLoop.Mode) -> Int { self[style].counts[mode] ?? 0 }
+
+    /// "notifications: 2 as soon as possible, 1 when idle", of those that `mode` posts; nil: there are none.
+    func summary(in mode: ModeState) -> String? {
+        let counts = [
+            (count(.asap, in: mode), "as soon as possible"), (count(.whenIdle, in: mode), "when idle"),
+        ]
+        let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return parts.isEmpty ? nil : "notifications: \(parts.joined(separator: ", "))"
+    }
+
+    private func count(_ style: Style, in mode: ModeState) -> Int {
+        count(style, named: mode.name) + (mode.isCommon ? count(style, named: .common) : 0)
+    }
+
+    func append(_ entry: Entry, _ style: Style) {
+        lastNumber += 1
+        var entry = entry
+        entry.number = lastNumber
+        self[style].append(entry)
+    }
+
+    /// Takes the first notification of `style` that may be posted in `mode`, and was enqueued after the one with
+    /// the number `first` and not after the one with the number `last`.
+    func take(_ style: Style, in mode: ModeState, after first: UInt64, upTo last: UInt64) -> Entry? {
+        self[style].take(after: first, upTo: last) { $0.isFor(mode) }
+    }
+
+    /// Takes the entries for which `matches` holds out of both lists. The caller releases them without the lock.
+    func removeAll(where matches: (Entry) -> Bool) -> [Entry] {
+        asap.removeAll(where: matches) + whenIdle.removeAll(where: matches)
+    }
+
+    /// The entry that was enqueued last among those for which `matches` holds, and its style.
+    func last(where matches: (Entry) -> Bool) -> (entry: Entry, style: Style)? {
+        Style.allCases.compactMap { style in self[style].last(where: matches).map { ($0, style) } }
+            .max { $0.0.number < $1.0.number }
+    }
+}
+
+extension QueuedNotifications.Entry {
+    fileprivate func isFor(_ mode: ModeState) -> Bool {
+        modes.contains { $0 == mode.name || mode.isCommon && $0 == .common }
+    }
+
+    /// Whether a new notification of the same queue takes the place of this one (rule NQ-13).
+    func coalesces(
+        with other: Notification, _ mask: Foundation.NotificationQueue.NotificationCoalescing
+    ) -> Bool {
+        guard !mask.isEmpty, !mask.contains(.onName) || notification.name == other.name else { return false }
+        return !mask.contains(.onSender) || Self.isSame(notification.object, other.object)
+    }
+
+    /// Senders are compared by identity; values that are no objects have none.
+    private static func isSame(_ sender: Any?, _ other: Any?) -> Bool {
+        guard let sender, let other else { return sender == nil && other == nil }
+        guard type(of: sender) is AnyClass, type(of: other) is AnyClass else { return false }
+        return (sender as AnyObject) === (other as AnyObject)
+    }
+}
+
+/// Entries in the order of their numbers.
+///
+/// An entry that is taken leaves an empty slot, so that taking many from the front moves none of the others;
+/// when half of the slots are empty they are removed.
+private struct NotificationList {
+    private struct Slot {
+        let number: UInt64
+        var entry: QueuedNotifications.Entry?
+    }
+
+    private var slots: [Slot] = []
+    private var filled = 0
+    /// How many entries name each mode: a pass asks for those of its own without looking at the others.
+    private(set) var counts: [RunLoop.Mode: Int] = [:]
+
+    var isEmpty: Bool { filled == 0 }
+
+    mutating func append(_ entry: QueuedNotifications.Entry) {
+        slots.append(Slot(number: entry.number, entry: entry))
+        filled += 1
+        for mode in Set(entry.modes) { counts[mode, default: 0] += 1 }
+    }
+
+    mutating func take(
+        after first: UInt64, upTo last: UInt64, where matches: (QueuedNotifications.Entry) -> Bool
+    ) -> QueuedNotifications.Entry? {
+        var index = firstIndex(after: first)
+        while index < slots.count, slots[index].number <= last {
+            if let entry = slots[index].entry, matches(entry) {
+                empty(index)
+                compact()
+                return entry
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    mutating func removeAll(where matches: (QueuedNotifications.Entry) -> Bool) -> [QueuedNotifications.Entry]
+    {
+        guard filled > 0 else { return [] }
+        var removed: [QueuedNotifications.Entry] = []
+        for index in slots.indices {
+            guard let entry = slots[index].entry, matches(entry) else { continue }
+            removed.append(entry)
+            empty(index)
+        }
+        compact()
+        return removed
+    }
+
+    func last(where matches: (QueuedNotifications.Entry) -> Bool) -> QueuedNotifications.Entry? {
+        slots.last { $0.entry.map(matches) ?? false }?.entry
+    }
+
+    private mutating func empty(_ index: Int) {
+        guard let entry = slots[index].entry.take() else { return }
+        filled -= 1
+        for mode in Set(entry.modes) {
+            let count = (counts[mode] ?? 1) - 1
+            counts[mode] = count > 0 ? count : nil
+        }
+    }
+
+    private mutating func compact() {
+        guard filled < slots.count / 2 || filled == 0 else { return }
+        if filled == 0 { slots = [] } else { slots.removeAll { $0.entry == nil } }
+    }
+
+    /// The first slot with a number above `number`.
+    private func firstIndex(after number: UInt64) -> Int {
+        var (low, high) = (0, slots.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if slots[middle].number > number { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

@@ -1,0 +1,237 @@
+internal import RondoCore
+internal import RondoMutex
+
+/// What one call of a method `…InBackgroundAndNotify` does, until its notification: it reads, accepts or waits by
+/// the run loop of the calling thread.
+///
+/// The source that a loop retains has it, and it has the handle, so that both live until the notification. It ends
+/// with that source: when the handle is closed, or when the thread of the loop ends, no notification comes.
+final class FileHandleActivity: Sendable {
+    enum Kind: String {
+        case read = "readInBackgroundAndNotify"
+        case readToEnd = "readToEndOfFileInBackgroundAndNotify"
+        case accept = "acceptConnectionInBackgroundAndNotify"
+        case waitForData = "waitForDataInBackgroundAndNotify"
+    }
+
+    /// The most bytes of one `readInBackgroundAndNotify`: of a pipe, socket or terminal, and of a file.
+    static let maximumRead = 65_536
+    static let maximumFileRead = 1 << 20
+    /// The most bytes of one `readToEndOfFileInBackgroundAndNotify`, as many as one call of `read(2)` may give.
+    /// More is the error EFBIG.
+    static let maximumReadToEnd = Int(Int32.max)
+
+    private struct State {
+        var data = Data()
+        /// What the thread that reads a file has found.
+        var outcome: Outcome?
+        var isReading = false
+    }
+
+    private enum Outcome {
+        case data(Data)
+        case failed(Int32)
+    }
+
+    let kind: Kind
+    private let handle: FileHandle
+    /// The descriptor of the handle when the call was made: the handle has another one, or none, once it is
+    /// closed.
+    private let original: Int32
+    /// The activity's own, for the same open file: a close by the program cannot have it name another file. -1
+    /// where it could not be made.
+    private let descriptor: Int32
+    private let refusal: Int32?
+    private let isFile: Bool
+    private let state = Mutex(State())
+
+    private init(_ kind: Kind, _ handle: FileHandle) {
+        self.kind = kind
+        self.handle = handle
+        original = handle.fileDescriptor
+        descriptor = original < 0 ? -1 : fcntl(original, F_DUPFD_CLOEXEC, 0)
+        // The null device has no descriptor, and is at its end.
+        refusal = descriptor >= 0 || handle === FileHandle.nullDevice ? nil : original < 0 ? EBADF : errno
+        var status = stat()
+        let format = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : S_IFREG
+        isFile = format == S_IFREG || format == S_IFDIR || format == S_IFBLK
+    }
+
+    deinit {
+        FileHandleActivities.end(of: handle, self)
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Begins what `kind` says, on `loop`. Traps where something else is under way on the handle (rule FH-10).
+    static func begin(_ kind: Kind, _ handle: FileHandle, on loop: RunLoop, _ modes: [RunLoop.Mode]?) {
+        let modes = modes ?? [.default]
+        guard !modes.isEmpty else {
+            RunLoop.warn("\(kind.rawValue)(forModes:) was called with no mode, and does nothing.")
+            return
+        }
+        let activity = FileHandleActivity(kind, handle)
+        let source = activity.makeSource()
+        source.label = kind.rawValue
+        FileHandleActivities.begin(activity, of: handle, source)
+        for mode in modes { loop.add(source, forMode: mode) }
+    }
+
+    private func makeSource() -> RunLoop.Source {
+        guard isFile || descriptor < 0 else {
+            return RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: .read) {
+                [self] source, ready in
+                if ready.isEmpty { end(source, error: source.refusalCode ?? EIO) } else { serve(source) }
+            }
+        }
+        let place = SourcePlace()
+        let source = RunLoop.Source { [self] in
+            if let source = place.source { serveFile(source) }
+        }
+        place.source = source
+        source.signal()
+        return source
+    }
+
+    // MARK: - On the loop's thread: pipes, sockets, terminals
+
+    private func serve(_ source: RunLoop.Source) {
+        guard !wasClosed(source) else { return }
+        switch kind {
+        case .read, .readToEnd: read(source)
+        case .accept: accept(source)
+        case .waitForData: end(source, [:])
+        }
+    }
+
+    private func read(_ source: RunLoop.Source) {
+        var found = 0
+        var bytes = Data(count: Self.maximumRead)
+        bytes.withUnsafeMutableBytes { buffer in
+            guard let base = buffer.baseAddress else { return }
+            found = readWhatIsThere(descriptor, into: base, count: buffer.count)
+        }
+        // Another reader was first.
+        if found == -Int(EAGAIN) || found == -Int(EINTR) { return }
+        guard found >= 0 else { return end(source, error: Int32(-found)) }
+        bytes = Data(bytes.prefix(found))
+        guard kind == .readToEnd else { return end(source, data: bytes) }
+        if found == 0 { return end(source, data: state.withLock { $0.data }) }
+        let isTooLong = state.withLock { state in
+            state.data.append(bytes)
+            return state.data.count > Self.maximumReadToEnd
+        }
+        if isTooLong { end(source, error: EFBIG) }
+    }
+
+    private func accept(_ source: RunLoop.Source) {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // Another thread or process has taken the connection.
+        if poll(&request, 1, 0) == 0 { return }
+        let accepted = acceptConnection(on: descriptor)
+        guard accepted >= 0 else {
+            switch -accepted {
+            // accept(2): no connection any more, or the error of one that is lost.
+            case EAGAIN, EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET,
+                EHOSTUNREACH, ENETUNREACH, ETIMEDOUT:
+                return
+            default: return end(source, error: -accepted)
+            }
+        }
+        // The methods of a `FileHandle` wait for their bytes.
+        _ = fcntl(accepted, F_SETFL, fcntl(accepted, F_GETFL) & ~O_NONBLOCK)
+        let nearEnd = FileHandle(fileDescriptor: accepted, closeOnDealloc: true)
+        end(source, [NSFileHandleNotificationFileHandleItem: nearEnd])
+    }
+
+    // MARK: - Files, which are read on a thread of their own (rule FH-12)
+
+    private func serveFile(_ source: RunLoop.Source) {
+        guard !wasClosed(source) else { return }
+        if let refusal { return end(source, error: refusal) }
+        switch kind {
+        case .waitForData: return end(source, [:])
+        case .accept: return end(source, error: descriptor < 0 ? EBADF : ENOTSOCK)
+        case .read, .readToEnd: break
+        }
+        if descriptor < 0 { return end(source, data: Data()) }
+        let (outcome, isReading) = state.withLock { state in
+            defer { state.isReading = true }
+            return (state.outcome, state.isReading)
+        }
+        switch outcome {
+        case .data(let data): end(source, data: data)
+        case .failed(let code): end(source, error: code)
+        case nil:
+            guard !isReading else { return }
+            do throws(SystemError) {
+                try SystemThread.start(name: "rondo.file") { [self] in
+                    let outcome = readFile()
+                    state.withLock { $0.outcome = outcome }
+                    source.signalAndWakeUp()
+                }
+            } catch {
+                end(source, error: error.code)
+            }
+        }
+    }
+
+    private func readFile() -> Outcome {
+        var data = Data()
+        var buffer = [UInt8](repeating: 0, count: Self.maximumFileRead)
+        repeat {
+            let found = Glibc.read(descriptor, &buffer, buffer.count)
+            if found < 0, errno == EINTR { continue }
+            if found < 0 { return .failed(errno) }
+            data.append(contentsOf: buffer[..<found])
+            if kind == .read || found == 0 { return .data(data) }
+        } while data.count <= Self.maximumReadToEnd
+        return .failed(EFBIG)
+    }
+
+    // MARK: - The end
+
+    /// A call whose handle was closed ends without a notification (rule FH-11).
+    private func wasClosed(_ source: RunLoop.Source) -> Bool {
+        guard handle.fileDescriptor != original else { return false }
+        source.invalidate()
+        return true
+    }
+
+    private func end(_ source: RunLoop.Source, error: Int32) {
+        var userInfo: [AnyHashable: Any] = ["NSFileHandleError": Int(error)]
+        if kind == .read || kind == .readToEnd { userInfo[NSFileHandleNotificationDataItem] = Data() }
+        end(source, userInfo)
+    }
+
+    private func end(_ source: RunLoop.Source, data: Data) {
+        end(source, [NSFileHandleNotificationDataItem: data])
+    }
+
+    private func end(_ source: RunLoop.Source, _ userInfo: [AnyHashable: Any]) {
+        source.invalidate()
+        // An observer may make the next call.
+        FileHandleActivities.end(of: handle, self)
+        let name =
+            switch kind {
+            case .read: FileHandle.readCompletionNotification
+            case .readToEnd: Notification.Name.NSFileHandleReadToEndOfFileCompletion
+            case .accept: Notification.Name.NSFileHandleConnectionAccepted
+            case .waitForData: Notification.Name.NSFileHandleDataAvailable
+            }
+        NotificationCenter.default.post(name: name, object: handle, userInfo: userInfo)
+    }
+}
+
+/// A signalled source, for its own closure, which must not retain it.
+private final class SourcePlace: Sendable {
+    private struct Place {
+        weak var source: RunLoop.Source?
+    }
+
+    private let place = Mutex(Place())
+
+    var source: RunLoop.Source? {
+        get { place.withLock { $0.source } }
+        set { place.withLock { $0.source = newValue } }
+    }
+}

@@ -1,0 +1,177 @@
+internal import RondoCore
+internal import RondoMutex
+
+/// The handlers of one handle that was scheduled on run loops, in place of Foundation's queue.
+///
+/// The sources, which the loops retain, have the handle and this object, and a descriptor of their own. Without a
+/// handler there is no source, and nothing retains the handle.
+final class FileHandleHandlers: Sendable {
+    typealias Handler = @Sendable (FileHandle) -> Void
+
+    /// What one of the two handlers needs.
+    private struct Side {
+        var handler: Handler?
+        /// Weak: the source has this object.
+        weak var source: RunLoop.Source?
+    }
+
+    private struct State {
+        weak var handle: FileHandle?
+        var read = Side()
+        var write = Side()
+        var places: [Place] = []
+    }
+
+    private struct Place: Equatable {
+        let loop: RunLoop
+        let mode: RunLoop.Mode
+    }
+
+    /// A descriptor for the same open file as the handle's: a close by the program cannot have it name another.
+    private final class OwnDescriptor: Sendable {
+        let number: Int32
+
+        init(_ number: Int32) { self.number = number }
+
+        deinit { close(number) }
+    }
+
+    /// Those of handles that are gone are removed when others are made.
+    private static let all = Mutex<[ObjectIdentifier: FileHandleHandlers]>([:])
+
+    private let state: Mutex<State>
+
+    private init(_ handle: FileHandle) { state = Mutex(State(handle: handle)) }
+
+    // MARK: Any thread
+
+    /// The handlers of `handle`; nil: it is scheduled on no loop.
+    static func of(_ handle: FileHandle) -> FileHandleHandlers? {
+        all.withLock { $0[ObjectIdentifier(handle)] }.flatMap { $0.isOf(handle) ? $0 : nil }
+    }
+
+    static func make(for handle: FileHandle) -> FileHandleHandlers {
+        if let handlers = of(handle) { return handlers }
+        let made = FileHandleHandlers(handle)
+        let released = all.withLock { all in
+            let old = all
+            all = all.filter { $0.value.hasHandle }
+            all[ObjectIdentifier(handle)] = made
+            return old
+        }
+        withExtendedLifetime(released) {}
+        return made
+    }
+
+    static func source(of handle: FileHandle) -> RunLoop.Source? {
+        of(handle)?.state.withLock { $0.read.source ?? $0.write.source }
+    }
+
+    /// Takes the handlers off, where the handle is scheduled: it is not any more.
+    static func cancel(on handle: FileHandle) {
+        guard let handlers = of(handle) else { return }
+        all.withLock { $0[ObjectIdentifier(handle)] = nil }
+        handlers.takeOff(\.read)
+        handlers.takeOff(\.write)
+    }
+
+    var read: Handler? { state.withLock { $0.read.handler } }
+
+    var write: Handler? { state.withLock { $0.write.handler } }
+
+    func setRead(_ handler: Handler?) throws(SystemError) {
+        try set(handler, \.read, .read, "readabilityHandler")
+    }
+
+    func setWrite(_ handler: Handler?) throws(SystemError) {
+        try set(handler, \.write, .write, "writeabilityHandler")
+    }
+
+    func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        let place = Place(loop: loop, mode: mode)
+        let sources = state.withLock { state in
+            if !state.places.contains(place) { state.places.append(place) }
+            return [state.read.source, state.write.source].compactMap(\.self)
+        }
+        for source in sources { loop.add(source, forMode: mode) }
+    }
+
+    /// - Returns: Whether it was in the last of its modes.
+    func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        let (sources, isLast) = state.withLock { state in
+            state.places.removeAll { $0 == Place(loop: loop, mode: mode) }
+            return ([state.read.source, state.write.source].compactMap(\.self), state.places.isEmpty)
+        }
+        for source in sources { loop.remove(source, forMode: mode) }
+        return isLast
+    }
+
+    private var hasHandle: Bool { state.withLock { $0.handle != nil } }
+
+    private func isOf(_ handle: FileHandle) -> Bool { state.withLock { $0.handle === handle } }
+
+    private func takeOff(_ side: any WritableKeyPath<State, Side> & Sendable) {
+        let released = state.withLock { state in
+            defer { state[keyPath: side] = Side() }
+            return state[keyPath: side]
+        }
+        released.source?.invalidate()
+    }
+
+    private func set(
+        _ handler: Handler?, _ side: any WritableKeyPath<State, Side> & Sendable,
+        _ interest: RunLoop.Source.Interest, _ label: String
+    ) throws(SystemError) {
+        guard let handler else { return takeOff(side) }
+        let (old, handle) = state.withLock { state in
+            defer { state[keyPath: side].handler = handler }
+            return (state[keyPath: side], state.handle)
+        }
+        guard old.source == nil, let handle else { return }
+        let original = handle.fileDescriptor
+        let descriptor = OwnDescriptor(
+            try systemCall("fcntl") { fcntl(original, F_DUPFD_CLOEXEC, 0) })
+        let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
+            [self] source, ready in
+            // A handle that was closed has another descriptor, or none.
+            guard !ready.isEmpty, handle.fileDescriptor == original else { return source.invalidate() }
+            serve(handle, descriptor.number, interest)
+        }
+        source.label = label
+        let places = state.withLock { state in
+            state[keyPath: side].source = source
+            return state.places
+        }
+        for place in places { place.loop.add(source, forMode: place.mode) }
+    }
+
+    // MARK: Loop's thread
+
+    private func serve(_ handle: FileHandle, _ descriptor: Int32, _ interest: RunLoop.Source.Interest) {
+        guard interest == .read else {
+            write?(handle)
+            return
+        }
+        let handler = read
+        // The end is told once: the handler finds no data, and is not called again (rule FH-14).
+        if Self.isAtEnd(descriptor) { takeOff(\.read) }
+        handler?(handle)
+    }
+
+    /// Whether a descriptor that was found readable has nothing to read any more.
+    private static func isAtEnd(_ descriptor: Int32) -> Bool {
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&request, 1, 0) > 0 else { return false }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return true }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return lseek(descriptor, 0, SEEK_CUR) >= status.st_size
+        case S_IFSOCK:
+            var byte: UInt8 = 0
+            return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+        default:
+            var count: Int32 = 0
+            return ioctl(descriptor, UInt(FIONREAD), &count) == 0 && count == 0
+        }
+    }
+}

@@ -1,0 +1,254 @@
+import Logging
+import RondoCore
+import RondoMutex
+import RondoTestSupport
+import Testing
+
+/// What takes the place of what, and what a loop says about its notifications.
+@Suite(.leavesNothing, .timeLimit(.minutes(5))) struct NotificationCoalescingTests {
+    /// What a poll posts of what `enqueue` has enqueued.
+    private func posted(_ enqueue: @escaping @Sendable (Posts) -> Void) throws -> [String] {
+        try onLoopThread { loop in
+            let posts = Posts()
+            enqueue(posts)
+            loop.add(Port(), forMode: .default)
+            loop.poll()
+            return posts.entries
+        }
+    }
+
+    @Test func `NQ-11 for an empty list of modes nothing is posted, and nothing is taken out`() throws {
+        let entries = try posted { posts in
+            posts.enqueue("same", .asap, "1", [.onName])
+            posts.enqueue("same", .asap, "2", [.onName], modes: [])
+            posts.enqueue("now", .now, modes: [])
+        }
+        #expect(entries == ["same 1"])
+    }
+
+    @Test func `NQ-9 NQ-11 what is dropped is warned about`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Warnings(label: $0) }
+            try onLoopThread { loop in
+                let posts = Posts()
+                posts.enqueue("never", .asap, modes: [])
+                loop.perform { posts.enqueue("elsewhere", .now, modes: [.work]) }
+                loop.poll()
+                let warnings = Warnings.log.entries
+                precondition(warnings.count == 2, "\(warnings)")
+                precondition(warnings[0].contains("never") && warnings[0].contains("no mode"), warnings[0])
+                precondition(
+                    warnings[1].contains("elsewhere") && warnings[1].contains("runs in default"), warnings[1])
+            }
+        }
+    }
+
+    @Test func `NQ-12 notifications of a style are posted in the order enqueued`() throws {
+        let numbers = (1...100).map { "\($0)" }
+        let entries = try posted { posts in
+            for number in numbers { posts.enqueue(number, .asap) }
+        }
+        #expect(entries == numbers)
+    }
+
+    @Test func `NQ-12 of several queues of a thread too`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let (first, second) = (Posts(log), Posts(log))
+            for number in 1...3 {
+                first.enqueue("first \(number)", .asap)
+                second.enqueue("second \(number)", .asap)
+            }
+            loop.add(Port(), forMode: .default)
+            loop.poll()
+            return withExtendedLifetime((first, second)) { log.entries }
+        }
+        #expect(entries == ["first 1", "second 1", "first 2", "second 2", "first 3", "second 3"])
+    }
+
+    @Test func `NQ-13 coalescing is by name, by sender, or by both together`() throws {
+        let (a, b) = (Sender(), Sender())
+        let byName = try posted { posts in
+            posts.enqueue("x", .asap, "1", sender: a)
+            posts.enqueue("y", .asap, "2", sender: a)
+            posts.enqueue("x", .asap, "3", .onName, sender: b)
+        }
+        #expect(byName == ["y 2", "x 3"])
+        let bySender = try posted { posts in
+            posts.enqueue("x", .asap, "1", sender: a)
+            posts.enqueue("y", .asap, "2", sender: b)
+            posts.enqueue("z", .asap, "3", .onSender, sender: a)
+        }
+        #expect(bySender == ["y 2", "z 3"])
+        let byBoth = try posted { posts in
+            posts.enqueue("x", .asap, "1", sender: a)
+            posts.enqueue("x", .asap, "2", sender: b)
+            posts.enqueue("y", .asap, "3", sender: a)
+            posts.enqueue("x", .asap, "4", [.onName, .onSender], sender: a)
+        }
+        #expect(byBoth == ["x 2", "y 3", "x 4"])
+    }
+
+    @Test func `NQ-13 equal senders that are two objects do not match, nor do two queues`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let (first, second) = (Posts(log), Posts(log))
+            first.enqueue("x", .asap, "1", .onSender, sender: NSString("equal"))
+            first.enqueue("x", .asap, "2", .onSender, sender: NSString("equal"))
+            second.enqueue("x", .asap, "3", .onName)
+            loop.add(Port(), forMode: .default)
+            loop.poll()
+            return withExtendedLifetime((first, second)) { log.entries }
+        }
+        #expect(entries == ["x 1", "x 2", "x 3"])
+    }
+
+    @Test func `NQ-14 a new notification goes to the end with its own style and modes`() throws {
+        let entries = try posted { posts in
+            posts.enqueue("x", .asap, "1")
+            posts.enqueue("y", .asap, "2")
+            posts.enqueue("x", .asap, "3", .onName)
+            // Out of either style, and into another mode.
+            posts.enqueue("z", .asap, "4")
+            posts.enqueue("z", .whenIdle, "5", .onName)
+            posts.enqueue("w", .whenIdle, "6")
+            posts.enqueue("w", .asap, "7", .onName)
+            posts.enqueue("v", .asap, "8")
+            posts.enqueue("v", .asap, "9", .onName, modes: [.work])
+        }
+        #expect(entries == ["y 2", "x 3", "w 7"])
+    }
+
+    @Test func `NQ-14 a thousand changes are one posting, the newest`() throws {
+        let entries = try posted { posts in
+            for number in 1...1000 { posts.enqueue("changed", .asap, "\(number)", [.onName, .onSender]) }
+        }
+        #expect(entries == ["changed 1000"])
+    }
+
+    @Test func `NQ-15 enqueue without a mask coalesces by name and sender, for the default mode`() throws {
+        let (a, b) = (Sender(), Sender())
+        let entries = try onLoopThread { loop in
+            let posts = Posts()
+            for (name, sender) in [("x", a), ("x", b), ("y", a), ("x", a)] {
+                posts.queue.enqueue(posts.notification(name, sender: sender), postingStyle: .asap)
+            }
+            for mode in [RunLoop.Mode.default, .tracking] { loop.add(Port(), forMode: mode) }
+            loop.poll(.tracking)
+            posts.log.note("default")
+            loop.poll()
+            return posts.entries
+        }
+        #expect(entries == ["default", "x", "y", "x"])
+    }
+
+    @Test func `NQ-16 dequeueNotifications takes out what matches, with an empty mask nothing`() throws {
+        let a = Sender()
+        let entries = try posted { posts in
+            posts.enqueue("x", .asap, "1", sender: a)
+            posts.enqueue("x", .asap, "2")
+            posts.enqueue("y", .asap, "3", sender: a)
+            posts.enqueue("y", .asap, "4")
+            posts.enqueue("z", .asap, "5")
+            posts.dequeue("z", [])
+            posts.dequeue("x", [.onName, .onSender], sender: a)
+            posts.dequeue("y", .onName)
+        }
+        #expect(entries == ["x 2", "z 5"])
+    }
+
+    @Test func `NQ-22 whyNotDelivering answers as for timers`() throws {
+        try onLoopThread { loop in
+            let posts = Posts()
+            posts.enqueue("waits", .asap, modes: [.work])
+            let why: @Sendable () -> DeliveryObstacle = {
+                posts.queue.whyNotDelivering(notification: posts.notification("waits"))
+            }
+            #expect(why().reason == .loopNeverRan)
+            loop.addSignalled("source", to: EventLog(), mode: .other)
+            loop.poll(.other)
+            #expect(why().reason == .loopNotRunning)
+            loop.perform { #expect(why().reason == .runsInAnotherMode(.default)) }
+            loop.poll()
+            loop.perform(inModes: [.work]) {
+                #expect(why().reason == .busy)
+                #expect(why().description.hasSuffix("it is posted at the end of the pass"))
+            }
+            loop.poll(.work)
+            #expect(why().reason == .notScheduled)
+        }
+    }
+
+    @Test func `a loop describes the notifications that wait`() throws {
+        let text = try onLoopThread { loop in
+            let posts = Posts()
+            posts.enqueue("1", .asap)
+            posts.enqueue("2", .asap, modes: [.common])
+            posts.enqueue("3", .whenIdle)
+            return loop.debugDescription
+        }
+        #expect(text.contains("  default (common)\n    notifications: 2 as soon as possible, 1 when idle\n"))
+        #expect(text.hasSuffix("  tracking (common)\n    notifications: 1 as soon as possible"))
+    }
+
+    @Test func `a loop that is not run is warned about for its notifications`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Warnings(label: $0) }
+            RunLoop.unservedWarningDelay = 0.01
+            let end = Latch()
+            let thread = LoopThread { _ in
+                let posts = Posts()
+                posts.enqueue("1", .asap)
+                posts.enqueue("2", .whenIdle)
+                posts.enqueue("3", .asap, modes: [.work])
+                posts.enqueue("4", .asap, modes: [.common])
+                try? end.wait()
+            }
+            let warning = try waitFor("the warning") { Warnings.log.entries.first }
+            precondition(warning.contains("default: 2 notifications"), warning)
+            precondition(warning.contains("the common modes: 1 notification"), warning)
+            precondition(warning.contains("work: 1 notification"), warning)
+            end.open()
+            try thread.value()
+        }
+    }
+
+    @Test func `an embedded mode posts when it is idle`() throws {
+        let entries = try onLoopThread { loop in
+            let posts = Posts()
+            let log = posts.log
+            guard let embedding = try? loop.embed(mode: .work) else { return ["no embedding"] }
+            posts.enqueue("idle", .whenIdle, modes: [.work])
+            posts.enqueue("asap", .asap, modes: [.work])
+            loop.addSignalled("source", to: log, mode: .work)
+            loop.add(Port(), forMode: .work)
+            for _ in 0..<20 {
+                var request = pollfd(fd: embedding.fileDescriptor, events: Int16(POLLIN), revents: 0)
+                guard poll(&request, 1, 0) > 0 else { break }
+                embedding.turn()
+            }
+            embedding.invalidate()
+            return log.entries
+        }
+        #expect(entries == ["source", "asap", "idle"])
+    }
+}
+
+/// An object to be a sender.
+private final class Sender: NSObject, Sendable {}
+
+/// Catches what is logged.
+struct Warnings: LogHandler {
+    static let log = EventLog()
+    var logLevel = Logger.Level.warning
+    var metadata: Logger.Metadata = [:]
+
+    init(label: String) {}
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+
+    func log(event: LogEvent) { Self.log.note("\(event.message)") }
+}

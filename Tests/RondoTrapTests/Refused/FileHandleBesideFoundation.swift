@@ -1,0 +1,5 @@
+// refused: ambiguous use of 'readInBackgroundAndNotify()'
+import Foundation
+import Rondo
+
+FileHandle.standardInput.readInBackgroundAndNotify()

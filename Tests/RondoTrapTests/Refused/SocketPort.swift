@@ -1,0 +1,4 @@
+// refused: Foundation's SocketPort waits for Foundation's own run loop
+import Rondo
+
+let port = SocketPort(tcpPort: 0)

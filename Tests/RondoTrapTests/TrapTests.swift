@@ -1,0 +1,110 @@
+// The only import of Foundation's names is Rondo.
+import Logging
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// What compiled under `import Rondo` and waited for Foundation's run loop in silence. Each test fails if its trap
+/// opens again.
+@Suite(.timeLimit(.minutes(5))) struct TrapTests {
+    @Test func `unqualified names mean Rondo's types`() {
+        #expect(String(reflecting: NotificationQueue.self) == "RondoCore.NotificationQueue")
+        #expect(NSNotificationQueue.self == NotificationQueue.self)
+        // These stay Foundation's.
+        #expect(String(reflecting: NotificationQueue.PostingStyle.self).hasPrefix("Foundation."))
+        #expect(String(reflecting: FileHandle.self) == "Foundation.FileHandle")
+    }
+
+    @Test(arguments: [NotificationQueue.PostingStyle.asap, .whenIdle])
+    func `trap 1 a notification that is enqueued is posted by Rondo's loop`(
+        _ style: NotificationQueue.PostingStyle
+    ) throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let name = Notification.Name("trap 1 \(UUID())")
+            let token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in
+                log.note("posted")
+                loop.stop()
+            }
+            NotificationQueue.default.enqueue(Notification(name: name), postingStyle: style)
+            loop.add(Port(), forMode: .default)
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+            NotificationCenter.default.removeObserver(token)
+            return log.entries
+        }
+        #expect(entries == ["posted"])
+    }
+
+    @Test func `traps 1, 2, 5 and 9 where a name cannot work the compiler says what to do`() throws {
+        let output = try Repository.snippets("--programs", "Tests/RondoTrapTests/Refused")
+        #expect(output.contains("are right"), "\(output)")
+    }
+
+    @Test func `trap 9 a main loop that nothing runs is warned about, and says why nothing comes`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { Catcher(label: $0) }
+            RunLoop.unservedWarningDelay = 0.05
+            let timer = Timer(timeInterval: 0, repeats: true) { _ in }
+            RunLoop.main.add(timer, forMode: .default)
+            let warning = try waitFor("the warning") { Catcher.log.entries.first }
+            precondition(warning.contains("The run loop of thread main has not been run"), warning)
+            precondition(timer.whyNotDelivering.reason == .loopNeverRan)
+        }
+    }
+
+    @Test func `trap 9 a task gets its callbacks from a RunLoopThread`() async throws {
+        let worker = RunLoopThread(name: "worker")
+        let loop = worker.start()
+        let fired = await withCheckedContinuation { continuation in
+            loop.add(
+                Timer(timeInterval: 0, repeats: false) { _ in continuation.resume(returning: true) },
+                forMode: .default)
+        }
+        #expect(fired)
+        worker.stop()
+        worker.join()
+    }
+
+    @Test
+    func
+        `trap 10 an observer with the main queue blocks its poster until the main loop runs in a common mode`()
+        throws
+    {
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/RondoMainLoopProbe"
+        #expect(try TestServerProcess.run([probe, "trap-10"]).contains("trap-10 holds"))
+    }
+}
+
+/// The clone that the tests were built from.
+private enum Repository {
+    /// What `Scripts/snippets` prints.
+    static func snippets(_ arguments: String...) throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let modules = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
+            "Modules")
+        return try TestServerProcess.run(
+            ["python3", root.appendingPathComponent("Scripts/snippets").path, "--modules", modules.path]
+                + arguments.map { $0.hasPrefix("--") ? $0 : root.appendingPathComponent($0).path })
+    }
+}
+
+/// Catches what the core logs.
+private struct Catcher: LogHandler {
+    static let log = EventLog()
+
+    let label: String
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+
+    init(label: String) { self.label = label }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { if label == "rondo.core" { Self.log.note("\(event.message)") } }
+}
