@@ -133,7 +133,7 @@ extension URLConnection.Configuration {
         values.connect = connect.sharedPart
         values.connectTimeout = connect.timeout
         values.totalTimeout = totalTimeout
-        values.redirects = redirects
+        values.redirects = RedirectLimit(follows: redirects.follows, maximum: redirects.maximum)
         values.additionalFields = additionalFields.map { ($0.name, $0.value) }
         values.requestTarget = requestTarget
         values.decodesContent = decodesContent

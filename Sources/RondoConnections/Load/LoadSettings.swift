@@ -37,7 +37,7 @@ package final class LoadSettings: Sendable {
         var connectTimeout: TimeInterval?
         /// In seconds.
         var totalTimeout: TimeInterval?
-        var redirects = URLConnection.RedirectPolicy()
+        var redirects = RedirectLimit()
         var additionalFields: [(name: String, value: String)] = []
         /// In place of the URL's path and query.
         var requestTarget: String?

@@ -69,11 +69,11 @@ struct LoadState {
 
     /// Those that may load its requests.
     private let protocols: ProtocolClasses
-    private let policy: URLConnection.RedirectPolicy
+    private let policy: RedirectLimit
 
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
-        redirects policy: URLConnection.RedirectPolicy = .init()
+        redirects policy: RedirectLimit = .init()
     ) {
         self.policy = policy
         self.request = request

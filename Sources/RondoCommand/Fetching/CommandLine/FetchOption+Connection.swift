@@ -116,7 +116,7 @@ extension FetchOption {
         },
         .value(
             nil, "proxy-header", "field", .connection, "A field for an HTTP proxy that is handed the request."
-        ) { $0.current.proxyFields += try fields($1, for: "--proxy-header") },
+        ) { $0.current.proxyFields += try InputFile.fields($1, for: "--proxy-header") },
         .value(nil, "socks5", "host:port", .connection, "Go by this SOCKS 5 proxy.") {
             $0.current.proxy = "socks5://" + $1
         },

@@ -11,7 +11,7 @@ extension FetchOption {
             "H", "header", "field", .request,
             "A field to send: 'Name: value'; 'Name;' without a value; 'Name:' not at all; @FILE for a file of fields. As often as is wanted."
         ) {
-            $0.current.fields += try fields($1, for: "-H")
+            $0.current.fields += try InputFile.fields($1, for: "-H")
         },
         .value(
             "d", "data", "data", .request,
@@ -250,13 +250,6 @@ extension FetchOption {
     ]
 
     // MARK: - Values
-
-    /// A field, or the lines of the file that it names.
-    static func fields(_ text: String, for option: String) throws -> [String] {
-        guard text.first == "@" else { return [text] }
-        let lines = try InputFile.text(String(text.dropFirst()), for: option)
-        return lines.split(whereSeparator: \.isNewline).map { String($0) }.filter { !$0.isEmpty }
-    }
 
     static func number(_ text: String, for option: String, lowest: Int64 = 0) throws -> Int64 {
         guard let value = Int64(text), value >= lowest else {

@@ -26,6 +26,13 @@ enum InputFile {
         String(decoding: try data(path, for: option), as: UTF8.self)
     }
 
+    /// A field, or the lines of the file that `@FILE` names.
+    static func fields(_ text: String, for option: String) throws(CommandFailure) -> [String] {
+        guard text.first == "@" else { return [text] }
+        let lines = try self.text(String(text.dropFirst()), for: option)
+        return lines.split(whereSeparator: \.isNewline).map { String($0) }.filter { !$0.isEmpty }
+    }
+
     private static func failure(_ option: String, _ path: String, _ code: Int32) -> CommandFailure {
         CommandFailure(
             "\(option): cannot read \(path): \(String(cString: strerror(code)))",

@@ -102,7 +102,7 @@ struct FormPart: Equatable, Sendable {
             case "filename": fileName = Self.word(&rest, upTo: ends)
             case "headers":
                 let value = Self.word(&rest, upTo: ends)
-                headers += try FetchOption.fields(value, for: "-F")
+                headers += try InputFile.fields(value, for: "-F")
             // An encoder changes nothing that a server of today must know.
             case "encoder": _ = Self.word(&rest, upTo: ends)
             default: _ = Self.word(&rest, upTo: ends)

@@ -8,7 +8,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     private let proxy: StreamProxy?
     private let context: FetchContext
     /// Released at the end.
-    private var owner: Transfer?
+    private var owner: FetchTransfer?
     private let heads = HeadLog()
     private let digest: Digest?
     private var connection: URLConnection?
@@ -20,7 +20,7 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
     init(
         _ request: FetchRequest, _ operation: FetchOperation, by proxy: StreamProxy?,
         in context: FetchContext,
-        owner: Transfer
+        owner: FetchTransfer
     ) {
         self.request = request
         self.operation = operation

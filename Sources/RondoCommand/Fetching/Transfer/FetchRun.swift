@@ -82,7 +82,7 @@ final class TransferQueue {
     private let common: CommonSettings
     private let context: FetchContext
     private var jobs: TransferJobs
-    private var running: [Transfer] = []
+    private var running: [FetchTransfer] = []
     private var isExhausted = false
     /// Of the last transfer, or of the last failure where several run at once.
     private(set) var status: Int32 = 0
@@ -114,7 +114,7 @@ final class TransferQueue {
     }
 
     private func start(_ job: TransferJob) {
-        let transfer = Transfer(job, in: context, progress: progress(for: job))
+        let transfer = FetchTransfer(job, in: context, progress: progress(for: job))
         running.append(transfer)
         transfer.start { [unowned self, unowned transfer] in ended(transfer) }
     }
@@ -126,7 +126,7 @@ final class TransferQueue {
         for transfer in running { transfer.interrupt() }
     }
 
-    private func ended(_ transfer: Transfer) {
+    private func ended(_ transfer: FetchTransfer) {
         let operation = transfer.job.operation
         if case .failure(let failure) = transfer.outcome {
             context.messages.tell(failure)

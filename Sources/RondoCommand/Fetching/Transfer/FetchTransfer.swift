@@ -6,7 +6,7 @@ import RondoLab
 ///
 /// Redirects are followed here and not by the library, since curl's users expect curl's rules: the method of `-X` stays, a
 /// redirect without a usable Location is a response, cookies and fields of the command line go where curl sends them.
-final class Transfer {
+final class FetchTransfer {
     let job: TransferJob
     private let context: FetchContext
     private let progress: ProgressBar?
@@ -224,7 +224,7 @@ final class Transfer {
         Terminal.standardOutput.write(event.text + "\n")
     }
 
-    /// A proxy that wants to know who asks has made no tunnel.
+    /// A proxy that asks for a password has made no tunnel.
     private func checkTunnel(_ head: ReceivedHead, _ request: FetchRequest) throws(FetchFailure) {
         guard head.status == 407, request.url.isSecure, proxy?.kind == .httpConnect else { return }
         record.connectStatus = head.status
