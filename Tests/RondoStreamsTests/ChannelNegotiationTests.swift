@@ -111,7 +111,10 @@ private struct LineNegotiation: ChannelNegotiation {
             return [talk.failure!.description]
         }
         #expect(
-            findings == ["could not connect to 127.0.0.1, port \(port): Connection refused (ECONNREFUSED)"])
+            findings == [
+                "the proxy on the way to behind cannot be used: could not connect to 127.0.0.1, port \(port): "
+                    + "Connection refused (ECONNREFUSED)"
+            ])
     }
 
     @Test func `TLS is spoken with the host behind the proxy`() throws {
