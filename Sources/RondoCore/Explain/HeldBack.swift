@@ -113,8 +113,8 @@ extension LoopState {
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         let isCommon = running?.isCommon ?? false
-        found.notifications = (notifications?.modes ?? []).filter {
-            (notifications?.count(.asap, named: $0) ?? 0) > 0 && $0 != running?.name
+        found.notifications = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
+            (notifications?.count(.asap, named: $0.rawValue) ?? 0) > 0 && $0 != running?.name
                 && !($0 == .common && isCommon)
         }
         // Each is listed once, under the first of its modes.

@@ -15,7 +15,8 @@ extension RunLoop {
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
                         timers: state.timerDates(inMode: index), observers: mode.observers,
                         hasBlocks: !mode.blocks.isEmpty,
-                        notifications: state.notifications?.summary(in: mode)
+                        notifications: state.notifications?.summary(
+                            in: mode.name.rawValue, isCommon: mode.isCommon)
                     )
                 }
             )

@@ -99,12 +99,15 @@ extension LoopState {
 
     fileprivate func countNotifications(named mode: RunLoop.Mode) -> Int {
         guard let notifications else { return 0 }
-        return notifications.count(.asap, named: mode) + notifications.count(.whenIdle, named: mode)
+        return notifications.count(.asap, named: mode.rawValue)
+            + notifications.count(.whenIdle, named: mode.rawValue)
     }
 
     /// Notifications for modes that the loop does not know: nothing else was ever added to them.
     fileprivate func waitingForUnknownModes() -> [ModeState.Waiting] {
-        let unknown = (notifications?.modes ?? []).filter { $0 != .common && existingIndex(of: $0) == nil }
+        let unknown = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
+            $0 != .common && existingIndex(of: $0) == nil
+        }
         return unknown.map { ModeState.Waiting(name: $0, notifications: countNotifications(named: $0)) }
     }
 }

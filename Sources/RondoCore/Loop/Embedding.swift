@@ -102,7 +102,9 @@ extension RunLoop {
                     || !state.modes[index].signalled.isEmpty
                     || state.notifications.map { notifications in
                         QueuedNotifications.Style.allCases.contains {
-                            notifications.has($0, in: state.modes[index])
+                            notifications.has(
+                                $0, in: state.modes[index].name.rawValue,
+                                isCommon: state.modes[index].isCommon)
                         }
                     } ?? false || !state.orderedPerforms.isEmpty
                 return (state.modes[index].timers.nearest, hasMore)

@@ -43,10 +43,6 @@ final class LoopOwner {
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.
     var attachments: [AnyObject] = []
-    /// `NotificationQueue.default` of the thread, which retains the loop.
-    var defaultNotificationQueue: NotificationQueue?
-    /// Closures that wait for their time; made on first use.
-    var performRequests: PerformRequestList?
     /// Closures for the start of a pass whose turn has come.
     var performing: [OrderedPerform] = []
     /// Counts passes.

@@ -8,7 +8,8 @@ extension Pass {
 
     private func has(_ style: QueuedNotifications.Style) -> Bool {
         loop.state.withLock { [mode] state in
-            state.notifications?.has(style, in: state.modes[mode]) ?? false
+            state.notifications?.has(
+                style, in: state.modes[mode].name.rawValue, isCommon: state.modes[mode].isCommon) ?? false
         }
     }
 
@@ -36,7 +37,10 @@ extension Pass {
         _ style: QueuedNotifications.Style, after first: UInt64, upTo last: UInt64
     ) -> QueuedNotifications.Entry? {
         loop.state.withLock { [mode, loop] state in
-            let entry = state.notifications?.take(style, in: state.modes[mode], after: first, upTo: last)
+            let entry = state.notifications?.take(
+                style, in: state.modes[mode].name.rawValue, isCommon: state.modes[mode].isCommon,
+                after: first,
+                upTo: last)
             if entry != nil { loop.notePending(state) }
             return entry
         }

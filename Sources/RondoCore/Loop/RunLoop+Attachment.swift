@@ -2,8 +2,8 @@ extension RunLoop {
     /// The object of the class `type` that a layer above keeps with this loop, made on first use and released
     /// when the loop's thread ends.
     ///
-    /// It takes no lock, and a comparison for each kept class, of which there is one today. The object must
-    /// not retain the loop, which retains it.
+    /// It takes no lock, and a comparison for each kept class, of which there are few. An object that retains the
+    /// loop keeps it until its thread ends, which releases the object.
     /// - Note: On this loop's thread.
     package func attachment(_ type: AnyObject.Type, orMake make: () -> AnyObject) -> AnyObject {
         for object in owner.attachments where Swift.type(of: object) == type { return object }

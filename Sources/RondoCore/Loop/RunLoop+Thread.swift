@@ -63,3 +63,8 @@ extension RunLoop {
         isMain && mode.isCommon && !owner.isDrainingMainQueue
     }
 }
+
+extension RunLoop {
+    /// Logs a warning of a layer above that has no log of its own.
+    package static func warn(_ message: String) { Log.core.warning("\(message)") }
+}

@@ -34,9 +34,6 @@ struct ThreadEnd {
         // There is such work if the thread has ended inside a callback.
         loop.performAllDeferredWork()
         loop.owner.attachments = []
-        loop.owner.performRequests?.cancelAll()
-        loop.owner.performRequests = nil
-        loop.owner.defaultNotificationQueue = nil
         // Sources that the loop retains here might retain the loop.
         let watched = loop.state.withLock { state in
             state.modes.indices.map { state.modes[$0].forgetWatchers() }
@@ -70,7 +67,7 @@ struct ThreadEnd {
             loop.notePending(state)
             return queued
         }
-        for perform in performs { perform.cancel() }
+        for perform in performs { _ = perform.take() }
         withExtendedLifetime(notifications) {}
     }
 

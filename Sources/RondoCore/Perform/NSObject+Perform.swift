@@ -73,10 +73,3 @@ extension NSObject {
         for request in RunLoop.performRequests(for: aTarget) where request.has(key) { request.cancel() }
     }
 }
-
-extension RunLoop {
-    fileprivate static func performRequests(for target: Any) -> [PerformRequest] {
-        guard type(of: target) is AnyClass else { return [] }
-        return existingLoop?.owner.performRequests?.requests(for: target as AnyObject) ?? []
-    }
-}

@@ -121,8 +121,8 @@ final class PerformRequestList: Sendable {
         requests.withLock { $0[ObjectIdentifier(target)] ?? [] }
     }
 
-    /// Ends all requests, whose timers retain them.
-    func cancelAll() {
+    deinit {
+        // Their timers retain them.
         for request in requests.withLock({ $0.values.flatMap(\.self) }) { request.cancel() }
     }
 }
@@ -130,10 +130,15 @@ final class PerformRequestList: Sendable {
 extension RunLoop {
     /// The requests of this loop; nil: its thread is ending. Loop's thread only.
     fileprivate var performRequests: PerformRequestList? {
-        if let list = owner.performRequests { return list }
         guard !owner.isEnding else { return nil }
-        let list = PerformRequestList()
-        owner.performRequests = list
-        return list
+        let list = attachment(PerformRequestList.self) { PerformRequestList() }
+        // Safe: an attachment is kept by its class.
+        return unsafeDowncast(list, to: PerformRequestList.self)
+    }
+
+    /// The requests of the calling thread's loop for `target`.
+    static func performRequests(for target: Any) -> [PerformRequest] {
+        guard type(of: target) is AnyClass else { return [] }
+        return existingLoop?.performRequests?.requests(for: target as AnyObject) ?? []
     }
 }

@@ -110,7 +110,7 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
                 reason: .notScheduled,
                 description: "it does not wait in this queue: it was posted, dequeued, coalesced or dropped")
         }
-        let obstacle = RunLoop.obstacle(places: found.entry.modes.map { (loop, $0) })
+        let obstacle = RunLoop.obstacle(places: found.entry.modes.map { (loop, RunLoop.Mode($0)) })
         guard obstacle.reason == .busy else { return obstacle }
         let occasion =
             found.style == .asap ? "at the end of the pass" : "when the loop has nothing else to do"
@@ -138,18 +138,18 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop.enqueue(
             QueuedNotifications.Entry(
                 queue: ObjectIdentifier(self), label: label, center: notificationCenter,
-                notification: notification, modes: modes), style)
+                notification: notification, modes: modes.map(\.rawValue)), style)
     }
 }
 
 extension RunLoop {
-    /// The queue of this loop's thread over the default centre. Loop's thread only. The loop retains it, and it
-    /// the loop, until the thread ends.
+    /// The queue of this loop's thread over the default centre. Loop's thread only.
     fileprivate var defaultNotificationQueue: NotificationQueue {
-        if let queue = owner.defaultNotificationQueue { return queue }
-        let queue = NotificationQueue(notificationCenter: .default)
-        if !owner.isEnding { owner.defaultNotificationQueue = queue }
-        return queue
+        let make = { NotificationQueue(notificationCenter: .default) }
+        guard !owner.isEnding else { return make() }
+        let queue = attachment(NotificationQueue.self, orMake: make)
+        // Safe: an attachment is kept by its class.
+        return unsafeDowncast(queue, to: NotificationQueue.self)
     }
 
     /// Any thread. A loop whose thread has ended takes nothing.
@@ -162,7 +162,9 @@ extension RunLoop {
             notePending(state)
             return true
         }
-        Trace.request(self, .enqueue, mode: entry.modes.first, label: entry.notification.name.rawValue)
+        Trace.request(
+            self, .enqueue, mode: entry.modes.first.map { RunLoop.Mode($0) },
+            label: entry.notification.name.rawValue)
         guard isAlive else { return }
         wakeIfForeign()
         warnUnlessRun()
@@ -177,5 +179,22 @@ extension RunLoop {
             return notifications.removeAll(where: matches)
         }
         withExtendedLifetime(removed) {}
+    }
+}
+
+extension QueuedNotifications.Entry {
+    /// Whether a new notification of the same queue takes the place of this one (rule NQ-13).
+    fileprivate func coalesces(
+        with other: Notification, _ mask: NotificationQueue.NotificationCoalescing
+    ) -> Bool {
+        guard !mask.isEmpty, !mask.contains(.onName) || notification.name == other.name else { return false }
+        return !mask.contains(.onSender) || Self.isSame(notification.object, other.object)
+    }
+
+    /// Senders are compared by identity; values that are no objects have none.
+    private static func isSame(_ sender: Any?, _ other: Any?) -> Bool {
+        guard let sender, let other else { return sender == nil && other == nil }
+        guard type(of: sender) is AnyClass, type(of: other) is AnyClass else { return false }
+        return (sender as AnyObject) === (other as AnyObject)
     }
 }

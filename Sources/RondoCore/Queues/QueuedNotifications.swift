@@ -3,6 +3,8 @@
 ///
 /// `@unchecked Sendable`: it is touched only under the lock of the loop that holds it.
 final class QueuedNotifications: @unchecked Sendable {
+    fileprivate static let common = "kCFRunLoopCommonModes"
+
     enum Style: CaseIterable {
         case asap
         case whenIdle
@@ -18,7 +20,7 @@ final class QueuedNotifications: @unchecked Sendable {
         let label: String?
         let center: NotificationCenter
         let notification: Notification
-        let modes: [RunLoop.Mode]
+        let modes: [String]
     }
 
     private var asap = NotificationList()
@@ -34,25 +36,28 @@ final class QueuedNotifications: @unchecked Sendable {
     func isEmpty(_ style: Style) -> Bool { self[style].isEmpty }
 
     /// Whether a notification of `style` may be posted in `mode`.
-    func has(_ style: Style, in mode: ModeState) -> Bool { count(style, in: mode) > 0 }
+    func has(_ style: Style, in mode: String, isCommon: Bool) -> Bool {
+        count(style, in: mode, isCommon: isCommon) > 0
+    }
 
     /// The modes that notifications of either style wait for, with `.common` for its own name.
-    var modes: Set<RunLoop.Mode> { Set(asap.counts.keys).union(whenIdle.counts.keys) }
+    var modes: Set<String> { Set(asap.counts.keys).union(whenIdle.counts.keys) }
 
     /// How many wait for `mode` by its name, without those for the common modes.
-    func count(_ style: Style, named mode: RunLoop.Mode) -> Int { self[style].counts[mode] ?? 0 }
+    func count(_ style: Style, named mode: String) -> Int { self[style].counts[mode] ?? 0 }
 
     /// "notifications: 2 as soon as possible, 1 when idle", of those that `mode` posts; nil: there are none.
-    func summary(in mode: ModeState) -> String? {
+    func summary(in mode: String, isCommon: Bool) -> String? {
         let counts = [
-            (count(.asap, in: mode), "as soon as possible"), (count(.whenIdle, in: mode), "when idle"),
+            (count(.asap, in: mode, isCommon: isCommon), "as soon as possible"),
+            (count(.whenIdle, in: mode, isCommon: isCommon), "when idle"),
         ]
         let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return parts.isEmpty ? nil : "notifications: \(parts.joined(separator: ", "))"
     }
 
-    private func count(_ style: Style, in mode: ModeState) -> Int {
-        count(style, named: mode.name) + (mode.isCommon ? count(style, named: .common) : 0)
+    private func count(_ style: Style, in mode: String, isCommon: Bool) -> Int {
+        count(style, named: mode) + (isCommon ? count(style, named: Self.common) : 0)
     }
 
     func append(_ entry: Entry, _ style: Style) {
@@ -64,8 +69,10 @@ final class QueuedNotifications: @unchecked Sendable {
 
     /// Takes the first notification of `style` that may be posted in `mode`, and was enqueued after the one with
     /// the number `first` and not after the one with the number `last`.
-    func take(_ style: Style, in mode: ModeState, after first: UInt64, upTo last: UInt64) -> Entry? {
-        self[style].take(after: first, upTo: last) { $0.isFor(mode) }
+    func take(
+        _ style: Style, in mode: String, isCommon: Bool, after first: UInt64, upTo last: UInt64
+    ) -> Entry? {
+        self[style].take(after: first, upTo: last) { $0.isFor(mode, isCommon: isCommon) }
     }
 
     /// Takes the entries for which `matches` holds out of both lists. The caller releases them without the lock.
@@ -81,23 +88,8 @@ final class QueuedNotifications: @unchecked Sendable {
 }
 
 extension QueuedNotifications.Entry {
-    fileprivate func isFor(_ mode: ModeState) -> Bool {
-        modes.contains { $0 == mode.name || mode.isCommon && $0 == .common }
-    }
-
-    /// Whether a new notification of the same queue takes the place of this one (rule NQ-13).
-    func coalesces(
-        with other: Notification, _ mask: Foundation.NotificationQueue.NotificationCoalescing
-    ) -> Bool {
-        guard !mask.isEmpty, !mask.contains(.onName) || notification.name == other.name else { return false }
-        return !mask.contains(.onSender) || Self.isSame(notification.object, other.object)
-    }
-
-    /// Senders are compared by identity; values that are no objects have none.
-    private static func isSame(_ sender: Any?, _ other: Any?) -> Bool {
-        guard let sender, let other else { return sender == nil && other == nil }
-        guard type(of: sender) is AnyClass, type(of: other) is AnyClass else { return false }
-        return (sender as AnyObject) === (other as AnyObject)
+    fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {
+        modes.contains { $0 == mode || isCommon && $0 == QueuedNotifications.common }
     }
 }
 
@@ -114,7 +106,7 @@ private struct NotificationList {
     private var slots: [Slot] = []
     private var filled = 0
     /// How many entries name each mode: a pass asks for those of its own without looking at the others.
-    private(set) var counts: [RunLoop.Mode: Int] = [:]
+    private(set) var counts: [String: Int] = [:]
 
     var isEmpty: Bool { filled == 0 }
 

@@ -1,0 +1,33 @@
+extension Pass {
+    /// Calls the closures for the start of a pass that were made before this one.
+    ///
+    /// - Returns: Whether there was any.
+    @inline(never)
+    func performOrdered() -> Bool {
+        let pass = loop.owner.passes
+        let due = loop.state.withLock { [mode, loop] state in
+            let due = state.orderedPerforms.filter {
+                $0.pass != pass && state.modes[mode].isNamed(among: $0.modes)
+            }
+            state.orderedPerforms.removeAll { perform in due.contains { $0 === perform } }
+            loop.notePending(state)
+            return due
+        }
+        guard !due.isEmpty else { return false }
+        let outer = loop.owner.performing
+        loop.owner.performing = outer + due
+        for perform in due.stablySorted(by: \.order) {
+            guard let due = perform.take() else { continue }
+            Trace.callOut(loop, mode, .block, label: "perform", of: due.target) { due.call() }
+        }
+        loop.owner.performing = outer
+        return true
+    }
+}
+
+extension ModeState {
+    /// Whether `names` has the name of this mode, or that of the common ones where it is one.
+    fileprivate func isNamed(among names: [String]) -> Bool {
+        names.contains { $0 == name.rawValue || isCommon && $0 == RunLoop.Mode.common.rawValue }
+    }
+}

@@ -1,0 +1,44 @@
+extension RunLoop {
+    /// Calls `body` with `target` once, at the start of this loop's next pass in one of `modes`: those of a
+    /// smaller `order` first, equal ones in the order of the calls (rule PL-19).
+    ///
+    /// Like a timer it keeps the modes from being empty and ends no run. The counterpart of Apple's
+    /// `perform(_:target:argument:order:modes:)`.
+    /// - Parameters:
+    ///   - modes: `.common` stands for every common mode. None: nothing happens.
+    ///   - target: Kept until then; `cancelPerform(target:)` finds the closure by it.
+    /// - Note: On the loop's own thread only; from another one use `perform(inModes:block:)`.
+    @available(*, noasync, message: "A task has no thread of its own; use perform(inModes:block:).")
+    public func perform<Target: AnyObject>(
+        order: Int, modes: [Mode], target: Target, _ body: @escaping (Target) -> Void
+    ) {
+        requireOwnThread("perform(order:modes:target:)")
+        guard !modes.isEmpty, !owner.isEnding else { return }
+        let keeper = Source {}
+        keeper.label = "perform"
+        let perform = OrderedPerform(
+            order: order, pass: owner.passes, modes: modes.map(\.rawValue), target: target,
+            whenOver: { keeper.invalidate() }, call: { body(target) })
+        state.withLock { state in
+            state.orderedPerforms.append(perform)
+            notePending(state)
+        }
+        for mode in modes { add(keeper, forMode: mode) }
+        // The pass that is under way must not sleep before the next one.
+        _ = attention.ask()
+    }
+
+    /// Takes back the closures that `perform(order:modes:target:_:)` was given for `target` and this loop has
+    /// not called yet. On the loop's own thread only.
+    @available(*, noasync, message: "A task has no thread of its own.")
+    public func cancelPerform(target: AnyObject) {
+        requireOwnThread("cancelPerform(target:)")
+        let found = state.withLock { state in
+            let found = state.orderedPerforms.filter { $0.isFor(target) }
+            state.orderedPerforms.removeAll { perform in found.contains { $0 === perform } }
+            notePending(state)
+            return found
+        }
+        for perform in found + owner.performing where perform.isFor(target) { _ = perform.take() }
+    }
+}
