@@ -84,7 +84,8 @@ final class Route: Sendable {
         var channel = SocketChannel.Configuration(host: host, port: port, tls: tls, route: way)
         settings.apply(to: &channel)
         self.init(
-            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect), of: pool,
+            ConnectionKey(host: host, port: port, tls: tls, proxy: proxy, connect: settings.connect),
+            of: pool,
             channel: channel)
     }
 }
