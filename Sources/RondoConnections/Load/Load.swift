@@ -168,11 +168,18 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
         timeout.noteProgress()
-        limits = LoadLimits(settings.values, in: registration.modes) { [self] in
+        if settings.hasLimits { limits = makeLimits() }
+        perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
+    }
+
+    private func makeLimits() -> LoadLimits {
+        LoadLimits(
+            totalTimeout: settings.values.totalTimeout, maximumRate: settings.values.maximumRate,
+            in: registration.modes
+        ) { [self] in
             inbox.putPastEnd()
             wakeUp()
         }
-        perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
     }
 
     // MARK: - What the state decides

@@ -9,14 +9,17 @@ final class LoadLimits {
     private var end: ScheduleTimer?
     private var pause: ScheduleTimer?
 
-    /// Nil where the settings set none.
-    ///
-    /// - Parameter atEnd: Called in a mode of the load's when its time is over.
-    init?(_ settings: LoadSettings.Values, in schedule: [LoopMode], atEnd: @escaping @Sendable () -> Void) {
-        guard settings.totalTimeout != nil || settings.maximumRate != nil else { return nil }
+    /// - Parameters:
+    ///   - totalTimeout: In seconds; nil: no limit.
+    ///   - maximumRate: Bytes a second; nil: no limit.
+    ///   - atEnd: Called in a mode of the load's when its time is over.
+    init(
+        totalTimeout: TimeInterval?, maximumRate: Int?, in schedule: [LoopMode],
+        atEnd: @escaping @Sendable () -> Void
+    ) {
         self.schedule = schedule
-        pace = settings.maximumRate.map(ReceivePace.init)
-        if let seconds = settings.totalTimeout {
+        pace = maximumRate.map(ReceivePace.init)
+        if let seconds = totalTimeout {
             end = ScheduleTimer(schedule, after: max(seconds, 0), repeats: false) { _ in atEnd() }
         }
     }

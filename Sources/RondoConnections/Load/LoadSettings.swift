@@ -100,6 +100,9 @@ package final class LoadSettings: Sendable {
         }
     }
 
+    /// There is something for `LoadLimits` to do.
+    var hasLimits: Bool { values.totalTimeout != nil || values.maximumRate != nil }
+
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 
