@@ -103,7 +103,7 @@ private func readResponseRow(_ feed: inout Feed) {
         let database = try StoredFile.table.get()
         try database.execute("DELETE FROM response")
         let insertion = try database.prepare(ResponseRow.insertion)
-        try write(sample, by: insertion)
+        try insert(sample, by: insertion)
         let change = try database.prepare("UPDATE OR IGNORE response SET \(column) = ?1")
         switch kind % 5 {
         case 0: change.bind(Int64(bitPattern: feed.number()), at: 1)
@@ -410,7 +410,7 @@ struct StoredFile: Sendable {
         { url in
             let database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
             let insertion = try database.prepare(ResponseRow.insertion)
-            for response in sampleResponses { try write(response, by: insertion) }
+            for response in sampleResponses { try insert(response, by: insertion) }
             return insertion
         },
         use: { url in
@@ -469,7 +469,7 @@ struct StoredFile: Sendable {
         try database.transaction { () throws(DatabaseError) in
             try database.execute(
                 "DELETE FROM response WHERE id BETWEEN \(response.key) AND \(response.key + 7)")
-            try write(response, by: insertion)
+            try insert(response, by: insertion)
         }
         _ = try database.number("PRAGMA page_count")
         _ = try database.number("PRAGMA freelist_count")
@@ -480,11 +480,11 @@ struct StoredFile: Sendable {
             "DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT 1) RETURNING id"
         )
         while try deletion.step() {}
-        try write(response, by: insertion)
+        try insert(response, by: insertion)
     }
 }
 
-private func write(_ response: KeptResponse, by insertion: Database.Statement) throws(DatabaseError) {
+private func insert(_ response: KeptResponse, by insertion: Database.Statement) throws(DatabaseError) {
     var last = ResponseRow.LastFields()
     try ResponseRow.write(response, by: insertion, &last)
 }
