@@ -72,6 +72,7 @@ extension DelegateCall {
         case .wrote: "didWriteData"
         case .resumed: "didResumeDownloading"
         case .metrics: "didCollect metrics"
+        case .upgraded(let name, _, _): name
         case .finish: "connectionDidFinishLoading"
         case .finishDownload: "connectionDidFinishDownloading"
         case .fail: "didFailWithError"
@@ -114,6 +115,7 @@ extension DelegateCall {
         case .resumed(let total, let expected):
             delegate.download?.connectionDidResumeDownloading(
                 connection, totalBytesWritten: total, expectedTotalBytes: expected)
+        case .upgraded(_, _, let call): call()
         case .metrics(let metrics):
             delegate.base?.connection(connection, didCollect: URLConnection.Metrics(metrics))
         case .finish: delegate.data?.connectionDidFinishLoading(connection)

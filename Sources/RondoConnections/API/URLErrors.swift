@@ -148,6 +148,7 @@ package enum URLErrors {
                 domain: NSPOSIXErrorDomain, code: Int(cause.code),
                 userInfo: [NSLocalizedDescriptionKey: cause.description])
             return (code, "\(sentence): \(cause).", error)
+        case .upgrade(let code, let sentence): return (code, "\(host): \(sentence)", nil)
         case .notInCache:
             return (
                 .cannotLoadFromNetwork,

@@ -23,6 +23,9 @@ protocol ServerAnswerOwner: AnswerOwner {
     /// The request is on its way with these fields.
     func noteSent(_ fields: HeaderFields)
 
+    /// A proxy makes a tunnel for http too.
+    var wantsTunnel: Bool { get }
+
     /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
     func setInterest(_ interest: ChannelInterest?)
 }
@@ -277,7 +280,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         let authenticator = madeChallenges.authenticator
         authenticator.proxy = proxy
         let tls = address.isSecure ? settings.tls(atOrigin: atOrigin) : nil
-        return Route(to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way) { target in
+        return Route(
+            to: address, of: settings.values.pool, tls: tls, by: proxy, settings.way,
+            tunnels: owner?.wantsTunnel ?? false
+        ) { target in
             // A CONNECT has no body.
             let authorization = authenticator.proxyAuthorization(method: "CONNECT", target: target) {
                 $0.hexadecimal(of: "")
@@ -301,6 +307,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             if waiterID == wanted { connectAdmitted(attempt, by: route) }
         case .exchanging(let exchange, _):
             if mustGoAhead { exchange.goAhead() }
+            exchange.serveUpgrade()
+            // That may have ended the load.
+            guard case .exchanging = phase else { break }
             guard isWaitingForBody else { break }
             isWaitingForBody = false
             owner?.noteCall()
@@ -322,6 +331,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .exchanging(let exchange, _):
             return exchange.isHeldByClient
         }
+    }
+
+    /// The connection under way carries another protocol from here on.
+    func upgrade(to upgrade: any Upgrade) {
+        if case .exchanging(let exchange, _) = phase { exchange.upgrade(to: upgrade) }
     }
 
     /// The load is over.

@@ -18,6 +18,11 @@ protocol Exchange: AnyObject, Sendable {
     func bodyIsReady()
     /// The body need not wait for the server's go-ahead any longer.
     func goAhead()
+    /// The server has agreed to another protocol, which has the connection when the response's head was read. It is never
+    /// kept, and takes none of its server's places any more (rule WS-29).
+    func upgrade(to upgrade: any Upgrade)
+    /// In a pass that the upgrade has asked for.
+    func serveUpgrade()
     /// Ends it, wherever it stands; no event comes afterwards. The connection is kept if it can serve another request.
     ///
     /// - Parameter queue: Where the connection may remain registered, until `idleConnection` leaves; nil: nowhere.

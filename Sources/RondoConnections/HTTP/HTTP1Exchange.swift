@@ -17,6 +17,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
+        /// HTTP is over, and another protocol has the connection.
+        case upgraded(any Upgrade)
         /// Over: no event comes any more.
         case closed
     }
@@ -55,6 +57,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     /// Of the final response, once it is there.
     @exclusivity(unchecked) private var status: Int?
     private var hasInformational = false
+    /// What gets the connection when the head was read.
+    private var upgrade: (any Upgrade)?
 
     /// While true nothing is read, so that the kernel's buffer fills and TCP holds the server back.
     @exclusivity(unchecked) private var isPaused = false
@@ -177,12 +181,13 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         switch phase {
         case .opening: channel.open()
         case .open: didOpen()
-        case .closed: break
+        case .upgraded, .closed: break
         }
     }
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
         discardRest()
+        let upgrade = upgrade.take()
         let channel = connection.channel
         // A callback that comes late has nothing to do there: the channel is closed, or idle until another load takes it. And
         // a thread that was turned away by this owner has silenced it, which the next one has to hear.
@@ -191,10 +196,10 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
             channel.onTrust = nil
             channel.onIdentityRequest = nil
         }
-        guard startNextCycle() else {
+        guard upgrade == nil, startNextCycle() else {
             let wasOpen = channel.isOpen
             channel.close()
-            connection.endLease()
+            if upgrade != nil { connection.endUpgradedLease() } else { connection.endLease() }
             return !wasOpen
         }
         let staysRegistered = queue != nil && channel.mayStayScheduled
@@ -229,10 +234,15 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     func pause() {
         isPaused = true
+        if case .upgraded(let upgrade) = phase { return upgrade.pause() }
         connection.channel.wantsRead = false
     }
 
     func resume() {
+        if case .upgraded(let upgrade) = phase {
+            isPaused = false
+            return upgrade.resume()
+        }
         guard isPaused, case .open = phase else { return }
         isPaused = false
         connection.channel.wantsRead = true
@@ -240,6 +250,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private func handle(_ event: SocketChannel.Event) {
+        if case .upgraded(let upgrade) = phase { return hand(event, to: upgrade) }
         switch event {
         case .resolving(let host):
             times.lookUpStart = LoopClock.now
@@ -266,6 +277,35 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         }
     }
 
+    // MARK: - Upgrade
+
+    func upgrade(to upgrade: any Upgrade) {
+        self.upgrade = upgrade
+        connection.leavePlace()
+    }
+
+    func serveUpgrade() { if case .upgraded(let upgrade) = phase { upgrade.serve() } }
+
+    private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
+        switch event {
+        case .resolving, .connecting, .connected, .secured, .open: break
+        case .readable: upgrade.readable()
+        case .writable: upgrade.writable()
+        case .failed(let error): upgrade.failed(error)
+        }
+    }
+
+    /// HTTP is over. What came behind the head is the other protocol's.
+    private func begin(_ upgrade: any Upgrade) {
+        phase = .upgraded(upgrade)
+        if tells.times { times.responseEnd = LoopClock.now }
+        connection.channel.wantsWrite = false
+        let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
+        consumed = filled
+        // What it does may end the exchange; the bytes stay where they are until then.
+        withExtendedLifetime(buffer) { upgrade.begin(connection.channel, received: rest) }
+    }
+
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
         owner.received(tells.steps ? .step(step()) : .progress)
     }
@@ -280,7 +320,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private func fail(_ failure: ExchangeFailure) {
-        guard phase != .closed else { return }
+        if case .closed = phase { return }
         abandon()
         owner.received(.failed(failure))
     }
@@ -414,6 +454,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
             case .end where endIsForgeable && !sawEnd:
                 // Nothing but the end of the connection has ended the body (RFC 9112 §9.8).
                 return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
+            case .switchedProtocol where upgrade != nil:
+                if let upgrade { begin(upgrade) }
             case .end, .paused, .closed, .switchedProtocol:
                 let isWhole = if case .end = event { true } else { false }
                 if tells.times { times.responseEnd = LoopClock.now }

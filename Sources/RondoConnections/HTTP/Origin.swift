@@ -102,6 +102,18 @@ final class Origin: BudgetCandidate {
         }
     }
 
+    /// A connection in use serves no requests any more: it counts among all connections still, and not among those to this
+    /// server (rule WS-29).
+    func leavePlace() {
+        end { state in
+            state.endLease()
+            return ([], nil, budget.counts)
+        }
+    }
+
+    /// A connection that has left its place is closed.
+    func endUpgradedLease() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
+
     /// A connection is in use no longer, and idle.
     func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
         guard pool.keeps(connection.generation) else {

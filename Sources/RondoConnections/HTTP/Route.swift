@@ -53,15 +53,17 @@ final class Route: Sendable {
     /// for https (RFC 9110 §9.3.6); a SOCKS proxy makes a tunnel for both. An https proxy is an http proxy that is spoken
     /// to by TLS, which the tunnel then goes through: TLS inside of TLS.
     ///
-    /// - Parameter authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the
-    ///   proxy's answer.
+    /// - Parameters:
+    ///   - tunnels: An http proxy makes a tunnel for http too.
+    ///   - authorize: Gives the value of Proxy-Authorization for a CONNECT with that target, and what proves the proxy's
+    ///     answer.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
-        _ settings: Way = Way(),
+        _ settings: Way = Way(), tunnels: Bool = false,
         authorize: (_ target: String) -> (String?, (session: DigestSession, answer: DigestSession.Answer)?)
     ) {
         let (host, port) = (address.host, address.port)
-        if proxy.kind == .httpConnect, !address.isSecure {
+        if proxy.kind == .httpConnect, !address.isSecure, !tunnels {
             var channel = SocketChannel.Configuration(host: proxy.host, port: proxy.port, tls: proxy.tls)
             // Detours are for the hosts of URLs.
             var toProxy = settings

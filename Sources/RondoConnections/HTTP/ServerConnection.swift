@@ -65,6 +65,12 @@ final class ServerConnection: DeferredWork {
         origin.endLease()
     }
 
+    /// It serves no requests any more, and takes no place of its server's.
+    func leavePlace() { origin.leavePlace() }
+
+    /// Ends the lease of a connection that has left its place.
+    func endUpgradedLease() { origin.endUpgradedLease() }
+
     /// Ends the lease by which the connection was in use, and keeps it, which is ready for its next exchange.
     ///
     /// - Parameters:

@@ -17,6 +17,8 @@ package enum DelegateCall {
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
     case metrics(LoadMetrics)
+    /// What an upgrade has to say; `size`: bytes that it keeps from being forgotten.
+    case upgraded(name: String, size: Int, @Sendable () -> Void)
     case finish
     case finishDownload(DownloadFile)
     case fail(any Error)
@@ -61,7 +63,7 @@ package enum DelegateCall {
         switch self {
         case .finish, .finishDownload, .fail: true
         case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
-            .response, .data, .willCache, .wrote, .resumed, .metrics:
+            .response, .data, .willCache, .wrote, .resumed, .metrics, .upgraded:
             false
         }
     }
@@ -73,7 +75,7 @@ package enum DelegateCall {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
         case .response(_, let isQuestion): isQuestion
-        case .didCancel, .sent, .data, .wrote, .resumed, .metrics, .finish, .finishDownload, .fail:
+        case .didCancel, .sent, .data, .wrote, .resumed, .metrics, .upgraded, .finish, .finishDownload, .fail:
             false
         }
     }
@@ -84,6 +86,7 @@ package enum DelegateCall {
         case .data(let data): data.count
         // They are on the disk; but a delegate that lags behind should not be told of gigabytes one by one.
         case .wrote(let count, _, _): count
+        case .upgraded(_, let size, _): size
         default: 0
         }
     }

@@ -15,11 +15,14 @@ private import struct Synchronization.Atomic
 ///
 /// `@unchecked Sendable`: what is `let` never changes, or is safe for any thread by itself; the rest is touched inside
 /// the gate only.
-package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unchecked Sendable {
+package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable
+{
     private let registration: LoadRegistration
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
     private let gate = Gate()
+    /// What the server is asked for beside a response; nil for nearly all.
+    private let upgrade: (any Upgrade)?
     let inbox = LoadInbox()
     private let live = LiveObject(.load)
 
@@ -48,14 +51,16 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
 
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
-        defaults: DelegateDefaults?, writesFile: Bool
+        defaults: DelegateDefaults?, writesFile: Bool, upgrade: (any Upgrade)? = nil
     ) {
+        self.upgrade = upgrade
         self.client = client
         registration = LoadRegistration(schedule)
         self.settings = settings
         self.defaults = defaults
         state = LoadState(
-            request, protocols: settings.values.protocols, redirects: settings.values.redirects)
+            request, protocols: settings.values.protocols, redirects: settings.values.redirects,
+            isWebSocket: upgrade != nil)
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
         content = ContentReader(
             limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
@@ -124,7 +129,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     // MARK: - Passes
 
     /// Has the load served in a pass of a scheduled mode. Any thread.
-    func wakeUp() { registration.wakeUp(self, deferred: false) }
+    package func wakeUp() { registration.wakeUp(self, deferred: false) }
 
     package func serve(by queue: SharedQueue) -> Bool {
         guard registration.takeWakeUp(by: queue, of: self) else { return false }
@@ -151,7 +156,9 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         }
         if messages.mustLookAtTheClock { lookAtTheClock() }
         // What has ended has no time any more, and its last call must not be lost.
-        if timeout.takeReached(), !state.isEnded, timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0 {
+        if timeout.takeReached(), !state.isEnded, !state.isUpgraded,
+            timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0
+        {
             return perform(state.failed(.timedOut(seconds: timeout.seconds)))
         }
         if let answer = messages.answer { take(answer) }
@@ -160,7 +167,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         answers?.current?.serve()
         readContent()
         finishIfStored()
-        if state.deliversBody, wantsMore { answers?.current?.resume() }
+        if state.deliversBody || state.isUpgraded, wantsMore { answers?.current?.resume() }
         if !state.isEnded { timeout.restartAfterProgress() }
     }
 
@@ -228,7 +235,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
                 isDownload: content.download != nil, timesFrom: collectsMetrics ? startedAt : nil,
                 usesCredentialStorage: usesCredentialStorage)
         self.answers = answers
-        answers.answer(request)
+        if upgrade == nil { answers.answer(request) } else { answers.answerByServer(request) }
     }
 
     /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
@@ -354,11 +361,43 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
         answers?.addFields(of: request, to: &fields)
+        upgrade?.addFields(to: &fields)
     }
     func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
     func setInterest(_ interest: ChannelInterest?) { inbox.setInterest(interest) }
     func noteProgress() { timeout.noteProgress() }
     func noteCall() { hasCalled = true }
+
+    // MARK: - Upgrade
+
+    /// Whether the request asks for another protocol: a proxy is asked for a tunnel then.
+    var wantsTunnel: Bool { upgrade != nil }
+
+    /// The response is an answer to the upgrade, or else the load fails.
+    private func deliver(_ reply: LoadReply, _ response: URLResponse, to upgrade: any Upgrade) {
+        deliver(.response(response, isQuestion: false))
+        guard state.deliversBody, case .http(let head, _) = reply else { return }
+        if let sentence = upgrade.refusal(of: head, for: self) {
+            return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
+        }
+        state.upgraded()
+        timeout.stop()
+        answers?.upgrade(to: upgrade)
+    }
+
+    package func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {
+        deliver(.upgraded(name: name, size: size, call))
+    }
+
+    package func endUpgrade(_ failure: LoadFailure?) {
+        guard state.isUpgraded else { return }
+        perform(failure.map { state.failed($0) } ?? state.bodyEnded())
+    }
+
+    package func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
+    {
+        ScheduleTimer(registration.modes, after: seconds, repeats: false) { _ in fire() }
+    }
 
     // MARK: - Content
 
@@ -367,6 +406,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         guard let response = response(reply) else {
             return perform(state.failed(.unusableResponse(status: reply.status)))
         }
+        if let upgrade { return deliver(reply, response, to: upgrade) }
         do throws(LoadFailure) {
             try content.begin(reply, response, method: state.lastSent.method)
         } catch {
@@ -640,7 +680,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     }
 
     private func lookAtTheClock() {
-        guard registration.isJoined, !state.isEnded, !inbox.isSuspended else { return }
+        guard registration.isJoined, !state.isEnded, !state.isUpgraded, !inbox.isSuspended else { return }
         // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
         if timeout.look(isOnThisSide: waitsForThisSide, makeTimer: { makeTimer($0) }) { wakeUp() }
     }

@@ -177,6 +177,9 @@ final class LoadAnswers {
     /// The next request goes to another origin: credentials stay behind (rule UC-33).
     func leaveOrigin() { server?.leaveOrigin() }
 
+    /// The connection under way carries another protocol from here on.
+    func upgrade(to upgrade: any Upgrade) { server?.upgrade(to: upgrade) }
+
     /// The response `head` is a challenge.
     func challenged(by head: ResponseHead) { server?.challenged(by: head) }
 

@@ -49,4 +49,6 @@ package enum LoadFailure: Error, Equatable {
     case notInCache
     case multipart(MultipartReader.Failure)
     case noRunLoop
+    /// The server does not do what an upgrade asks for, or the protocol after it has failed.
+    case upgrade(URLError.Code, sentence: String)
 }

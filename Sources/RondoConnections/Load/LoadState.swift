@@ -33,6 +33,8 @@ struct LoadState {
         /// The client was shown a response, and says what becomes of its body.
         case askingAboutResponse
         case receiving
+        /// The connection carries another protocol.
+        case upgraded
         /// All has come, and the delegate was asked what is to be stored (rule UC-54).
         case askingAboutCaching
         /// All has come, and is being stored by other threads.
@@ -70,11 +72,14 @@ struct LoadState {
     /// Those that may load its requests.
     private let protocols: ProtocolClasses
     private let policy: RedirectLimit
+    /// Redirects to ws and wss are followed as such to http and https (rule WS-3).
+    private let isWebSocket: Bool
 
     init(
         _ request: LoadRequest, protocols: ProtocolClasses = .registered,
-        redirects policy: RedirectLimit = .init()
+        redirects policy: RedirectLimit = .init(), isWebSocket: Bool = false
     ) {
+        self.isWebSocket = isWebSocket
         self.policy = policy
         self.request = request
         lastSent = request
@@ -102,7 +107,7 @@ struct LoadState {
         switch phase {
         case .askingAboutCaching, .storing, .ended: true
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving:
+            .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving, .upgraded:
             false
         }
     }
@@ -112,7 +117,7 @@ struct LoadState {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
-            .askingAboutCaching, .storing, .ended:
+            .upgraded, .askingAboutCaching, .storing, .ended:
             false
         }
     }
@@ -121,6 +126,11 @@ struct LoadState {
 
     /// Whether content that comes now is the delegate's.
     var deliversBody: Bool { if case .receiving = phase { true } else { false } }
+
+    var isUpgraded: Bool { if case .upgraded = phase { true } else { false } }
+
+    /// The response was an answer to an upgrade.
+    mutating func upgraded() { if case .receiving = phase { phase = .upgraded } }
 
     /// The first pass on the loop.
     ///
@@ -178,7 +188,7 @@ struct LoadState {
             redirectCount += 1
             return go(to: answer)
         case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .askingAboutResponse,
-            .receiving, .askingAboutCaching, .storing, .ended:
+            .receiving, .upgraded, .askingAboutCaching, .storing, .ended:
             return .nothing
         }
     }
@@ -241,7 +251,7 @@ struct LoadState {
             return .deliver(.http(head, bodyLength: bodyLength))
         }
         let decision = Redirect.follow(
-            status: head.status, location: head.fields.agreed("Location"),
+            status: head.status, location: location(in: head),
             method: request.method, currentURL: url)
         switch decision {
         case .notARedirect:
@@ -256,6 +266,15 @@ struct LoadState {
                 request.value, to: target, method: method, keepsBody: keepsBody, sameOrigin: sameOrigin)
             return redirect(to: next, by: .http(head, bodyLength: bodyLength))
         }
+    }
+
+    private func location(in head: ResponseHead) -> String? {
+        guard let location = head.fields.agreed("Location"), isWebSocket else {
+            return head.fields.agreed("Location")
+        }
+        let start = location.prefix(6).lowercased()
+        // ws is http by another name, and wss https.
+        return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location
     }
 
     private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
@@ -278,7 +297,7 @@ struct LoadState {
             phase = .receiving
             return .deliver(.other(response))
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .askingAboutRedirect,
-            .challenged, .askingAboutResponse, .askingAboutCaching, .storing, .ended:
+            .challenged, .askingAboutResponse, .upgraded, .askingAboutCaching, .storing, .ended:
             return .nothing
         }
     }
@@ -292,9 +311,14 @@ struct LoadState {
         }
     }
 
-    /// The response's body is complete.
+    /// The response's body, or the protocol after it, is complete.
     mutating func bodyEnded() -> Action {
-        guard case .receiving = phase else { return .nothing }
+        switch phase {
+        case .receiving, .upgraded: break
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
+            .askingAboutRedirect, .challenged, .askingAboutResponse, .askingAboutCaching, .storing, .ended:
+            return .nothing
+        }
         phase = .storing
         return .finish
     }

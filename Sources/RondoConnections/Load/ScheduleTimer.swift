@@ -1,7 +1,7 @@
 internal import RondoCore
 
 /// A timer in all the loops of a load: one timer for each loop, since a timer belongs to one.
-struct ScheduleTimer {
+package struct ScheduleTimer: Sendable {
     private let first: Timer
     /// Those of the other loops: nearly always there are none.
     private let others: [Timer]
@@ -25,7 +25,7 @@ struct ScheduleTimer {
         forEach { $0.fireDate = LoopClock.date(inSeconds: max(seconds, 0.001)) }
     }
 
-    func invalidate() { forEach { $0.invalidate() } }
+    package func invalidate() { forEach { $0.invalidate() } }
 
     private func forEach(_ body: (Timer) -> Void) {
         body(first)
