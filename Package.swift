@@ -140,7 +140,7 @@ let package = Package(
         .testTarget(
             name: "RondoSessionsTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoTesting",
+                "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoHTTP", "RondoTesting",
                 "RondoTestSupport",
             ],
             swiftSettings: settings),

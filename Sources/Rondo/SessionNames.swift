@@ -18,6 +18,10 @@ public typealias URLSessionDataDelegate = RondoSessions.URLSessionDataDelegate
 @_documentation(visibility: internal)
 public typealias URLSessionDownloadDelegate = RondoSessions.URLSessionDownloadDelegate
 @_documentation(visibility: internal)
+public typealias URLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
+@_documentation(visibility: internal)
+public typealias URLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
+@_documentation(visibility: internal)
 public typealias URLSessionTaskMetrics = RondoSessions.URLSessionTaskMetrics
 @_documentation(visibility: internal)
 public let NSURLSessionTransferSizeUnknown = RondoSessions.NSURLSessionTransferSizeUnknown
@@ -34,4 +38,6 @@ public typealias NSURLSessionDelegate = RondoSessions.URLSessionDelegate
 public typealias NSURLSessionTaskDelegate = RondoSessions.URLSessionTaskDelegate
 public typealias NSURLSessionDataDelegate = RondoSessions.URLSessionDataDelegate
 public typealias NSURLSessionDownloadDelegate = RondoSessions.URLSessionDownloadDelegate
+public typealias NSURLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
+public typealias NSURLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
 public typealias NSURLSessionTaskMetrics = RondoSessions.URLSessionTaskMetrics

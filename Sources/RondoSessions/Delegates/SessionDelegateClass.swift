@@ -12,6 +12,7 @@ enum SessionMethod: UInt8 {
     case bodyStreamAsync, sent, informational, metrics, completed
     case response, responseAsync, becameDownload, data, willCache, willCacheAsync
     case wrote, resumed
+    case opened, closed
 
     fileprivate var bit: UInt64 { 1 << UInt64(rawValue) }
 }
@@ -50,6 +51,7 @@ final class SessionDelegateClass: Sendable {
                 .response, .responseAsync, .becameDownload, .data, .willCache, .willCacheAsync)
         }
         if !(type is any URLSessionDownloadDelegate.Type) { missing |= Self.bits(.wrote, .resumed) }
+        if !(type is any URLSessionWebSocketDelegate.Type) { missing |= Self.bits(.opened, .closed) }
         defaults = Atomic(missing)
         ofTasks.insert(.shouldUseCredentialStorage)
         ofHandlers.insert(.shouldUseCredentialStorage)

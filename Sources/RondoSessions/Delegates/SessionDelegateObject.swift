@@ -9,6 +9,7 @@ final class SessionDelegateObject: @unchecked Sendable {
     let task: (any URLSessionTaskDelegate)?
     let data: (any URLSessionDataDelegate)?
     let download: (any URLSessionDownloadDelegate)?
+    let webSocket: (any URLSessionWebSocketDelegate)?
     let kind: SessionDelegateClass
 
     init(_ object: any URLSessionDelegate) {
@@ -16,6 +17,7 @@ final class SessionDelegateObject: @unchecked Sendable {
         task = object as? any URLSessionTaskDelegate
         data = object as? any URLSessionDataDelegate
         download = object as? any URLSessionDownloadDelegate
+        webSocket = object as? any URLSessionWebSocketDelegate
         kind = SessionDelegateClass.of(type(of: object))
     }
 }

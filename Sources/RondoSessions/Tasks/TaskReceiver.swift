@@ -15,5 +15,5 @@ enum TaskReceiver: Sendable {
 
 /// What kind of task it is.
 enum TaskKind: Sendable {
-    case data, upload, download
+    case data, upload, download, webSocket
 }

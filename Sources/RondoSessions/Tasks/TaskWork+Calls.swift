@@ -7,7 +7,7 @@ internal import RondoStreams
 
 extension TaskWork {
     /// What a call is made with; nil once the task has ended.
-    private struct Addressees {
+    struct Addressees {
         let session: URLSession
         let task: URLSessionTask
         let receiver: TaskReceiver
@@ -16,7 +16,7 @@ extension TaskWork {
         let load: Load?
     }
 
-    private var addressees: Addressees? {
+    var addressees: Addressees? {
         let (session, task, receiver, own, load) = state.withLock {
             ($0.session, $0.task, $0.receiver, $0.delegate, $0.load)
         }
@@ -27,7 +27,8 @@ extension TaskWork {
     }
 
     var answersResponses: Bool {
-        guard let addressees, addressees.receiver.isDelegate, kind != .download else { return false }
+        guard let addressees, addressees.receiver.isDelegate, kind == .data || kind == .upload
+        else { return false }
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
@@ -52,9 +53,7 @@ extension TaskWork {
         case .willSend(let request, let redirect):
             // There is no response to show with a canonical request (rule US-53).
             guard let response = redirect as? HTTPURLResponse else { return .request(request) }
-            return ask(.redirect(session, task, response, request), all) { answer in
-                .request(answer ?? request)
-            }
+            return askAboutRedirect(response, request, all)
         case .shouldUseCredentialStorage: return .usesStorage(true)
         case .challenge(let challenge, _, let isOfTLS): return show(challenge, isOfTLS: isOfTLS, to: all)
         case .didCancel: return .none
@@ -92,6 +91,7 @@ extension TaskWork {
                     expectedTotalBytes: expected > 0 ? expected : -1)
             }
         case .metrics(let metrics): state.withLock { $0.metrics = metrics }
+        case .upgraded(_, _, let call): call()
         case .finish: end(.success(nil))
         case .finishDownload(let file): end(.success(file))
         case .fail(let error): end(.failure(error))
@@ -99,10 +99,22 @@ extension TaskWork {
         return .none
     }
 
+    private func askAboutRedirect(
+        _ response: HTTPURLResponse, _ request: URLRequest, _ all: Addressees
+    ) -> DelegateCall.Answer {
+        guard webSocket != nil else {
+            return ask(.redirect(all.session, all.task, response, request), all) { .request($0 ?? request) }
+        }
+        let shown = WebSocketURL.shown(request)
+        return ask(.redirect(all.session, all.task, response, shown), all) { answer in
+            .request((answer ?? shown).flatMap { WebSocketURL.sent($0) ?? $0 })
+        }
+    }
+
     // MARK: - Delegates
 
     /// Calls the first delegate that has `method`.
-    private func tell(_ method: SessionMethod, _ all: Addressees, _ call: (SessionDelegateObject) -> Void) {
+    func tell(_ method: SessionMethod, _ all: Addressees, _ call: (SessionDelegateObject) -> Void) {
         for delegate in all.delegates where !delegate.kind.lacks(method) {
             call(delegate)
             if !delegate.kind.lacks(method) { return }
@@ -234,13 +246,16 @@ extension TaskWork {
     func end(_ outcome: Result<DownloadFile?, any Error>) {
         guard let all = addressees else { return }
         var outcome = outcome
-        if state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
+        // A WebSocket that has opened is closed, and not broken off, by its cancellation (rule WS-18).
+        let isClosing = webSocket?.hasOpened ?? false
+        if !isClosing, state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
         if case .success(let file?) = outcome, all.receiver.isDelegate {
             finish(file, all)
             // That call may have cancelled the task.
             if state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
         }
-        let error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
+        var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
+        if let webSocket { error = webSocket.end(error) }
         let (isFirst, response, body, metrics) = state.withLock { state in
             let isFirst = state.life.complete()
             if isFirst {
@@ -327,6 +342,7 @@ extension DelegateCall {
         case .wrote: "didWriteData"
         case .resumed: "didResumeAtOffset"
         case .metrics: "didFinishCollecting metrics"
+        case .upgraded(let name, _, _): name
         case .finish, .finishDownload, .fail: "didCompleteWithError"
         }
     }

@@ -38,11 +38,17 @@ final class TaskWork: LoadClient, Sendable {
     let originalRequest: URLRequest?
     let createdAt = Date()
     let driver: SessionDriver?
+    /// Of a WebSocket task.
+    let webSocket: WebSocketLink?
     let state: Mutex<State>
     private let live = LiveObject(.sessionTask)
 
     /// - Parameter request: As it was given.
-    init(_ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver) {
+    init(
+        _ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver,
+        webSocket: WebSocketLink? = nil
+    ) {
+        self.webSocket = webSocket
         identifier = session.table.nextIdentifier()
         self.kind = kind
         originalRequest = request
@@ -55,6 +61,7 @@ final class TaskWork: LoadClient, Sendable {
     init() {
         identifier = 0
         kind = .data
+        webSocket = nil
         originalRequest = nil
         driver = nil
         state = Mutex(State(receiver: .delegate))
@@ -121,6 +128,15 @@ final class TaskWork: LoadClient, Sendable {
         }
         guard let session, let request else { return }
         guard session.table.hold(task) else { return endUnborn(task) }
+        let sent: URLRequest
+        do throws(URLError) {
+            sent = try sentRequest(request)
+        } catch {
+            return session.driver.perform { [self] in
+                end(.failure(error))
+                loadDidEnd()
+            }
+        }
         let schedule: [LoopMode]
         do throws(SystemError) {
             schedule = try session.driver.schedule()
@@ -132,8 +148,9 @@ final class TaskWork: LoadClient, Sendable {
             }
         }
         let load = Load(
-            for: self, request: LoadRequest(request), schedule: schedule, settings: session.settings,
-            defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download)
+            for: self, request: LoadRequest(sent), schedule: schedule, settings: session.settings,
+            defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download,
+            upgrade: webSocket.map { WebSocketWire($0) })
         let (isSuspended, isCanceling) = state.withLock { state in
             state.load = load
             return (state.life.isSuspended, state.life.isCanceling)
@@ -172,7 +189,10 @@ final class TaskWork: LoadClient, Sendable {
 
     var delegateQueue: OperationQueue? { driver?.queue }
 
-    func setCurrentRequest(_ request: URLRequest) { state.withLock { $0.currentRequest = request } }
+    func setCurrentRequest(_ request: URLRequest) {
+        let shown = webSocket == nil ? request : WebSocketURL.shown(request)
+        state.withLock { $0.currentRequest = shown }
+    }
 
     func loadDidEnd() {
         let old = state.withLock { state in
@@ -186,6 +206,7 @@ final class TaskWork: LoadClient, Sendable {
             state.metrics = nil
             return old
         }
+        webSocket?.loadDidEnd()
         if let task = old.task { old.session?.taskDidEnd(task) }
     }
 
@@ -203,6 +224,7 @@ final class TaskWork: LoadClient, Sendable {
             defer { state.receiver = .delegate }
             return state.receiver
         }
+        if let webSocket { driver?.perform { _ = webSocket.end(error) } }
         switch receiver {
         case .delegate: break
         case .data(let handler): driver?.perform { handler(nil, nil, error) }

@@ -1,0 +1,30 @@
+public import FoundationNetworking
+public import RondoCore
+
+extension URLSession {
+    /// A WebSocket to a ws or wss URL.
+    public func webSocketTask(with url: URL) -> URLSessionWebSocketTask {
+        webSocketTask(with: URLRequest(url: url))
+    }
+
+    /// A WebSocket to a ws or wss URL.
+    ///
+    /// - Parameter protocols: Offered to the server, the preferred one first.
+    public func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
+        makeWebSocketTask(URLRequest(url: url), protocols: protocols)
+    }
+
+    /// A WebSocket. The request is a GET of a ws or wss URL; its fields go along, and what Sec-WebSocket-Protocol names is
+    /// offered. Another one fails with `URLError.unsupportedURL` when the task is resumed (rule WS-1).
+    public func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
+        makeWebSocketTask(request, protocols: [])
+    }
+
+    private func makeWebSocketTask(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
+        let link = WebSocketLink(protocols: protocols, driver: driver)
+        let work = TaskWork(self, request, .webSocket, .delegate, webSocket: link)
+        let task = URLSessionWebSocketTask(work, link)
+        link.belong(to: work)
+        return made(task)
+    }
+}

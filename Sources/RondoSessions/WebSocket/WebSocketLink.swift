@@ -1,0 +1,211 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoMutex
+
+/// What a WebSocket's task, on any thread, and its wire, in the gate of its load, have in common.
+///
+///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
+///
+/// What is asked for waits here until the wire takes it, in a pass of the session's driver; once the task is over, its answer
+/// is a call by the driver.
+final class WebSocketLink: Sendable {
+    /// Why and how it ends.
+    struct Closing: Sendable {
+        var code = URLSessionWebSocketTask.CloseCode.invalid
+        var reason: Data?
+        /// What all gets that waits or comes later; nil: it does not end yet.
+        var error: URLError?
+    }
+
+    struct State {
+        weak var work: TaskWork?
+        /// The load, from the handshake's success to its end.
+        var owner: (any UpgradeOwner)?
+        var queues = WebSocketQueues()
+        /// Handlers of what was asked for too late.
+        var late: [WebSocketQueues.Completion] = []
+        var closing = Closing()
+        var offersCompression = true
+        var hasOpened = false
+        var isOver = false
+        /// The time for the closing handshake is over.
+        var isTimeUp = false
+        var url: URL?
+    }
+
+    let state = Mutex(State())
+    private let protocols: [String]
+    private let driver: SessionDriver
+
+    init(protocols: [String], driver: SessionDriver) {
+        self.protocols = protocols
+        self.driver = driver
+    }
+
+    func belong(to work: TaskWork) {
+        state.withLock { state in
+            state.work = work
+            state.url = work.originalRequest?.url
+        }
+    }
+
+    // MARK: - The task. Any thread.
+
+    var maximumMessageSize: Int {
+        get { state.withLock { $0.queues.maximumMessageSize } }
+        set { change { $0.queues.maximumMessageSize = max(0, newValue) } }
+    }
+
+    var offersCompression: Bool {
+        get { state.withLock { $0.offersCompression } }
+        set { state.withLock { $0.offersCompression = newValue } }
+    }
+
+    var closing: Closing { state.withLock { $0.closing } }
+    var hasOpened: Bool { state.withLock { $0.hasOpened } }
+
+    func send(_ message: WebSocketMessage, _ completion: @escaping WebSocketQueues.Completion) -> Int {
+        add(.message(message), completion)
+    }
+
+    func ping(_ completion: @escaping WebSocketQueues.Completion) -> Int { add(.ping, completion) }
+
+    private func add(_ what: WebSocketQueues.Outgoing, _ completion: @escaping WebSocketQueues.Completion)
+        -> Int
+    {
+        change { state in
+            if state.closing.error == nil { return state.queues.add(what, completion) }
+            state.late.append(completion)
+            return 0
+        }
+    }
+
+    func receive(_ receiver: @escaping WebSocketQueues.Receiver) -> Int {
+        change { $0.queues.add(receiver) }
+    }
+
+    /// - Returns: False: it is too late.
+    func cancelSend(_ identifier: Int) -> Bool {
+        state.withLock { $0.queues.cancelSend(identifier) } != nil
+    }
+
+    func cancelReceive(_ identifier: Int) -> Bool {
+        state.withLock { $0.queues.cancelReceive(identifier) } != nil
+    }
+
+    /// The program closes the WebSocket.
+    ///
+    /// - Returns: False: it is not open; the task is to be cancelled as any other.
+    func close(with code: URLSessionWebSocketTask.CloseCode, reason: Data?) -> Bool {
+        let close =
+            code == .invalid
+            ? .empty
+            : UInt16(exactly: code.rawValue).map {
+                WebSocketClose(sending: $0, reason: reason ?? Data())
+            } ?? .empty
+        if code != .invalid, close.code == nil {
+            Log.sessions.warning(
+                "A WebSocket is closed without a code: \(code.rawValue) must not be sent (RFC 6455, section 7.4)."
+            )
+        }
+        return change { state in
+            // What ends already ends as it does.
+            guard state.hasOpened, !state.isOver else { return state.hasOpened }
+            guard state.closing.error == nil else { return true }
+            state.queues.close = close
+            state.queues.dropMessages()
+            state.closing = Closing(
+                code: code, reason: reason,
+                error: URLErrors.error(.cancelled, "The program has closed the WebSocket.", url: state.url))
+            return true
+        }
+    }
+
+    /// Changes what waits, and has it looked at.
+    private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
+        let (result, owner, isOver) = state.withLock { state in
+            (change(&state), state.owner, state.isOver)
+        }
+        if isOver { answerLate() } else { owner?.wakeUp() }
+        return result
+    }
+
+    // MARK: - The load
+
+    /// Whether these protocols, and those that the request names itself, can be offered.
+    func canOffer(with request: URLRequest) -> Bool {
+        var handshake = WebSocketHandshake(protocols: protocols)
+        var fields = HeaderFields()
+        if let own = request.value(forHTTPHeaderField: "Sec-WebSocket-Protocol") {
+            fields.set(name: "Sec-WebSocket-Protocol", value: own)
+        }
+        do {
+            try handshake.addFields(to: &fields)
+            return true
+        } catch { return false }
+    }
+
+    func makeHandshake() -> WebSocketHandshake {
+        WebSocketHandshake(protocols: protocols, offersCompression: offersCompression)
+    }
+
+    /// The load has left its loops.
+    func loadDidEnd() {
+        let old = state.withLock { state in
+            defer {
+                state.owner = nil
+                state.isOver = true
+            }
+            return state.owner
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// The last calls, where the session's calls come: all that waits is told of the end.
+    ///
+    /// - Returns: The task's error.
+    func end(_ error: (any Error)?) -> (any Error)? {
+        let (told, hasOpened) = state.withLock { state -> (any Error, Bool) in
+            state.isOver = true
+            let reported = state.hasOpened ? error : Self.failureOfHandshake(error)
+            let end = state.closing.error ?? reported as? URLError
+            state.closing.error =
+                end ?? URLErrors.error(.networkConnectionLost, "The WebSocket is closed.", url: state.url)
+            return (reported ?? end ?? URLError(.networkConnectionLost), state.hasOpened)
+        }
+        for call in takeLate() { call() }
+        return hasOpened ? error : told
+    }
+
+    /// The connection's end before an answer is none (rule WS-4).
+    private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
+        guard let error = error as? URLError, error.code == .networkConnectionLost else { return error }
+        return URLErrors.error(
+            .badServerResponse, "The connection ended before the WebSocket handshake was answered.",
+            url: error.failingURL, cause: error)
+    }
+
+    // MARK: - After the end
+
+    private func answerLate() {
+        for call in takeLate() { driver.perform(call) }
+    }
+
+    /// Calls of all that waits: messages that are here are handed over, the rest fails.
+    private func takeLate() -> [@Sendable () -> Void] {
+        state.withLock { state in
+            let error: any Error = state.closing.error ?? URLError(.networkConnectionLost)
+            var calls: [@Sendable () -> Void] = []
+            while let (message, receiver) = state.queues.takePair() {
+                calls.append { receiver(.success(message)) }
+            }
+            let senders = state.queues.takeSenders() + state.late
+            state.late = []
+            for sender in senders { calls.append { sender(error) } }
+            for receiver in state.queues.takeReceivers() { calls.append { receiver(.failure(error)) } }
+            return calls
+        }
+    }
+}

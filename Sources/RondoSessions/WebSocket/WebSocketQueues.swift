@@ -1,0 +1,161 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+
+/// What waits on a WebSocket: messages and pings to be sent, those that want a message, messages that nobody has asked for
+/// yet, and pings without their pongs. A value without I/O; each handler leaves it exactly once.
+struct WebSocketQueues {
+    typealias Receiver = @Sendable (Result<WebSocketMessage, any Error>) -> Void
+    typealias Completion = @Sendable ((any Error)?) -> Void
+
+    enum Outgoing {
+        case message(WebSocketMessage)
+        case ping
+    }
+
+    struct Sending {
+        let identifier: Int
+        let what: Outgoing
+        let completion: Completion
+    }
+
+    /// What is kept of a message beside its bytes: so empty ones do not wait without bound.
+    private static let overhead = 64
+
+    var maximumMessageSize = 1_048_576
+    /// The program's close frame.
+    var close: WebSocketClose?
+    private var lastIdentifier = 0
+    private var outgoing = Line<Sending>()
+    private var receivers = Line<(identifier: Int, receiver: Receiver)>()
+    private var messages = Line<WebSocketMessage>()
+    private var waitingBytes = 0
+    private var pings = Line<(identifier: Int, completion: Completion)>()
+
+    // MARK: - Asking
+
+    /// Reading goes on: another message may be kept (rule WS-10).
+    var takesMessages: Bool { waitingBytes == 0 || waitingBytes < maximumMessageSize }
+
+    var hasMessages: Bool { !messages.isEmpty }
+
+    // MARK: - What the program wants
+
+    mutating func add(_ what: Outgoing, _ completion: @escaping Completion) -> Int {
+        lastIdentifier += 1
+        outgoing.append(Sending(identifier: lastIdentifier, what: what, completion: completion))
+        return lastIdentifier
+    }
+
+    mutating func add(_ receiver: @escaping Receiver) -> Int {
+        lastIdentifier += 1
+        receivers.append((lastIdentifier, receiver))
+        return lastIdentifier
+    }
+
+    /// Takes back what was not begun.
+    ///
+    /// - Returns: Its handler, to be let go; nil: it is too late.
+    mutating func cancelSend(_ identifier: Int) -> Completion? {
+        if let sending = outgoing.remove(where: { $0.identifier == identifier }) { return sending.completion }
+        return pings.remove { $0.identifier == identifier }?.completion
+    }
+
+    mutating func cancelReceive(_ identifier: Int) -> Receiver? {
+        receivers.remove { $0.identifier == identifier }?.receiver
+    }
+
+    // MARK: - What comes and goes
+
+    mutating func takeOutgoing() -> Sending? { outgoing.popFirst() }
+
+    mutating func noteSent(ping: Sending) { pings.append((ping.identifier, ping.completion)) }
+
+    /// - Returns: The handlers of that ping and those before it; none if no ping has this number.
+    mutating func takePings(upTo identifier: Int) -> [Completion] {
+        guard pings.contains(where: { $0.identifier == identifier }) else { return [] }
+        var taken: [Completion] = []
+        while let first = pings.first, first.identifier <= identifier {
+            taken.append(first.completion)
+            _ = pings.popFirst()
+        }
+        return taken
+    }
+
+    mutating func add(_ message: WebSocketMessage) {
+        messages.append(message)
+        waitingBytes += message.size + Self.overhead
+    }
+
+    mutating func takeMessage() -> WebSocketMessage? {
+        guard let message = messages.popFirst() else { return nil }
+        waitingBytes -= message.size + Self.overhead
+        return message
+    }
+
+    /// A message, and the one that has waited for it longest.
+    mutating func takePair() -> (WebSocketMessage, Receiver)? {
+        guard !messages.isEmpty, let first = receivers.popFirst(), let message = takeMessage() else {
+            return nil
+        }
+        return (message, first.receiver)
+    }
+
+    // MARK: - What cannot be done any more
+
+    mutating func takeReceivers() -> [Receiver] {
+        var all: [Receiver] = []
+        while let next = receivers.popFirst() { all.append(next.receiver) }
+        return all
+    }
+
+    /// Of pings and of what was not sent, in the order in which it was asked for.
+    mutating func takeSenders() -> [Completion] {
+        var all: [Completion] = []
+        while let next = pings.popFirst() { all.append(next.completion) }
+        while let next = outgoing.popFirst() { all.append(next.completion) }
+        return all
+    }
+
+    /// The program wants no messages any more.
+    mutating func dropMessages() {
+        messages = Line()
+        waitingBytes = 0
+    }
+}
+
+/// A queue whose first element is taken without moving the others.
+struct Line<Element> {
+    private var elements: [Element?] = []
+    private var start = 0
+
+    var isEmpty: Bool { start == elements.count }
+    var first: Element? { isEmpty ? nil : elements[start] }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    mutating func popFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        let element = elements[start].take()
+        start += 1
+        if start == elements.count {
+            elements.removeAll()
+            start = 0
+        } else if start > 64, start * 2 > elements.count {
+            elements.removeFirst(start)
+            start = 0
+        }
+        return element
+    }
+
+    func contains(where condition: (Element) -> Bool) -> Bool {
+        elements[start...].contains { $0.map(condition) ?? false }
+    }
+
+    mutating func remove(where condition: (Element) -> Bool) -> Element? {
+        guard let index = elements[start...].firstIndex(where: { $0.map(condition) ?? false }) else {
+            return nil
+        }
+        return elements.remove(at: index)
+    }
+}

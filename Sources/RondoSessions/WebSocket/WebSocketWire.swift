@@ -1,0 +1,419 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// The connection of an open WebSocket: moves bytes between the channel and the protocol, and messages between the protocol
+/// and what waits in the link.
+///
+/// `@unchecked Sendable`: used inside the gate of its load.
+final class WebSocketWire: Upgrade, @unchecked Sendable {
+    private enum Phase {
+        case handshake
+        case open
+        /// The program closes: what it has sent before goes out, then its close frame, and the server's is waited for.
+        case closing
+        /// Nothing is said any more: the server is to end the connection (rule WS-22).
+        case waitingForEnd
+        case ended
+    }
+
+    /// A message or ping that is being sent.
+    private struct Current {
+        let sending: WebSocketQueues.Sending
+        /// All its bytes are in the buffer.
+        var isWhole: Bool
+    }
+
+    /// How long a closing handshake, and the server's end of the connection, is waited for, in seconds (rules WS-17, WS-22).
+    private static let closingTime = 2.0
+    /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
+    private static let bytesAtOnce = 64 * 1024, writtenAtOnce = 1024 * 1024
+
+    private let link: WebSocketLink
+    private var handshake: WebSocketHandshake
+    private var connection = WebSocketConnection(.client)
+    private var subprotocol: String?
+    private var channel: SocketChannel?
+    private var phase = Phase.handshake
+    private var isPaused = false
+    private var sawEnd = false
+    private var failure: LoadFailure?
+    private var timer: ScheduleTimer?
+
+    private var unsent: [UInt8] = []
+    private var written = 0
+    private var current: Current?
+    private var writeFailed = false
+
+    init(_ link: WebSocketLink) {
+        self.link = link
+        handshake = link.makeHandshake()
+    }
+
+    private var owner: (any UpgradeOwner)? { link.state.withLock { $0.owner } }
+
+    // MARK: - Handshake
+
+    func addFields(to fields: inout HeaderFields) {
+        handshake = link.makeHandshake()
+        do {
+            try handshake.addFields(to: &fields)
+        } catch {
+            // Looked at before the task began; without its fields the handshake is refused.
+            Log.sessions.warning("A WebSocket handshake cannot be made: \(error)")
+        }
+    }
+
+    func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String? {
+        do {
+            let agreement = try handshake.agreement(in: head)
+            subprotocol = agreement.subprotocol
+            connection = WebSocketConnection(.client, compression: agreement.compression)
+            link.state.withLock { $0.owner = owner }
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
+        self.channel = channel
+        phase = .open
+        connection.receive(received)
+        let work = link.state.withLock { state in
+            state.hasOpened = true
+            return state.work
+        }
+        owner?.call("didOpenWithProtocol", size: 0) { [subprotocol] in work?.tellOpened(subprotocol) }
+        serve()
+    }
+
+    // MARK: - Upgrade
+
+    func serve() {
+        guard isServed else { return }
+        let (closes, isTimeUp) = link.state.withLock { state in
+            defer { state.isTimeUp = false }
+            return (state.queues.close != nil, state.isTimeUp)
+        }
+        if isTimeUp { return giveUp() }
+        if closes, case .open = phase {
+            phase = .closing
+            startTimer()
+        }
+        goOn()
+    }
+
+    func readable() {
+        guard isServed, !isPaused, !sawEnd, let channel else { return }
+        withUnsafeTemporaryAllocation(byteCount: Self.bytesAtOnce, alignment: 16) { buffer in
+            do throws(ChannelError) {
+                switch try channel.read(into: buffer) {
+                case .bytes(let count):
+                    connection.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                case .wouldBlock: return
+                case .end, .truncated: receiveEnd()
+                }
+            } catch {
+                receiveEnd()
+            }
+        }
+        goOn()
+    }
+
+    func writable() { if isServed { goOn() } }
+
+    func failed(_ error: ChannelError) {
+        guard isServed else { return }
+        receiveEnd()
+        goOn()
+    }
+
+    func pause() {
+        isPaused = true
+        channel?.wantsRead = false
+    }
+
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        if isServed { goOn() }
+    }
+
+    private var isServed: Bool {
+        switch phase {
+        case .handshake, .ended: false
+        case .open, .closing, .waitingForEnd: true
+        }
+    }
+
+    private func receiveEnd() {
+        sawEnd = true
+        connection.receiveEnd()
+    }
+
+    private func goOn() {
+        readEvents()
+        guard isServed else { return }
+        handOver()
+        flush()
+        guard isServed else { return }
+        if case .waitingForEnd = phase, sawEnd { return finish() }
+        channel?.wantsRead = !isPaused && !sawEnd && takesBytes
+    }
+
+    /// In any other phase than `open` nothing is kept of what comes.
+    private var takesBytes: Bool {
+        if case .open = phase { link.state.withLock { $0.queues.takesMessages } } else { true }
+    }
+
+    // MARK: - What comes
+
+    private func readEvents() {
+        connection.limits.maximumMessageSize = link.maximumMessageSize
+        while !isPaused {
+            switch phase {
+            case .handshake, .waitingForEnd, .ended: return
+            case .open, .closing: break
+            }
+            if !takesBytes {
+                handOver()
+                guard !isPaused, takesBytes else { return }
+            }
+            do throws(WebSocketError) {
+                switch try connection.nextEvent() {
+                case .message(let message): receive(message)
+                case .ping: if connection.hasAnswers { flush() }
+                case .pong(let payload): receive(pong: payload)
+                case .close(let close): return receive(close)
+                case .needMoreData: return
+                // After the program's close frame the server has left without one of its own.
+                case .closed: return endClosed()
+                }
+            } catch {
+                return fail(error)
+            }
+        }
+    }
+
+    private func receive(_ message: WebSocketMessage) {
+        guard case .open = phase else { return }
+        link.state.withLock { $0.queues.add(message) }
+        handOver()
+    }
+
+    private func receive(pong payload: [UInt8]) {
+        guard payload.count == 8 else { return }
+        let identifier = payload.reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        guard let identifier = Int(exactly: identifier) else { return }
+        for completion in link.state.withLock({ $0.queues.takePings(upTo: identifier) }) {
+            owner?.call("pong", size: 0) { completion(nil) }
+        }
+    }
+
+    private func receive(_ close: WebSocketClose) {
+        if case .open = phase {
+            let code =
+                URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code ?? 1005)) ?? .noStatusReceived
+            end(
+                with: code, reason: close.reason.isEmpty ? nil : close.reason,
+                .networkConnectionLost, "The server has closed the WebSocket (\(code.rawValue)).")
+        }
+        endClosed()
+    }
+
+    /// Hands messages over, and tells those that wait in vain.
+    private func handOver() {
+        while !isPaused, let owner, let (message, receiver) = link.state.withLock({ $0.queues.takePair() }) {
+            owner.call("receive", size: message.size) { receiver(.success(message)) }
+        }
+        let isClosing = if case .closing = phase { true } else { false }
+        let (error, senders, receivers) = link.state.withLock { state in
+            guard let error = state.closing.error else {
+                return (nil as URLError?, [WebSocketQueues.Completion](), [WebSocketQueues.Receiver]())
+            }
+            let senders = (isClosing ? [] : state.queues.takeSenders()) + state.late
+            state.late = []
+            // While a message waits for them, the receivers do as well.
+            return (error, senders, state.queues.hasMessages ? [] : state.queues.takeReceivers())
+        }
+        guard let error, let owner else { return }
+        for sender in senders { owner.call("send", size: 0) { sender(error) } }
+        for receiver in receivers { owner.call("receive", size: 0) { receiver(.failure(error)) } }
+    }
+
+    // MARK: - What goes
+
+    private func flush() {
+        var budget = Self.writtenAtOnce
+        while isServed, !writeFailed, let channel {
+            guard write(to: channel, &budget) else { return }
+            endCurrent()
+            unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
+            written = 0
+            guard writeNext() else { break }
+        }
+        channel?.wantsWrite = false
+    }
+
+    /// - Returns: Whether all is written.
+    private func write(to channel: SocketChannel, _ budget: inout Int) -> Bool {
+        while written < unsent.count {
+            guard budget > 0 else {
+                channel.wantsWrite = true
+                return false
+            }
+            do throws(ChannelError) {
+                let count = try unsent.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+                    try channel.write(
+                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[written...]))
+                }
+                guard count > 0 else {
+                    channel.wantsWrite = true
+                    return false
+                }
+                written += count
+                budget -= count
+            } catch {
+                // What the server has said before it left is worth more: reading goes on, and tells of the end.
+                writeFailed = true
+                channel.wantsWrite = false
+                failCurrent()
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Puts the next frame into the buffer; false: there is none.
+    private func writeNext() -> Bool {
+        if connection.hasAnswers {
+            connection.sendAnswers(into: &unsent)
+            return true
+        }
+        guard connection.isOpen else { return false }
+        do throws(WebSocketError) {
+            if connection.isSendingMessage {
+                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+                return true
+            }
+            guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
+                guard let close = link.state.withLock({ $0.queues.close }) else { return false }
+                try connection.send(close: close, into: &unsent)
+                return true
+            }
+            current = Current(sending: next, isWhole: false)
+            switch next.what {
+            case .message(let message):
+                try connection.startSending(message)
+                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+            case .ping:
+                let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
+                link.state.withLock { $0.queues.noteSent(ping: next) }
+                current = nil
+                try connection.send(ping: payload, into: &unsent)
+            }
+            return true
+        } catch {
+            failCurrent()
+            return false
+        }
+    }
+
+    /// What was being sent is with the kernel.
+    private func endCurrent() {
+        guard let done = current, done.isWhole else { return }
+        current = nil
+        owner?.call("send", size: 0) { done.sending.completion(nil) }
+    }
+
+    private func failCurrent() {
+        guard let failed = current.take() else { return }
+        let (closing, url) = link.state.withLock { ($0.closing.error, $0.url) }
+        let error =
+            closing
+            ?? URLErrors.error(.networkConnectionLost, "The WebSocket's connection has ended.", url: url)
+        owner?.call("send", size: 0) { failed.sending.completion(error) }
+    }
+
+    // MARK: - The end
+
+    /// What waits and comes later gets that; the first end counts.
+    private func end(
+        with code: URLSessionWebSocketTask.CloseCode, reason: Data?, _ error: URLError.Code,
+        _ sentence: String
+    ) {
+        link.state.withLock { state in
+            guard state.closing.error == nil else { return }
+            state.closing = .init(
+                code: code, reason: reason, error: URLErrors.error(error, sentence, url: state.url))
+        }
+    }
+
+    /// The WebSocket is closed by a close frame; the connection's end is waited for.
+    private func endClosed() {
+        phase = .waitingForEnd
+        flush()
+        if let current, !current.isWhole || writeFailed { failCurrent() }
+        handOver()
+        let (closing, work) = link.state.withLock { ($0.closing, $0.work) }
+        owner?.call("didCloseWith", size: 0) { work?.tellClosed(closing.code, closing.reason) }
+        startTimer()
+    }
+
+    private func fail(_ error: WebSocketError) {
+        // After the program's close frame nothing matters but that it ends.
+        if case .closing = phase { return endClosed() }
+        let code = Self.urlErrorCode(error)
+        let close = Int(error.closeCode ?? 1006)
+        end(with: .init(rawValue: close) ?? .abnormalClosure, reason: nil, code, error.description)
+        failure = .upgrade(code, sentence: error.description)
+        phase = .waitingForEnd
+        flush()
+        if let current, !current.isWhole || writeFailed { failCurrent() }
+        handOver()
+        startTimer()
+    }
+
+    private static func urlErrorCode(_ error: WebSocketError) -> URLError.Code {
+        switch error {
+        case .peer(.messageTooLong): .dataLengthExceedsMaximum
+        case .peer(.endedWithoutClose), .peer(.endedInsideMessage): .networkConnectionLost
+        case .peer: .badServerResponse
+        case .local: .unknown
+        }
+    }
+
+    private func startTimer() {
+        guard timer == nil, let owner else { return }
+        timer = owner.upgradeTimer(after: Self.closingTime) { [link] in
+            let owner = link.state.withLock { state in
+                state.isTimeUp = true
+                return state.owner
+            }
+            owner?.wakeUp()
+        }
+    }
+
+    /// The time is over in which the server was to answer or to leave.
+    private func giveUp() {
+        if case .closing = phase {
+            failCurrent()
+            endClosed()
+        }
+        finish()
+    }
+
+    private func finish() {
+        guard isServed else { return }
+        phase = .ended
+        timer.take()?.invalidate()
+        failCurrent()
+        handOver()
+        owner?.endUpgrade(failure)
+    }
+
+    deinit { timer?.invalidate() }
+}

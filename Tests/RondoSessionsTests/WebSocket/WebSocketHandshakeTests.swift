@@ -1,0 +1,141 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// Servers that answer the handshake wrongly, or not at all.
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct WebSocketHandshakeTests {
+    enum Fault: CaseIterable, Sendable {
+        case status, upgrade, connection, accept, noAccept, extensions, parameter, unofferedProtocol
+
+        func change(_ head: String) -> String {
+            switch self {
+            case .status: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+            case .upgrade: head.replacingOccurrences(of: "Upgrade: websocket", with: "Upgrade: other")
+            case .connection: head.replacingOccurrences(of: "Connection: Upgrade", with: "Connection: close")
+            case .accept: head.replacingOccurrences(of: "Accept: ", with: "Accept: A")
+            case .noAccept: head.replacingOccurrences(of: "Sec-WebSocket-Accept", with: "X")
+            case .extensions: with("Sec-WebSocket-Extensions: x-unknown", head)
+            case .parameter:
+                with("Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=16", head)
+            case .unofferedProtocol: with("Sec-WebSocket-Protocol: chat", head)
+            }
+        }
+
+        private func with(_ field: String, _ head: String) -> String { head.dropLast(2) + field + "\r\n\r\n" }
+    }
+
+    @Test(arguments: Fault.allCases)
+    func `WS-4 a handshake that is answered wrongly fails with -1011, and no frame is sent`(_ fault: Fault)
+        throws
+    {
+        let framed = Box(0)
+        let server = try socketServer(change: { fault.change($0) }) { peer in
+            while try peer.read(count: 1).count == 1 { framed.value += 1 }
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.receive { notes.note($0.words) }
+        task.send(.string("x")) { notes.note("sent \((($0 ?? URLError(.unknown)) as NSError).code)") }
+        task.resume()
+        try notes.waitForEnd()
+        #expect(Set(notes.calls) == ["error -1011", "sent -1011", "complete -1011"])
+        #expect(notes.calls.count == 3)
+        #expect((task.response as? HTTPURLResponse)?.statusCode == (fault == .status ? 200 : 101))
+        #expect(framed.value == 0)
+    }
+
+    @Test func `WS-4 a connection that ends before the answer fails with -1011`() throws {
+        let server = try TestServer { peer in _ = try peer.readRequest() }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        session.webSocketTask(with: server.socketURL).resume()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["complete -1011"])
+    }
+
+    @Test(arguments: ["http://127.0.0.1:9/", "ftp://127.0.0.1/", "POST ws://127.0.0.1:9/"])
+    func `WS-1 another scheme or method fails with -1002 when the task is resumed`(_ text: String) throws {
+        let words = text.split(separator: " ")
+        var request = URLRequest(url: URL(string: String(words[words.count - 1]))!)
+        if words.count > 1 { request.httpMethod = String(words[0]) }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: request)
+        task.receive { notes.note($0.words) }
+        #expect(notes.calls.isEmpty)
+        task.resume()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["error -1002", "complete -1002"])
+    }
+
+    @Test(arguments: ["ws", "http"])
+    func `WS-3 a redirect is followed, with a new key`(_ scheme: String) throws {
+        let target = try socketServer { try $0.closeInTurn() }
+        let location = "\(scheme)://127.0.0.1:\(target.port)/there"
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 302 Found\r\nLocation: \(location)\r\nContent-Length: 0\r\n\r\n")
+            peer.waitForEnd()
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        try waitFor("the opening") { notes.calls.isEmpty ? nil : () }
+        task.cancel()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["open -", "close 0 -", "complete"])
+        #expect(task.currentRequest?.url?.absoluteString == "ws://127.0.0.1:\(target.port)/there")
+        let keys = [server, target].compactMap { $0.requests.first?.value("Sec-WebSocket-Key") }
+        #expect(Set(keys).count == 2)
+        let request = try #require(target.requests.first)
+        #expect(request.target == "/there")
+        #expect(request.value("Sec-WebSocket-Version") == "13")
+        #expect(request.value("Connection") == "Upgrade")
+        #expect(request.value("Cache-Control") == nil)
+    }
+
+    @Test func `WS-7 ws goes through a tunnel of the proxy`() throws {
+        let target = try socketServer { peer in
+            try peer.send(text: "through")
+            try peer.closeInTurn()
+        }
+        let proxy = try TestServer { peer in
+            let request = try peer.readRequest()
+            #expect(request.lines.first == "CONNECT 127.0.0.1:\(target.port) HTTP/1.1")
+            try peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            try peer.relay(to: target.port)
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.connectionProxyDictionary = [
+            "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": Int(proxy.port),
+        ]
+        let notes = SocketNotes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: target.socketURL)
+        task.receive { notes.note($0.words) }
+        task.resume()
+        try waitFor("the message") { notes.calls.count == 2 ? () : nil }
+        task.cancel()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["open -", "text: through", "close 0 -", "complete"])
+        #expect(proxy.requests.count == 1)
+    }
+
+    @Test func `US-32 a WebSocket that is cancelled before it is open ends with -999`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.receive { notes.note($0.words) }
+        task.resume()
+        try waitFor("the request") { server.requests.isEmpty ? nil : () }
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(notes.calls == ["error -999", "complete -999"])
+    }
+}
