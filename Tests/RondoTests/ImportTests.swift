@@ -23,7 +23,8 @@ struct ImportTests {
             URLSessionUploadTask.self, URLSessionDownloadTask.self, URLSessionTaskMetrics.self,
             NSURLSession.self, NSURLSessionTask.self, (any URLSessionDelegate).self,
             (any URLSessionTaskDelegate).self, (any URLSessionDataDelegate).self,
-            (any URLSessionDownloadDelegate).self,
+            (any URLSessionDownloadDelegate).self, URLSessionWebSocketTask.self,
+            (any URLSessionWebSocketDelegate).self, NSURLSessionWebSocketTask.self,
         ] as [Any.Type] {
             #expect(String(reflecting: type).contains("RondoSessions."), "\(type)")
         }

@@ -24,7 +24,7 @@ extension URLSession {
         let link = WebSocketLink(protocols: protocols, driver: driver)
         let work = TaskWork(self, request, .webSocket, .delegate, webSocket: link)
         let task = URLSessionWebSocketTask(work, link)
-        link.belong(to: work)
+        link.belong(to: work, request.url)
         return made(task)
     }
 }

@@ -5,7 +5,7 @@ internal import RondoHTTP
 
 // What a task does that is a WebSocket. Its calls come where all calls of the task come.
 
-extension TaskWork {
+extension TaskWork: WebSocketClient {
     /// The request as the engine loads it.
     ///
     /// - Throws: Where it is none of a WebSocket's (rule WS-1).
@@ -41,8 +41,10 @@ extension TaskWork {
         }
     }
 
-    func tellClosed(_ code: URLSessionWebSocketTask.CloseCode, _ reason: Data?) {
-        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask else { return }
+    func tellClosed(_ code: Int, _ reason: Data?) {
+        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask,
+            let code = URLSessionWebSocketTask.CloseCode(rawValue: code)
+        else { return }
         tell(.closed, all) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didCloseWith: code, reason: reason)
         }

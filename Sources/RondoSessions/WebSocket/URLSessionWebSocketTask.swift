@@ -108,7 +108,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     ///   - closeCode: One that must not be sent, `invalid` among them, makes a close frame without one.
     ///   - reason: Cut to 123 bytes.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
-        guard link.close(with: closeCode, reason: reason) else { return super.cancel() }
+        guard link.close(with: closeCode.rawValue, reason: reason) else { return super.cancel() }
         work.beginClosing()
     }
 
@@ -116,7 +116,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     open override func cancel() { cancel(with: .invalid, reason: nil) }
 
     /// Why it was closed; `invalid` as long as it is not.
-    open var closeCode: CloseCode { link.closing.code }
+    open var closeCode: CloseCode { CloseCode(rawValue: link.closing.code) ?? .invalid }
 
     /// What the close frame said beside the code.
     open var closeReason: Data? { link.closing.reason }

@@ -4,6 +4,14 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoMutex
 
+/// What a WebSocket tells its task, where the calls of the task come.
+protocol WebSocketClient: AnyObject, Sendable {
+    /// The handshake has succeeded.
+    func tellOpened(_ subprotocol: String?)
+    /// It was closed by a close frame.
+    func tellClosed(_ code: Int, _ reason: Data?)
+}
+
 /// What a WebSocket's task, on any thread, and its wire, in the gate of its load, have in common.
 ///
 ///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
@@ -13,14 +21,15 @@ internal import RondoMutex
 final class WebSocketLink: Sendable {
     /// Why and how it ends.
     struct Closing: Sendable {
-        var code = URLSessionWebSocketTask.CloseCode.invalid
+        /// 0: it is not closed.
+        var code = 0
         var reason: Data?
         /// What all gets that waits or comes later; nil: it does not end yet.
         var error: URLError?
     }
 
     struct State {
-        weak var work: TaskWork?
+        weak var client: (any WebSocketClient)?
         /// The load, from the handshake's success to its end.
         var owner: (any UpgradeOwner)?
         var queues = WebSocketQueues()
@@ -44,10 +53,10 @@ final class WebSocketLink: Sendable {
         self.driver = driver
     }
 
-    func belong(to work: TaskWork) {
+    func belong(to client: any WebSocketClient, _ url: URL?) {
         state.withLock { state in
-            state.work = work
-            state.url = work.originalRequest?.url
+            state.client = client
+            state.url = url
         }
     }
 
@@ -98,16 +107,16 @@ final class WebSocketLink: Sendable {
     /// The program closes the WebSocket.
     ///
     /// - Returns: False: it is not open; the task is to be cancelled as any other.
-    func close(with code: URLSessionWebSocketTask.CloseCode, reason: Data?) -> Bool {
+    func close(with code: Int, reason: Data?) -> Bool {
         let close =
-            code == .invalid
+            code == 0
             ? .empty
-            : UInt16(exactly: code.rawValue).map {
+            : UInt16(exactly: code).map {
                 WebSocketClose(sending: $0, reason: reason ?? Data())
             } ?? .empty
-        if code != .invalid, close.code == nil {
+        if code != 0, close.code == nil {
             Log.sessions.warning(
-                "A WebSocket is closed without a code: \(code.rawValue) must not be sent (RFC 6455, section 7.4)."
+                "A WebSocket is closed without a code: \(code) must not be sent (RFC 6455, section 7.4)."
             )
         }
         return change { state in

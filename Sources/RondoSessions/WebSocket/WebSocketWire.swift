@@ -82,11 +82,11 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         self.channel = channel
         phase = .open
         connection.receive(received)
-        let work = link.state.withLock { state in
+        let client = link.state.withLock { state in
             state.hasOpened = true
-            return state.work
+            return state.client
         }
-        owner?.call("didOpenWithProtocol", size: 0) { [subprotocol] in work?.tellOpened(subprotocol) }
+        owner?.call("didOpenWithProtocol", size: 0) { [subprotocol] in client?.tellOpened(subprotocol) }
         serve()
     }
 
@@ -215,11 +215,10 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func receive(_ close: WebSocketClose) {
         if case .open = phase {
-            let code =
-                URLSessionWebSocketTask.CloseCode(rawValue: Int(close.code ?? 1005)) ?? .noStatusReceived
+            let code = Int(close.code ?? 1005)
             end(
                 with: code, reason: close.reason.isEmpty ? nil : close.reason,
-                .networkConnectionLost, "The server has closed the WebSocket (\(code.rawValue)).")
+                .networkConnectionLost, "The server has closed the WebSocket (\(code)).")
         }
         endClosed()
     }
@@ -342,7 +341,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// What waits and comes later gets that; the first end counts.
     private func end(
-        with code: URLSessionWebSocketTask.CloseCode, reason: Data?, _ error: URLError.Code,
+        with code: Int, reason: Data?, _ error: URLError.Code,
         _ sentence: String
     ) {
         link.state.withLock { state in
@@ -358,8 +357,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         flush()
         if let current, !current.isWhole || writeFailed { failCurrent() }
         handOver()
-        let (closing, work) = link.state.withLock { ($0.closing, $0.work) }
-        owner?.call("didCloseWith", size: 0) { work?.tellClosed(closing.code, closing.reason) }
+        let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
+        owner?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
         startTimer()
     }
 
@@ -367,8 +366,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         // After the program's close frame nothing matters but that it ends.
         if case .closing = phase { return endClosed() }
         let code = Self.urlErrorCode(error)
-        let close = Int(error.closeCode ?? 1006)
-        end(with: .init(rawValue: close) ?? .abnormalClosure, reason: nil, code, error.description)
+        end(with: Int(error.closeCode ?? 1006), reason: nil, code, error.description)
         failure = .upgrade(code, sentence: error.description)
         phase = .waitingForEnd
         flush()
