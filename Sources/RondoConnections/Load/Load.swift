@@ -43,12 +43,15 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     @exclusivity(unchecked) private var hasCalled = false
     /// Calls that wait until the load is resumed; nil: there never was one.
     @exclusivity(unchecked) private var suspendedCalls: [DelegateCall]?
+    /// What there was of a download when the client ended the load.
+    @exclusivity(unchecked) private var partial: PartialDownload?
     /// Bytes of the body that is delivered, as they were transferred.
     private let transferred = Atomic<Int64>(0)
 
+    /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
-        defaults: DelegateDefaults?, writesFile: Bool
+        defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil
     ) {
         self.client = client
         registration = LoadRegistration(schedule)
@@ -59,7 +62,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
         content = ContentReader(
             limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
-            isDownload: writesFile)
+            isDownload: writesFile, continuing: earlier)
     }
 
     // MARK: - Start and end
@@ -94,6 +97,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     /// The load leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue.
     private func leave() {
         let answers = answers.take()
+        partial = nil
         content.discardAll()
         timeout.stop()
         limits.take()?.stop()
@@ -198,8 +202,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         case .deliver(let reply): deliver(reply)
         case .finish: finish()
         case .fail(let failure):
+            let keeps = client?.keepsPartialDownloads ?? false
+            let partial = keeps ? content.takePartial(of: state.request) : nil
             content.discardAll()
-            end(.fail(URLErrors.anyError(failure, url: state.url)))
+            end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
         }
     }
 
@@ -280,6 +286,9 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         switch content.download?.receive(head, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))
+        case .wholeIsNeeded:
+            content.download?.forgetEarlier()
+            return perform(state.askForWhole())
         case .follows:
             guard let target = content.download else { return }
             deliver(.resumed(total: target.length, expected: target.expectedLength))
@@ -379,6 +388,9 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
         }
         if client?.answersResponses ?? false { state.askAboutResponse() }
         deliver(.response(response, isQuestion: state.isAsking))
+        if let target = content.download, target.continuesEarlier {
+            deliver(.resumed(total: target.length, expected: target.expectedLength))
+        }
         if state.isAsking {
             answers?.current?.pause()
         } else if state.deliversBody {
@@ -571,8 +583,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     /// a pass of a scheduled mode, or by its queue. Of several failures the first counts.
     ///
     /// A load that is ended before its start tells so after it.
-    package func abort(_ failure: LoadFailure) {
-        inbox.abort(failure)
+    ///
+    /// - Parameter keeps: What there is of a download goes with the end.
+    package func abort(_ failure: LoadFailure, keepingDownload keeps: Bool = false) {
+        inbox.abort(failure, keepingDownload: keeps)
         enter { stop() }
         wakeUp()
     }
@@ -580,6 +594,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     private func stop() {
         answers?.cancel()
         suspendedCalls = nil
+        if inbox.keepsDownload, partial == nil { partial = content.takePartial(of: state.request) }
         content.discardAll()
         state.cancelled()
     }
@@ -587,7 +602,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, @unc
     private func endAborted() {
         guard let failure = inbox.takeAbortion() else { return }
         stop()
-        end(.fail(URLErrors.anyError(failure, url: state.url)))
+        end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial.take()))
     }
 
     /// Nothing is sent, read or told any more, and no time passes for the timeout, until `resume()`.
