@@ -122,7 +122,7 @@ extension DelegateCall {
         case .finishDownload(let file):
             delegate.download?.connectionDidFinishDownloading(connection, destinationURL: file.url)
             file.discard()
-        case .fail(let error): delegate.base?.connection(connection, didFailWithError: error)
+        case .fail(let error, _): delegate.base?.connection(connection, didFailWithError: error)
         }
         return .none
     }

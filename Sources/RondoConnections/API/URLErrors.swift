@@ -123,12 +123,20 @@ package enum URLErrors {
         case .bodyStreamMissing:
             return (
                 .requestBodyStreamExhausted,
-                "The body of the request to \(host) has to be sent again, and its stream was read already; "
-                    + "the delegate's connection(_:needNewBodyStream:) can give a new one.", nil
+                "There is no stream to send the body of the request to \(host) from, or it was read already and "
+                    + "has to be sent again; the delegate's needNewBodyStream method can give one each time.",
+                nil
+            )
+        case .unusableResumeData:
+            return (
+                .unsupportedURL,
+                "The resume data are not those of a download of Rondo's, or are damaged; uploads cannot be resumed.",
+                nil
             )
         case .bodyStreamFailed(let error):
             return (
-                .requestBodyStreamExhausted,
+                // That of the file that it is read from says what is wrong with it.
+                (error as any Error as? URLError)?.code ?? .requestBodyStreamExhausted,
                 "The body stream of the request to \(host) failed: \(error.localizedDescription).", error
             )
         case .bodyTooShort(let announced, let given):

@@ -28,7 +28,7 @@ final class LocalContent {
                 url: url, mimeType: content.mimeType, expectedContentLength: content.data.count,
                 textEncodingName: content.charset)
         } else {
-            let (opened, length) = try Self.open(url)
+            let (opened, length) = try LocalFile.open(url.path)
             descriptor = opened
             response = LocalResponse(
                 url: url, mimeType: MediaType.of(pathExtension: url.pathExtension),
@@ -37,40 +37,6 @@ final class LocalContent {
     }
 
     deinit { close() }
-
-    private static func open(_ url: URL) throws(LoadFailure) -> (descriptor: Int32, length: Int) {
-        let path = url.path
-        let fail = { (code: URLError.Code, sentence: String, cause: SystemError) -> LoadFailure in
-            .file(code, sentence: "The file \(path) \(sentence)", cause)
-        }
-        // A pipe would be waited for.
-        let descriptor: Int32
-        do throws(SystemError) {
-            descriptor = try systemCall("open") { Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-        } catch {
-            switch error.code {
-            case ENOENT, ENOTDIR: throw fail(.fileDoesNotExist, "does not exist", error)
-            case EACCES, EPERM: throw fail(.noPermissionsToReadFile, "may not be read", error)
-            default: throw fail(.cannotOpenFile, "could not be opened", error)
-            }
-        }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            let error = SystemError("fstat", code: errno)
-            _ = Foundation.close(descriptor)
-            throw fail(.cannotOpenFile, "could not be opened", error)
-        }
-        switch status.st_mode & S_IFMT {
-        case S_IFREG:
-            return (descriptor, Int(status.st_size))
-        case S_IFDIR:
-            _ = Foundation.close(descriptor)
-            throw fail(.fileIsDirectory, "is a directory", SystemError("open", code: EISDIR))
-        default:
-            _ = Foundation.close(descriptor)
-            throw fail(.cannotOpenFile, "is no regular file", SystemError("open", code: EINVAL))
-        }
-    }
 
     /// The next bytes; nil at the end.
     func next() throws(LoadFailure) -> Data? {

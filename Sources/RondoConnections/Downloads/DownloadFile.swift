@@ -3,15 +3,19 @@ internal import RondoMutex
 
 /// A file that is being written; closed when released, and removed then if it is a temporary one.
 package final class DownloadFile: Sendable {
+    /// What the names of temporary files begin with; a UUID follows.
+    private static let temporaryPrefix = "rondo-download-"
+
     let path: String
-    private let isTemporary: Bool
     private let descriptor: Mutex<Int32>
+    /// It is removed when this object goes.
+    private let isTemporary: Mutex<Bool>
 
     /// Names tried with a number appended, before giving up.
     private static let maximumNumber = 10_000
 
     init(path: String, allowOverwrite: Bool) throws(SystemError) {
-        isTemporary = false
+        isTemporary = Mutex(false)
         let mode: mode_t = 0o666
         if allowOverwrite {
             descriptor = Mutex(try Self.openRegular(path, O_WRONLY | O_CREAT | O_TRUNC, mode))
@@ -38,12 +42,37 @@ package final class DownloadFile: Sendable {
 
     /// A file that is there in part: what is behind `offset` is written anew.
     init(continuing path: String, at offset: Int64) throws(SystemError) {
-        isTemporary = false
+        isTemporary = Mutex(false)
         let opened = try Self.openRegular(path, O_WRONLY, 0)
         descriptor = Mutex(opened)
         self.path = path
-        _ = try systemCall("ftruncate") { ftruncate(opened, off_t(offset)) }
-        _ = try systemCall("lseek") { lseek(opened, off_t(offset), SEEK_SET) }
+        try Self.cut(opened, at: offset)
+    }
+
+    /// A temporary file that was kept; it is temporary again. What is behind `offset` is written anew.
+    ///
+    /// - Throws: It is gone, is shorter than `offset`, is none of this user's, or another download goes on with it.
+    init(kept name: String, at offset: Int64) throws(SystemError) {
+        guard name.hasPrefix(Self.temporaryPrefix),
+            UUID(uuidString: String(name.dropFirst(Self.temporaryPrefix.count))) != nil
+        else { throw SystemError("open", code: EINVAL) }
+        isTemporary = Mutex(false)
+        path = FileManager.default.temporaryDirectory.appendingPathComponent(name).path
+        let opened = try Self.openRegular(path, O_WRONLY | O_NOFOLLOW, 0)
+        descriptor = Mutex(opened)
+        var status = stat()
+        guard fstat(opened, &status) == 0, status.st_uid == geteuid(), status.st_size >= offset else {
+            throw SystemError("open", code: EINVAL)
+        }
+        // Until it is closed; two downloads would write over each other.
+        _ = try systemCall("flock") { flock(opened, LOCK_EX | LOCK_NB) }
+        try Self.cut(opened, at: offset)
+        isTemporary.withLock { $0 = true }
+    }
+
+    private static func cut(_ descriptor: Int32, at offset: Int64) throws(SystemError) {
+        _ = try systemCall("ftruncate") { ftruncate(descriptor, off_t(offset)) }
+        _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
     /// Opens what is a file of bytes, or not there yet. A FIFO would be waited for, and what is read at its other end has
@@ -68,9 +97,9 @@ package final class DownloadFile: Sendable {
 
     /// A file in the temporary directory, that is gone with this object.
     init() throws(SystemError) {
-        isTemporary = true
+        isTemporary = Mutex(true)
         let path = FileManager.default.temporaryDirectory
-            .appendingPathComponent("rondo-download-\(UUID().uuidString)").path
+            .appendingPathComponent("\(Self.temporaryPrefix)\(UUID().uuidString)").path
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         descriptor = Mutex(try systemCall("open") { open(path, flags, mode_t(0o600)) })
         self.path = path
@@ -78,7 +107,20 @@ package final class DownloadFile: Sendable {
 
     deinit {
         try? close()  // an error has no receiver any more
-        if isTemporary { unlink(path) }
+        if isTemporary.withLock({ $0 }) { unlink(path) }
+    }
+
+    /// Has a temporary file outlive this object, closed.
+    ///
+    /// - Returns: Its name, for `init(kept:at:)`; nil: it could not be closed without an error, and is not kept.
+    func keep() -> String? {
+        do throws(SystemError) {
+            try close()
+        } catch {
+            return nil
+        }
+        isTemporary.withLock { $0 = false }
+        return URL(fileURLWithPath: path).lastPathComponent
     }
 
     package var url: URL { URL(fileURLWithPath: path) }

@@ -28,10 +28,14 @@ struct ContentReader {
     private var waiting: Data?
     private var sawEnd = false
 
-    init(limits: RondoHTTP.ContentLimits, decodes: Bool = true, isDownload: Bool) {
+    /// - Parameter earlier: What an earlier download has left of this one.
+    init(
+        limits: RondoHTTP.ContentLimits, decodes: Bool = true, isDownload: Bool,
+        continuing earlier: PartialDownload? = nil
+    ) {
         self.limits = limits
         self.decodes = decodes
-        download = isDownload ? DownloadTarget() : nil
+        download = isDownload ? DownloadTarget(earlier) : nil
     }
 
     /// Gets ready for the content of `reply`, whose response is `response`. A part of a multipart is such a reply, too.
@@ -113,6 +117,13 @@ struct ContentReader {
     mutating func discardAll() {
         discard()
         download?.discard()
+    }
+
+    /// What is there of a download, if the rest can be asked for later.
+    ///
+    /// - Parameter request: The last one that was sent.
+    func takePartial(of request: LoadRequest) -> PartialDownload? {
+        isChanged ? nil : download?.takePartial(of: request)
     }
 
     /// The body is not the content: it is decoded, or has parts.

@@ -6,6 +6,9 @@ internal import RondoHTTP
 ///
 /// A body that breaks off is asked for again from where it broke off, where the server can prove that it is still
 /// the same (RFC 9110 §13.1.5). Anything but the rest itself leaves the failure as it is.
+///
+/// A session's download may also begin with what an earlier one has left (rule US-64): then the first response is the rest,
+/// or the whole, by which it begins anew.
 final class DownloadTarget {
     /// Times that the rest of a body is asked for; each has to have brought something.
     static let maximumResumptions = 5
@@ -20,12 +23,18 @@ final class DownloadTarget {
     enum Rest {
         /// Nothing was asked for again: it is a response like any other.
         case notAwaited
+        /// It is neither the rest of an earlier download nor a whole: the whole has to be asked for.
+        case wholeIsNeeded
         /// What follows is the rest.
         case follows
         /// It is not the rest; the failure that came first stands.
         case failed(LoadFailure)
     }
 
+    /// What an earlier download has left, until the response has come.
+    private var earlier: PartialDownload?
+    /// What follows is the rest of an earlier download.
+    private(set) var continuesEarlier = false
     private var file: DownloadFile?
     private(set) var length: Int64 = 0
     private(set) var expectedLength: Int64 = 0
@@ -35,10 +44,26 @@ final class DownloadTarget {
     private var resumptions = 0
     private var resumedAt: Int64 = 0
 
-    /// Makes a new file for the body of `response`.
+    /// - Parameter earlier: What an earlier download has left of it.
+    init(_ earlier: PartialDownload? = nil) { self.earlier = earlier }
+
+    /// Makes a new file for the body of `response`, or goes on with that of an earlier download.
     ///
     /// - Parameter expecting: Bytes of content; negative: not known.
     func open(for response: URLResponse, expecting length: Int64) throws(LoadFailure) {
+        if let earlier = earlier.take(), (response as? HTTPURLResponse)?.statusCode == 206 {
+            guard let offset = earlier.resumption.offset(of: response) else {
+                throw .unusableResponse(status: 206)
+            }
+            file = earlier.file
+            self.length = offset
+            resumedAt = offset
+            expectedLength = earlier.resumption.total ?? (length >= 0 ? offset + length : 0)
+            self.response = response
+            continuesEarlier = true
+            return
+        }
+        continuesEarlier = false
         do throws(SystemError) {
             file = try DownloadFile()
         } catch {
@@ -74,7 +99,25 @@ final class DownloadTarget {
     }
 
     /// Deletes what there is.
-    func discard() { file = nil }
+    func discard() {
+        file = nil
+        earlier = nil
+    }
+
+    /// What is there, if the rest can be asked for later; this target has nothing any more.
+    ///
+    /// - Parameter request: The last one that was sent.
+    func takePartial(of request: LoadRequest) -> PartialDownload? {
+        if let earlier = earlier.take() { return earlier }
+        // What a program has asked for a part of does not begin with the file.
+        guard continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
+            let response = response as? HTTPURLResponse, let file,
+            let resumption = DownloadResumption(response, bytes: length, method: request.method),
+            length < resumption.total ?? .max
+        else { return nil }
+        self.file = nil
+        return PartialDownload(file, resumption, fields: request.fields)
+    }
 
     // MARK: - Asking for the rest
 
@@ -82,7 +125,7 @@ final class DownloadTarget {
     func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> LoadRequest? {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
-            request.value.value(forHTTPHeaderField: "Range") == nil,
+            continuesEarlier || request.value.value(forHTTPHeaderField: "Range") == nil,
             let response = response as? HTTPURLResponse,
             let resumption = DownloadResumption(response, bytes: length, method: request.method)
         else { return nil }
@@ -100,6 +143,7 @@ final class DownloadTarget {
 
     /// Looks at the head of a response, which may be that of the rest.
     func receive(_ head: ResponseHead, from url: URL?) -> Rest {
+        if earlier != nil { return isUsable(head, from: url) ? .notAwaited : .wholeIsNeeded }
         guard let resuming = resuming.take() else { return .notAwaited }
         guard head.status == 206, let url,
             let response = LoadedResponse(url: url, head: head, bodyLength: nil),
@@ -108,9 +152,28 @@ final class DownloadTarget {
         return .follows
     }
 
+    /// A response to the request for the rest of an earlier download that can be saved: that rest, the whole, or what a server
+    /// says in place of either.
+    private func isUsable(_ head: ResponseHead, from url: URL?) -> Bool {
+        switch head.status {
+        case 206:
+            guard let earlier, let url, !head.fields.has("Content-Encoding"),
+                let response = LoadedResponse(url: url, head: head, bodyLength: nil)
+            else { return false }
+            return earlier.resumption.offset(of: response) != nil
+        // The file has become shorter than what is there.
+        case 416: return false
+        default: return true
+        }
+    }
+
+    /// The whole is asked for: what an earlier download has left is of no use.
+    func forgetEarlier() { earlier = nil }
+
     /// The rest of the file has come, and the whole is not as long as was announced.
     var restFailure: LoadFailure? {
-        guard resumptions > 0, file != nil, expectedLength > 0, length != expectedLength else { return nil }
+        guard resumptions > 0 || continuesEarlier, file != nil, expectedLength > 0, length != expectedLength
+        else { return nil }
         return .http(.peer(.truncatedBody(expected: expectedLength, received: length)))
     }
 }

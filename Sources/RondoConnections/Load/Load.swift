@@ -46,12 +46,16 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     @exclusivity(unchecked) private var hasCalled = false
     /// Calls that wait until the load is resumed; nil: there never was one.
     @exclusivity(unchecked) private var suspendedCalls: [DelegateCall]?
+    /// What there was of a download when the client ended the load.
+    @exclusivity(unchecked) private var partial: PartialDownload?
     /// Bytes of the body that is delivered, as they were transferred.
     private let transferred = Atomic<Int64>(0)
 
+    /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
     package init(
         for client: any LoadClient, request: LoadRequest, schedule: [LoopMode], settings: LoadSettings,
-        defaults: DelegateDefaults?, writesFile: Bool, upgrade: (any Upgrade)? = nil
+        defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
+        upgrade: (any Upgrade)? = nil
     ) {
         self.upgrade = upgrade
         self.client = client
@@ -64,7 +68,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
         content = ContentReader(
             limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
-            isDownload: writesFile)
+            isDownload: writesFile, continuing: earlier)
     }
 
     // MARK: - Start and end
@@ -99,6 +103,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     /// The load leaves all its loops (rule UC-16); a mode that is empty by that is woken by its queue.
     private func leave() {
         let answers = answers.take()
+        partial = nil
         content.discardAll()
         timeout.stop()
         limits.take()?.stop()
@@ -205,8 +210,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         case .deliver(let reply): deliver(reply)
         case .finish: finish()
         case .fail(let failure):
+            let keeps = client?.keepsPartialDownloads ?? false
+            let partial = keeps ? content.takePartial(of: state.request) : nil
             content.discardAll()
-            end(.fail(URLErrors.anyError(failure, url: state.url)))
+            end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
         }
     }
 
@@ -287,6 +294,9 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         switch content.download?.receive(head, from: state.url) ?? .notAwaited {
         case .notAwaited: break
         case .failed(let failure): return perform(state.failed(failure))
+        case .wholeIsNeeded:
+            content.download?.forgetEarlier()
+            return perform(state.askForWhole())
         case .follows:
             guard let target = content.download else { return }
             deliver(.resumed(total: target.length, expected: target.expectedLength))
@@ -419,6 +429,9 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         }
         if client?.answersResponses ?? false { state.askAboutResponse() }
         deliver(.response(response, isQuestion: state.isAsking))
+        if let target = content.download, target.continuesEarlier {
+            deliver(.resumed(total: target.length, expected: target.expectedLength))
+        }
         if state.isAsking {
             answers?.current?.pause()
         } else if state.deliversBody {
@@ -611,8 +624,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     /// a pass of a scheduled mode, or by its queue. Of several failures the first counts.
     ///
     /// A load that is ended before its start tells so after it.
-    package func abort(_ failure: LoadFailure) {
-        inbox.abort(failure)
+    ///
+    /// - Parameter keeps: What there is of a download goes with the end.
+    package func abort(_ failure: LoadFailure, keepingDownload keeps: Bool = false) {
+        inbox.abort(failure, keepingDownload: keeps)
         enter { stop() }
         wakeUp()
     }
@@ -620,6 +635,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     private func stop() {
         answers?.cancel()
         suspendedCalls = nil
+        if inbox.keepsDownload, partial == nil { partial = content.takePartial(of: state.request) }
         content.discardAll()
         state.cancelled()
     }
@@ -627,7 +643,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     private func endAborted() {
         guard let failure = inbox.takeAbortion() else { return }
         stop()
-        end(.fail(URLErrors.anyError(failure, url: state.url)))
+        end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial.take()))
     }
 
     /// Nothing is sent, read or told any more, and no time passes for the timeout, until `resume()`.

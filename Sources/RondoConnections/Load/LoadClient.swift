@@ -17,6 +17,9 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Responses are questions: the client says what becomes of their bodies.
     var answersResponses: Bool { get }
 
+    /// A download that fails is handed over, as far as it has come.
+    var keepsPartialDownloads: Bool { get }
+
     /// Makes `call` on the calling thread.
     func make(_ call: DelegateCall) -> DelegateCall.Answer
 
@@ -25,4 +28,8 @@ package protocol LoadClient: AnyObject, Sendable {
 
     /// The load has left its run loops, and makes no more calls (rules UC-15 and UC-16).
     func loadDidEnd()
+}
+
+extension LoadClient {
+    package var keepsPartialDownloads: Bool { false }
 }

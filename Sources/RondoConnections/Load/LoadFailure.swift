@@ -33,8 +33,10 @@ package enum LoadFailure: Error, Equatable {
     case authenticationCancelled
     /// The server, or the proxy, says that it knows the password, and does not.
     case impostor(isProxy: Bool)
-    /// The body has to be sent again, and there is nothing to send it from.
+    /// The body has to be sent, perhaps again, and there is nothing to send it from.
     case bodyStreamMissing
+    /// They are none of ours, or of an upload, which cannot be resumed.
+    case unusableResumeData
     case bodyStreamFailed(NSError)
     case bodyTooShort(announced: Int64, given: Int64)
     case bodyTooLong(announced: Int64)

@@ -29,6 +29,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var isOver = false
         /// Why the client has ended the load, until that is told.
         var abortion: LoadFailure?
+        /// What there is of a download goes with the end.
+        var keepsDownload = false
         /// What makes the loops leave the channel alone while another call is inside; see `Gate`.
         var interest: ChannelInterest?
     }
@@ -116,9 +118,10 @@ struct LoadInbox: ~Copyable, Sendable {
     // MARK: - What the client wants of the load
 
     /// Ends the load with `failure`, unless it was ended so before. The calls that wait are dropped.
-    func abort(_ failure: LoadFailure) {
+    func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
         let calls = state.withLock { state in
             if state.abortion == nil { state.abortion = failure }
+            if keeps { state.keepsDownload = true }
             return state.calls
         }
         aborted.store(true, ordering: .releasing)
@@ -127,6 +130,8 @@ struct LoadInbox: ~Copyable, Sendable {
     }
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
+
+    var keepsDownload: Bool { state.withLock { $0.keepsDownload } }
 
     /// Why it was ended; once.
     func takeAbortion() -> LoadFailure? { state.withLock { $0.abortion.take() } }

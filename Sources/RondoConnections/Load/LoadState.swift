@@ -277,6 +277,16 @@ struct LoadState {
         return start.hasPrefix("ws://") || start == "wss://" ? "http" + location.dropFirst(2) : location
     }
 
+    /// The response is of no use, being a part: the whole is asked for.
+    mutating func askForWhole() -> Action {
+        guard case .answering = phase else { return .nothing }
+        var whole = request.value
+        whole.setValue(nil, forHTTPHeaderField: "Range")
+        whole.setValue(nil, forHTTPHeaderField: "If-Range")
+        request = LoadRequest(whole)
+        return .send(request)
+    }
+
     private mutating func redirect(to next: URLRequest, by reply: LoadReply) -> Action {
         guard redirects < policy.maximum else { return fail(.tooManyRedirects(max(policy.maximum, 0))) }
         redirects += 1

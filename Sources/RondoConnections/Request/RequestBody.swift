@@ -33,10 +33,12 @@ final class RequestBody {
     }
 
     /// The body of the next request, whose stream is `origin`; nil: the delegate has to give a new stream, since this one
-    /// was read.
+    /// was read, or there is none yet.
     func prepare(_ origin: Foundation.InputStream) -> BodyStream? {
-        if let stream, stream.origin === origin { return stream.isUntouched ? stream : nil }
-        return use(origin, of: origin)
+        let current = stream.flatMap { $0.origin === origin ? $0 : nil }
+        if let current, current.isUntouched { return current }
+        if let file = origin as? FileBodyStream { return use(file.reopened(), of: origin) }
+        return current != nil || origin is AwaitedBodyStream ? nil : use(origin, of: origin)
     }
 
     /// Takes the delegate's answer; `.none` if it has no method to answer.
@@ -56,7 +58,9 @@ final class RequestBody {
 
     private func use(_ new: Foundation.InputStream, of origin: Foundation.InputStream) -> BodyStream {
         close()
-        let keeps = !(defaults?.hasBodyStreamMethod ?? false)
+        // A file can be read again; and what the delegate is asked for each time need not be kept.
+        let isThereAgain = origin is FileBodyStream || origin is AwaitedBodyStream
+        let keeps = !isThereAgain && !(defaults?.hasBodyStreamMethod ?? false)
         let body = BodyStream(new, of: origin, keeps: keeps, onReady: wakeUp)
         stream = body
         return body

@@ -9,6 +9,23 @@ extension URLSession {
         made(URLSessionDataTask(TaskWork(self, request, .data, receiver)))
     }
 
+    func makeUploadTask(
+        _ request: URLRequest?, _ content: TaskContent, _ receiver: TaskReceiver = .delegate
+    ) -> URLSessionUploadTask {
+        made(URLSessionUploadTask(TaskWork(self, request, .upload, receiver, content)))
+    }
+
+    func makeDownloadTask(
+        _ request: URLRequest?, _ content: TaskContent = .ofRequest, _ receiver: TaskReceiver = .delegate
+    ) -> URLSessionDownloadTask {
+        made(URLSessionDownloadTask(TaskWork(self, request, .download, receiver, content)))
+    }
+
+    func makeDownloadTask(resuming data: Data, _ receiver: TaskReceiver) -> URLSessionDownloadTask {
+        let resumeData = ResumeData(data)
+        return makeDownloadTask(resumeData?.request, .rest(resumeData), receiver)
+    }
+
     /// Takes in a new task, and tells of it.
     func made<Made: URLSessionTask>(_ task: Made) -> Made {
         if table.add(task) {

@@ -169,6 +169,94 @@ open class URLSession: NSObject, @unchecked Sendable {
         dataTask(with: URLRequest(url: url), completionHandler: completionHandler)
     }
 
+    // MARK: - Uploads
+
+    // What is sent is the data, file or stream that is named here; a body of the request's own is not.
+
+    /// A task that sends a file, a piece at a time, with the length that it has when the task begins. Where it has to be sent
+    /// again it is read from its start. A file that cannot be read fails the task (rule US-59).
+    open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
+        makeUploadTask(request, .file(fileURL))
+    }
+
+    /// A task that sends `bodyData`, with its length.
+    open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
+        makeUploadTask(request, .data(bodyData))
+    }
+
+    /// A task that sends a stream. The delegate gives it, by `urlSession(_:task:needNewBodyStream:)`, before each sending
+    /// (rule US-60). It is sent in chunks, unless the request has a Content-Length.
+    open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
+        makeUploadTask(request, .streamed)
+    }
+
+    /// Uploads cannot be resumed: the task fails with `URLError.unsupportedURL` when it is resumed (rule US-61).
+    open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
+        makeUploadTask(nil, .rest(nil))
+    }
+
+    open func uploadTask(
+        with request: URLRequest, fromFile fileURL: URL,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        makeUploadTask(request, .file(fileURL), .data(completionHandler))
+    }
+
+    /// - Parameter bodyData: Nil: no bytes.
+    open func uploadTask(
+        with request: URLRequest, from bodyData: Data?,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        makeUploadTask(request, .data(bodyData ?? Data()), .data(completionHandler))
+    }
+
+    open func uploadTask(
+        withResumeData resumeData: Data,
+        completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        makeUploadTask(nil, .rest(nil), .data(completionHandler))
+    }
+
+    // MARK: - Downloads
+
+    /// A task that saves its response, as it comes, in a temporary file (rule US-62).
+    open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownloadTask(request) }
+
+    open func downloadTask(with url: URL) -> URLSessionDownloadTask {
+        downloadTask(with: URLRequest(url: url))
+    }
+
+    /// A task that goes on with a download that was cancelled or has failed, where the server can; otherwise it begins anew
+    /// (rule US-64).
+    ///
+    /// - Parameter resumeData: Of `cancel(byProducingResumeData:)`, or of the error. With others the task fails with
+    ///   `URLError.unsupportedURL` when it is resumed.
+    open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
+        makeDownloadTask(resuming: resumeData, .delegate)
+    }
+
+    /// - Parameter completionHandler: Called once, where the session's calls come: with the file, which is removed when it
+    ///   returns unless it was moved, or with an error.
+    open func downloadTask(
+        with request: URLRequest,
+        completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        makeDownloadTask(request, .ofRequest, .download(completionHandler))
+    }
+
+    open func downloadTask(
+        with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        downloadTask(with: URLRequest(url: url), completionHandler: completionHandler)
+    }
+
+    open func downloadTask(
+        withResumeData resumeData: Data,
+        completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionDownloadTask {
+        makeDownloadTask(resuming: resumeData, .download(completionHandler))
+    }
+
     // MARK: - Lists and storages
 
     // Handlers come where the session's calls come, in order with them (rule US-80).

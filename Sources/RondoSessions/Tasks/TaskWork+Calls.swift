@@ -66,25 +66,33 @@ extension TaskWork {
                 state.counts.sent = Int64(total)
                 state.counts.expectedToSend = Int64(expected)
             }
+            showProgress()
             tell(.sent, all) { delegate in
                 delegate.task?.urlSession(
                     session, task: task, didSendBodyData: Int64(bytes), totalBytesSent: Int64(total),
                     totalBytesExpectedToSend: Int64(expected))
             }
         case .response(let response, let isQuestion): return receive(response, isQuestion, all)
-        case .data(let data): receive(data, all)
+        case .data(let data):
+            showProgress()
+            receive(data, all)
         case .willCache(let cached):
             guard all.receiver.isDelegate, let task = task as? URLSessionDataTask else {
                 return .cached(cached)
             }
             return ask(.willCache(session, task, cached), all) { .cached($0 ?? cached) }
         case .wrote(let bytes, let total, let expected):
+            state.withLock { $0.awaitsRest = false }
+            showProgress()
             tellOfFile(.wrote, all) { delegate, task in
                 delegate.urlSession(
                     session, downloadTask: task, didWriteData: Int64(bytes), totalBytesWritten: total,
                     totalBytesExpectedToWrite: expected > 0 ? expected : -1)
             }
         case .resumed(let total, let expected):
+            // A connection that was lost meanwhile is no affair of the delegate's.
+            guard state.withLock({ $0.awaitsRest }) else { break }
+            state.withLock { $0.awaitsRest = false }
             tellOfFile(.resumed, all) { delegate, task in
                 delegate.urlSession(
                     session, downloadTask: task, didResumeAtOffset: total,
@@ -94,7 +102,7 @@ extension TaskWork {
         case .upgraded(_, _, let call): call()
         case .finish: end(.success(nil))
         case .finishDownload(let file): end(.success(file))
-        case .fail(let error): end(.failure(error))
+        case .fail(let error, let partial): end(.failure(error), partial)
         }
         return .none
     }
@@ -206,6 +214,7 @@ extension TaskWork {
             state.counts.note(response)
             state.body = Data()
         }
+        showProgress()
         guard isQuestion, let task = all.task as? URLSessionDataTask else {
             return isQuestion ? .disposition(.allow) : .none
         }
@@ -243,12 +252,21 @@ extension TaskWork {
     // MARK: - The end
 
     /// The last calls.
-    func end(_ outcome: Result<DownloadFile?, any Error>) {
-        guard let all = addressees else { return }
+    ///
+    /// - Parameter partial: What there is of a download that has failed.
+    func end(_ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload? = nil) {
+        guard let all = addressees, !state.withLock({ $0.life.isCompleted }) else { return }
         var outcome = outcome
         // A WebSocket that has opened is closed, and not broken off, by its cancellation (rule WS-18).
         let isClosing = webSocket?.hasOpened ?? false
-        if !isClosing, state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
+        let (isCanceling, givesResumeData) = state.withLock { state in
+            (state.life.isCanceling, !state.resumeDataHandlers.isEmpty)
+        }
+        if isCanceling, !isClosing { outcome = .failure(cancellation) }
+        let resumeData = !isCanceling || givesResumeData ? partial?.keep() : nil
+        if let resumeData, case .failure(let error) = outcome {
+            outcome = .failure(Self.error(error, resumeData))
+        }
         if case .success(let file?) = outcome, all.receiver.isDelegate {
             finish(file, all)
             // That call may have cancelled the task.
@@ -256,15 +274,18 @@ extension TaskWork {
         }
         var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
         if let webSocket { error = webSocket.end(error) }
-        let (isFirst, response, body, metrics) = state.withLock { state in
+        let (isFirst, response, body, metrics, handlers) = state.withLock { state in
             let isFirst = state.life.complete()
             if isFirst {
                 state.error = error
                 state.counts.received = all.load?.transferredBytes ?? 0
             }
-            return (isFirst, state.response, state.body, state.metrics)
+            defer { state.resumeDataHandlers = [] }
+            return (isFirst, state.response, state.body, state.metrics, state.resumeDataHandlers)
         }
         guard isFirst else { return }
+        showProgress()
+        for handler in handlers { handler(resumeData) }
         if let metrics { tell(metrics, all) }
         switch all.receiver {
         case .delegate:
@@ -305,6 +326,42 @@ extension TaskWork {
         URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url)
     }
 
+    /// `error` with what it takes to go on with the download.
+    private static func error(_ error: any Error, _ resumeData: Data) -> any Error {
+        guard let error = error as? URLError else { return error }
+        var userInfo = error.userInfo
+        userInfo[NSURLSessionDownloadTaskResumeData] = resumeData
+        return URLError(error.code, userInfo: userInfo)
+    }
+
+    // MARK: - Progress (rule US-38)
+
+    func progress(of task: URLSessionTask) -> Progress {
+        let received = bytesReceived
+        return state.withLock { state in
+            let values = Self.progressValues(state, received: received)
+            return state.progress.object(
+                showing: values, cancel: { [weak task] in task?.cancel() },
+                pause: { [weak task] in task?.suspend() }, resume: { [weak task] in task?.resume() })
+        }
+    }
+
+    private func showProgress() {
+        let (progress, load) = state.withLock { ($0.progress.current, $0.load) }
+        guard let progress else { return }
+        let values = state.withLock { state in
+            Self.progressValues(state, received: load?.transferredBytes ?? state.counts.received)
+        }
+        // Those that it is a part of may be the program's.
+        values.show(in: progress)
+    }
+
+    private static func progressValues(_ state: State, received: Int64) -> TaskProgress.Values {
+        TaskProgress.Values(
+            state.counts, received: received, hasResponse: state.response != nil,
+            hasSucceeded: state.life.isCompleted && state.error == nil)
+    }
+
     // MARK: - Becoming a download (rule US-46)
 
     private func becomeDownload(_ dataTask: URLSessionDataTask, _ response: URLResponse, _ all: Addressees) {
@@ -315,6 +372,8 @@ extension TaskWork {
             }
             state.task = download
             state.successor = download.taskIdentifier
+            // The new task has one of its own.
+            state.progress = TaskProgress()
             return true
         }
         guard isRunning else { return }

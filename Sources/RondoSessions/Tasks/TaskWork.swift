@@ -27,6 +27,11 @@ final class TaskWork: LoadClient, Sendable {
         var earliestBeginDate: Date?
         var prefersIncrementalDelivery = true
         var counts = TaskCounts()
+        var progress = TaskProgress()
+        /// Get what there is of a download, before the end.
+        var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
+        /// The rest of an earlier download may be told of still.
+        var awaitsRest = false
         /// What a completion handler is to get.
         var body = Data()
         /// Told right before the end.
@@ -36,6 +41,7 @@ final class TaskWork: LoadClient, Sendable {
     let identifier: Int
     let kind: TaskKind
     let originalRequest: URLRequest?
+    let content: TaskContent
     let createdAt = Date()
     let driver: SessionDriver?
     /// Of a WebSocket task.
@@ -43,18 +49,22 @@ final class TaskWork: LoadClient, Sendable {
     let state: Mutex<State>
     private let live = LiveObject(.sessionTask)
 
-    /// - Parameter request: As it was given.
+    /// - Parameter request: As it was given; nil: the task fails when it begins.
     init(
-        _ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver,
-        webSocket: WebSocketLink? = nil
+        _ session: URLSession, _ request: URLRequest?, _ kind: TaskKind, _ receiver: TaskReceiver,
+        _ content: TaskContent = .ofRequest, webSocket: WebSocketLink? = nil
     ) {
         self.webSocket = webSocket
         identifier = session.table.nextIdentifier()
         self.kind = kind
+        self.content = content
         originalRequest = request
         driver = session.driver
-        state = Mutex(
-            State(session: session, receiver: receiver, currentRequest: session.values.configured(request)))
+        let prepared = content.prepare(session.values.configured(request ?? TaskContent.noRequest))
+        var state = State(session: session, receiver: receiver, currentRequest: prepared)
+        state.counts.expectedToSend = UploadBody.length(of: prepared)
+        state.awaitsRest = content.isRest
+        self.state = Mutex(state)
     }
 
     /// Of no session: it never does anything.
@@ -63,6 +73,7 @@ final class TaskWork: LoadClient, Sendable {
         kind = .data
         webSocket = nil
         originalRequest = nil
+        content = .ofRequest
         driver = nil
         state = Mutex(State(receiver: .delegate))
     }
@@ -105,8 +116,28 @@ final class TaskWork: LoadClient, Sendable {
         case .nothing: break
         case .start, .abortUnresumed: start(task)
         case .applySuspension: applySuspension()
-        case .abort: state.withLock { $0.load }?.abort(.cancelled)
+        case .abort: abort()
         }
+    }
+
+    private func abort() {
+        let (load, keeps) = state.withLock { ($0.load, !$0.resumeDataHandlers.isEmpty) }
+        load?.abort(.cancelled, keepingDownload: keeps)
+    }
+
+    /// - Parameter handler: Called once, where the session's calls come: before the end is told, if that is still to come.
+    func cancel(_ task: URLSessionTask, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
+        let number = task.taskIdentifier
+        let action = state.withLock { state -> TaskLife.Action? in
+            guard number == state.successor ?? identifier, !state.life.isCompleted else { return nil }
+            state.resumeDataHandlers.append(handler)
+            return state.life.cancel()
+        }
+        guard let action else {
+            driver?.perform { handler(nil) }
+            return
+        }
+        perform(action, task)
     }
 
     /// Several threads may come here at once: the last one leaves the load as it should be.
@@ -128,14 +159,19 @@ final class TaskWork: LoadClient, Sendable {
         }
         guard let session, let request else { return }
         guard session.table.hold(task) else { return endUnborn(task) }
+        let order = content.order(request)
         let sent: URLRequest
         do throws(URLError) {
-            sent = try sentRequest(request)
+            sent = try sentRequest(order.request)
         } catch {
             return session.driver.perform { [self] in
                 end(.failure(error))
                 loadDidEnd()
             }
+        }
+        state.withLock { state in
+            state.currentRequest = order.request
+            state.counts.expectedToSend = UploadBody.length(of: order.request)
         }
         let schedule: [LoopMode]
         do throws(SystemError) {
@@ -143,24 +179,25 @@ final class TaskWork: LoadClient, Sendable {
         } catch {
             let failure = URLErrors.noThread(error, url: request.url)
             return session.driver.perform { [self] in
-                end(.failure(failure))
+                end(.failure(failure), order.earlier)
                 loadDidEnd()
             }
         }
         let load = Load(
             for: self, request: LoadRequest(sent), schedule: schedule, settings: session.settings,
             defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download,
-            upgrade: webSocket.map { WebSocketWire($0) })
+            continuing: order.earlier, upgrade: webSocket.map { WebSocketWire($0) })
         let (isSuspended, isCanceling) = state.withLock { state in
             state.load = load
             return (state.life.isSuspended, state.life.isCanceling)
         }
         if isSuspended { load.suspend() }
-        if isCanceling { load.abort(.cancelled) }
+        if isCanceling { abort() }
+        if let failure = order.failure { load.abort(failure) }
         load.start()
         // Another thread may have found no load meanwhile.
         applySuspension()
-        if state.withLock({ $0.life.isCanceling }) { load.abort(.cancelled) }
+        if state.withLock({ $0.life.isCanceling }) { abort() }
     }
 
     /// What the load can know of the delegates.
@@ -181,6 +218,8 @@ final class TaskWork: LoadClient, Sendable {
 
     /// A load that was cancelled has its last call to make still.
     var isCancelled: Bool { false }
+
+    var keepsPartialDownloads: Bool { true }
 
     var nameInRunLoops: String? {
         if let description = state.withLock({ $0.description }) { return description }
@@ -216,15 +255,21 @@ final class TaskWork: LoadClient, Sendable {
     func endUnborn(_ task: URLSessionTask) {
         let error = URLErrors.error(
             .cancelled, "The session was invalidated: it makes no more tasks.", url: originalRequest?.url)
-        let receiver = state.withLock { state in
-            guard state.life.complete() else { return TaskReceiver.delegate }
+        let (receiver, handlers) = state.withLock { state in
+            guard state.life.complete() else {
+                return (TaskReceiver.delegate, [] as [@Sendable (Data?) -> Void])
+            }
             state.error = error
             state.session = nil
             state.task = nil
-            defer { state.receiver = .delegate }
-            return state.receiver
+            defer {
+                state.receiver = .delegate
+                state.resumeDataHandlers = []
+            }
+            return (state.receiver, state.resumeDataHandlers)
         }
         if let webSocket { driver?.perform { _ = webSocket.end(error) } }
+        for handler in handlers { driver?.perform { handler(nil) } }
         switch receiver {
         case .delegate: break
         case .data(let handler): driver?.perform { handler(nil, nil, error) }

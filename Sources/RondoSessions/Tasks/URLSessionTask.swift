@@ -7,7 +7,7 @@ internal import RondoMutex
 ///
 /// It is made suspended, and begins with `resume()`. What comes of it is told where the session's calls come; the last call
 /// is one with an error or with none, and comes exactly once. Any thread may use it.
-open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
+open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: it has nothing that changes but what has a lock of its own.
 
     /// Where a task stands; the numbers are Apple's.
@@ -125,6 +125,12 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
         set { work.state.withLock { $0.counts.clientExpectsToReceive = newValue } }
     }
 
+    /// Sent and received bytes of all that are expected, -1 while that is not known; complete when the task has succeeded.
+    /// Cancelling it cancels the task, pausing and resuming it suspend and resume the task (rule US-38).
+    ///
+    /// It changes where the session's calls come.
+    open var progress: Progress { work.progress(of: self) }
+
     // MARK: - Without effect here (rule US-15)
 
     /// Of background sessions only; kept, without effect here.
@@ -149,12 +155,6 @@ open class URLSessionTask: NSObject, NSCopying, @unchecked Sendable {
 
 /// A task whose response comes as data.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
-
-/// A task that sends a body, and whose response comes as data.
-open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {}
-
-/// A task whose response goes to a file.
-open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {}
 
 /// A length that is not known.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1

@@ -1,0 +1,245 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct ResumedDownloadTests {
+    private let notes = TransferNotes()
+    private var session: URLSession {
+        URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+    }
+
+    /// The resume data of a download that was cancelled after 100,000 bytes.
+    private func cancelled(_ server: RangeServer, _ session: URLSession) throws -> Data? {
+        server.mode.value = .stops(at: 100_000)
+        let (answers, ends) = (Box<[Data?]>([]), notes.calls.count { $0.hasPrefix("complete") })
+        let written = notes.written[0]
+        var request = URLRequest(url: server.url)
+        request.setValue("mine", forHTTPHeaderField: "X-Field")
+        let task = session.downloadTask(with: request)
+        task.resume()
+        try waitFor("the bytes") { notes.written[0] == written + 100_000 ? () : nil }
+        task.cancel(byProducingResumeData: { answers.value.append($0) })
+        try notes.waitForEnds(ends + 1)
+        #expect(answers.value.count == 1)
+        #expect((task.error as? URLError)?.code == .cancelled)
+        #expect((task.error as? URLError)?.downloadTaskResumeData == answers.value[0])
+        return answers.value[0]
+    }
+
+    @Test func `US-64 a cancelled download goes on where it has stopped`() throws {
+        let server = try RangeServer(.continues)
+        let before = downloadFiles()
+        let session = self.session
+        let data = try #require(try cancelled(server, session))
+        #expect(downloadFiles().subtracting(before).count == 1)
+        server.mode.value = .continues
+        let task = session.downloadTask(withResumeData: data)
+        task.resume()
+        try notes.waitForEnds(2)
+        #expect(
+            notes.calls == ["wrote", "complete -999", "resumed 100000/300000", "wrote", "file", "complete"])
+        #expect(notes.content == RangeServer.body)
+        #expect(notes.written == [300_000, 300_000, 300_000])
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=100000-"])
+        #expect(server.requests.last?.value("If-Range") == "\"a\"")
+        #expect(server.requests.last?.value("X-Field") == "mine")
+        #expect(task.originalRequest?.url == server.url)
+        #expect(downloadFiles() == before)
+    }
+
+    @Test func `US-64 a resumed download goes on by itself where its connection is lost`() throws {
+        let server = try RangeServer(.continues)
+        let session = self.session
+        let data = try #require(try cancelled(server, session))
+        server.mode.value = .breaksOnce(at: 200_000)
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(2)
+        #expect(
+            notes.calls == ["wrote", "complete -999", "resumed 100000/300000", "wrote", "file", "complete"])
+        #expect(notes.content == RangeServer.body)
+        #expect(
+            server.requests.map { $0.value("Range") } == [nil, "bytes=100000-", "bytes=200000-"])
+    }
+
+    @Test func `US-63 a part that the program has asked for is not resumed`() throws {
+        let server = try RangeServer(.stops(at: 100_000))
+        let before = downloadFiles()
+        var request = URLRequest(url: server.url)
+        request.setValue("bytes=50-", forHTTPHeaderField: "Range")
+        let task = session.downloadTask(with: request)
+        task.resume()
+        try waitFor("the bytes") { notes.written[1] == 100_000 ? () : nil }
+        let answers = Box<[Data?]>([])
+        task.cancel(byProducingResumeData: { answers.value.append($0) })
+        try notes.waitForEnds()
+        #expect(answers.value == [nil])
+        #expect(downloadFiles() == before)
+    }
+
+    @Test func `US-63 the data come by a function that waits as well`() async throws {
+        let session = URLSession(configuration: .default)
+        let task = session.downloadTask(with: URL(fileURLWithPath: "/"))
+        #expect(await task.cancelByProducingResumeData() == nil)
+        let upload = session.uploadTask(with: URLRequest(url: URL(fileURLWithPath: "/")), from: Data())
+        #expect(await upload.cancelByProducingResumeData() == nil)
+    }
+
+    @Test func `US-64 a completion handler gets the whole of a resumed download`() throws {
+        let server = try RangeServer(.continues)
+        let data = try #require(try cancelled(server, session))
+        server.mode.value = .continues
+        let found = Box<Data?>(nil)
+        URLSession(configuration: .default).downloadTask(withResumeData: data) { file, _, _ in
+            found.value = file.flatMap { try? Data(contentsOf: $0) }
+        }.resume()
+        #expect(try waitFor("the file") { found.value } == RangeServer.body)
+    }
+
+    @Test func `US-64 where the file has changed, or the rest is not to be had, it begins anew`() throws {
+        let server = try RangeServer(.continues)
+        let before = downloadFiles()
+        for mode in [RangeServer.Mode.continues, .refuses, .sendsWrongPart] {
+            server.fields.value = ["ETag: \"a\""]
+            let notes = TransferNotes()
+            let data = try #require(try cancelled(server, session))
+            server.mode.value = mode
+            if case .continues = mode { server.fields.value = ["ETag: \"b\""] }
+            let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+            session.downloadTask(withResumeData: data).resume()
+            try notes.waitForEnds()
+            #expect(notes.calls == ["wrote", "file", "complete"])
+            #expect(notes.content == RangeServer.body)
+            #expect(notes.written == [300_000, 300_000, 300_000])
+        }
+        #expect(downloadFiles() == before)
+        #expect(
+            server.requests.map { $0.value("Range") == nil } == [
+                true, false, true, false, true, true, false, true,
+            ])
+    }
+
+    @Test func `US-63 there are no data without a sound validator`() throws {
+        let before = downloadFiles()
+        for fields in [[], ["ETag: W/\"a\""], ["ETag: \"a\"", "Accept-Ranges: none"]] {
+            let server = try RangeServer(.continues, fields: fields)
+            #expect(try cancelled(server, session) == nil)
+        }
+        #expect(downloadFiles() == before)
+        let date = ["Last-Modified: Tue, 01 Jul 2025 10:00:00 GMT", "Date: Tue, 01 Jul 2025 11:00:00 GMT"]
+        let server = try RangeServer(.continues, fields: date)
+        let data = try #require(try cancelled(server, session))
+        server.mode.value = .continues
+        let ends = notes.calls.count { $0.hasPrefix("complete") }
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(ends + 1)
+        #expect(server.requests.last?.value("If-Range") == "Tue, 01 Jul 2025 10:00:00 GMT")
+        #expect(notes.content == RangeServer.body)
+    }
+
+    @Test func `US-63 the handler is called once, with nil, where nothing has come or all has`() throws {
+        let server = try RangeServer(.continues)
+        let (answers, session) = (Box<[Data?]>([]), self.session)
+        let never = session.downloadTask(with: server.url)
+        never.cancel(byProducingResumeData: { answers.value.append($0) })
+        never.cancel(byProducingResumeData: { answers.value.append($0) })
+        try waitFor("the answers") { answers.value.count == 2 ? () : nil }
+        try notes.waitForEnds()
+        #expect(answers.value == [nil, nil])
+        let whole = session.downloadTask(with: server.url)
+        whole.resume()
+        try notes.waitForEnds(2)
+        whole.cancel(byProducingResumeData: { answers.value.append($0) })
+        try waitFor("the answer") { answers.value.count == 3 ? () : nil }
+        #expect(answers.value == [nil, nil, nil])
+        #expect(notes.calls == ["complete -999", "wrote", "file", "complete"])
+    }
+
+    @Test func `US-63 plain cancel removes what is there`() throws {
+        let server = try RangeServer(.stops(at: 100_000))
+        let before = downloadFiles()
+        let task = session.downloadTask(with: server.url)
+        task.resume()
+        try waitFor("the bytes") { notes.written[1] == 100_000 ? () : nil }
+        task.cancel()
+        try notes.waitForEnds()
+        #expect(notes.errors.map { $0.downloadTaskResumeData } == [nil])
+        try waitFor("the file's end") { downloadFiles() == before ? () : nil }
+    }
+
+    @Test func `US-63 a failed download has the data in its error, until it succeeds`() throws {
+        let server = try RangeServer(.breaks(at: 100_000))
+        let before = downloadFiles()
+        let session = self.session
+        session.downloadTask(with: server.url).resume()
+        try notes.waitForEnds()
+        let error = try #require(notes.errors.first)
+        #expect(error.code == .networkConnectionLost)
+        #expect(error.failingURL == server.url)
+        let first = try #require(error.userInfo[NSURLSessionDownloadTaskResumeData] as? Data)
+        #expect(error.downloadTaskResumeData == first)
+        // Not even a response.
+        server.mode.value = .isMute
+        session.downloadTask(withResumeData: first).resume()
+        try notes.waitForEnds(2)
+        let second = try #require(notes.errors.last?.downloadTaskResumeData)
+        #expect(downloadFiles().subtracting(before).count == 1)
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: second).resume()
+        try notes.waitForEnds(3)
+        #expect(
+            notes.calls == [
+                "wrote", "complete -1005", "complete -1005", "resumed 100000/300000", "wrote", "file",
+                "complete",
+            ])
+        #expect(notes.content == RangeServer.body)
+        #expect(downloadFiles() == before)
+    }
+
+    @Test func `US-63 a completion handler gets the data in its error`() throws {
+        let server = try RangeServer(.breaks(at: 100_000))
+        let found = Box<Data?>(nil)
+        let session = self.session
+        session.downloadTask(with: server.url) { _, _, error in
+            found.value = (error as? URLError)?.downloadTaskResumeData
+        }.resume()
+        let data = try waitFor("the data") { found.value }
+        server.mode.value = .continues
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds()
+        #expect(notes.calls == ["resumed 100000/300000", "wrote", "file", "complete"])
+    }
+
+    @Test func `US-64 unusable data fail the task when it is resumed`() throws {
+        let session = self.session
+        let task = session.downloadTask(withResumeData: Data("no such data".utf8))
+        #expect(task.state == .suspended)
+        #expect(task.originalRequest == nil)
+        task.resume()
+        try notes.waitForEnds()
+        #expect(notes.calls == ["complete -1002"])
+        let found = Box<URLError?>(nil)
+        session.downloadTask(withResumeData: Data()) { _, _, error in found.value = error as? URLError }
+            .resume()
+        #expect(try waitFor("the end") { found.value }.code == .unsupportedURL)
+    }
+
+    @Test func `US-64 without its file a download begins anew, and two of the same data do not mix`() throws {
+        let server = try RangeServer(.continues)
+        let before = downloadFiles()
+        let session = self.session
+        let data = try #require(try cancelled(server, session))
+        server.mode.value = .continues
+        let tasks = (0..<2).map { _ in session.downloadTask(withResumeData: data) }
+        for task in tasks { task.resume() }
+        try notes.waitForEnds(3)
+        #expect(notes.errors.map(\.code) == [.cancelled])
+        #expect(tasks.allSatisfy { $0.error == nil })
+        #expect(notes.content == RangeServer.body)
+        #expect(downloadFiles() == before)
+        // It is gone by now.
+        session.downloadTask(withResumeData: data).resume()
+        try notes.waitForEnds(4)
+        #expect(notes.content == RangeServer.body)
+        #expect(server.requests.last?.value("Range") == nil)
+    }
+}
