@@ -31,10 +31,14 @@ final class TaskWork: LoadClient, Sendable {
         var body = Data()
         /// Told right before the end.
         var metrics: LoadMetrics?
+        /// No delegate hears of the task.
+        var hasNoDelegates = false
     }
 
     let identifier: Int
     let kind: TaskKind
+    /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
+    let isAwaited: Bool
     let originalRequest: URLRequest?
     let createdAt = Date()
     let driver: SessionDriver?
@@ -42,8 +46,12 @@ final class TaskWork: LoadClient, Sendable {
     private let live = LiveObject(.sessionTask)
 
     /// - Parameter request: As it was given.
-    init(_ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver) {
+    init(
+        _ session: URLSession, _ request: URLRequest, _ kind: TaskKind, _ receiver: TaskReceiver,
+        isAwaited: Bool = false
+    ) {
         identifier = session.table.nextIdentifier()
+        self.isAwaited = isAwaited
         self.kind = kind
         originalRequest = request
         driver = session.driver
@@ -55,6 +63,7 @@ final class TaskWork: LoadClient, Sendable {
     init() {
         identifier = 0
         kind = .data
+        isAwaited = false
         originalRequest = nil
         driver = nil
         state = Mutex(State(receiver: .delegate))
@@ -117,6 +126,7 @@ final class TaskWork: LoadClient, Sendable {
     private func start(_ task: URLSessionTask) {
         let (session, request, delegate) = state.withLock { state in
             state.task = task
+            state.hasNoDelegates = state.delegate == nil && state.session?.delegateObject == nil
             return (state.session, state.currentRequest, state.delegate)
         }
         guard let session, let request else { return }
@@ -153,7 +163,7 @@ final class TaskWork: LoadClient, Sendable {
         let isDelegate = state.withLock { $0.receiver.isDelegate }
         if let own {
             let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
-            if !isDelegate { defaults.insert(.willCacheResponse) }
+            if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
             return defaults
         }
         guard let session else { return .ofNoDelegate }
@@ -170,7 +180,14 @@ final class TaskWork: LoadClient, Sendable {
         return RunLoop.isTraced ? originalRequest?.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
-    var delegateQueue: OperationQueue? { driver?.queue }
+    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
+    var delegateQueue: OperationQueue? {
+        if isAwaited, state.withLock({ $0.hasNoDelegates }) { return nil }
+        return driver?.queue
+    }
+
+    /// The program wants no more content at present, or again. Any thread.
+    func holdBack(_ holds: Bool) { state.withLock { $0.load }?.holdBack(holds) }
 
     func setCurrentRequest(_ request: URLRequest) { state.withLock { $0.currentRequest = request } }
 
@@ -207,6 +224,7 @@ final class TaskWork: LoadClient, Sendable {
         case .delegate: break
         case .data(let handler): driver?.perform { handler(nil, nil, error) }
         case .download(let handler): driver?.perform { handler(nil, nil, error) }
+        case .bytes(let feed): feed.end(error)
         }
     }
 }
