@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-let names = ["BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream"]
+let names = ["BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "EventStream"]
 
 let package = Package(
     name: "RondoExamples",
