@@ -2,7 +2,9 @@
 
 import PackageDescription
 
-let names = ["BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "WebSocketChat"]
+let names = [
+    "BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "EventStream", "WebSocketChat",
+]
 
 let package = Package(
     name: "RondoExamples",

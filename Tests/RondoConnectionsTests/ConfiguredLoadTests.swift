@@ -89,7 +89,7 @@ import Testing
         for size in [1, 2, 3, 7, 100] {
             let (bytes, _) = try await URLConnection.bytes(from: server.url("/\(size)"))
             var lines: [String] = []
-            for try await line in bytes.lines { lines.append(line) }
+            for try await line in bytes.lines(keepingEmpty: true) { lines.append(line) }
             #expect(lines == ["one", "two", "", "", "fünf", "last"])
         }
     }

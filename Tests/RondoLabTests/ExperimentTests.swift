@@ -70,6 +70,36 @@ import Testing
                 recording.change(where: { $0.isNote($1, "told, exit code") }) { $0.duration = 0 }
             },
         ],
+        "session-on-a-mode": [
+            .called("task", in: "tracking"), .neverRan("tracking"), .neverWaited("task"),
+            .neverCalled("task"), .neverNoted("bytes"),
+            Alteration("the task never ends") { recording in
+                recording.remove { $0.isCall($1, "task") && $0.name($1) == "didCompleteWithError" }
+            },
+            Alteration("a byte is lost") { recording in
+                recording.change(where: { $0.isNote($1, "bytes") }) { $0.duration -= 1 }
+            },
+        ],
+        "slow-delegate": [
+            Alteration("all of it waits in the queue") { recording in
+                recording.change(where: { $0.isNote($1, "received while the delegate slept") }) {
+                    $0.duration = 32 << 20
+                }
+            },
+            Alteration("a byte is lost") { recording in
+                recording.change(where: { $0.isNote($1, "received at the end") }) { $0.duration -= 1 }
+            },
+            .neverNoted("received while the delegate slept"), .neverNoted("received at the end"),
+        ],
+        "handler-thread": [
+            .neverNoted("handler, own queue"), .neverNoted("handler, run loop"), .neverNoted("all asked"),
+            .repeated("handler, own queue"),
+            Alteration("the handler of the run loop comes on another thread") { recording in
+                let other =
+                    recording.records.first { recording.isNote($0, "handler, own queue") }?.thread ?? 0
+                recording.change(where: { $0.isNote($1, "handler, run loop") }) { $0.thread = other }
+            },
+        ],
         "polling-loop": [
             .ended(.stopped, as: .timedOut), .ended(.timedOut, as: .handledSource),
             .neverNoted("stopped has noticed"), .neverNoted("polling has noticed"),

@@ -6,7 +6,7 @@ extension Experiment {
         .synchronousRequest,
         .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .lateChallenge, .saveADownload,
         .uploadWithProgress, .mixedReplace, .cachePolicies, .twoLoopsOneSource, .actorOnAMode, .mainQueue,
-        .childEndsMeanwhile,
+        .childEndsMeanwhile, .sessionOnAMode, .slowDelegate, .handlerThread,
     ]
 
     package static func named(_ name: String) -> Experiment? {

@@ -127,4 +127,11 @@ extension Check {
             "“\(label)” ends, once and whole", ends == 1 && failures == 0,
             seen: "it finished \(Evidence.times(ends))" + (failures > 0 ? " and failed" : ""))
     }
+
+    /// The task with that label had its last call, once.
+    static func completed(_ label: String, _ evidence: Evidence) -> Check {
+        let ends = evidence.delegateCalls(label, "didCompleteWithError").count
+        return Check(
+            "“\(label)” ends, once", ends == 1, seen: "it was told to be complete \(Evidence.times(ends))")
+    }
 }

@@ -676,6 +676,79 @@ enum Listings {
                 try stage.run(loop) { told.value }
             }
             """#,
+        "handler-thread": #"""
+            @Sendable private func handlerThreadCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let sessions = [
+                    "own queue": URLSession(configuration: .ephemeral),
+                    "main queue": URLSession(configuration: .ephemeral, delegate: nil, delegateQueue: .main),
+                    "run loop": URLSession(configuration: .ephemeral, delegate: nil, runLoop: loop),
+                ]
+                let called = Shared<Set<String>>([])
+                for (name, session) in sessions {
+                    session.dataTask(with: stage.url("/drip/1/100/0")) { _, _, _ in
+                        stage.note("handler, \(name)")
+                        called.update { $0.insert(name) }
+                    }.resume()
+                }
+                stage.note("all asked")
+                loop.keepAlive(in: .default)
+                try stage.run(loop) { called.value.isSuperset(of: ["own queue", "run loop"]) }
+                loop.spend(0.1, in: .default)
+
+                for session in sessions.values { session.invalidateAndCancel() }
+                loop.spend(0.01, in: .default)
+            }
+            """#,
+        "session-on-a-mode": #"""
+            @Sendable private func sessionOnAModeCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                loop.keepAlive(in: .tracking)
+                let reader = SessionReader()
+                let session = URLSession(configuration: .ephemeral, delegate: reader, runLoop: loop, modes: [.default])
+
+                let task = session.dataTask(with: stage.url("/drip/25/1000/20"))
+                task.taskDescription = "task"  // its name on the timeline
+                task.resume()
+
+                try stage.run(loop, .default) { reader.bytes > 0 }
+                loop.spend(0.25, in: .tracking)
+                try stage.run(loop, .default) { reader.isDone }
+                stage.note("bytes", reader.bytes)
+                session.invalidateAndCancel()
+                loop.spend(0.01, in: .default)
+            }
+            """#,
+        "slow-delegate": #"""
+            @Sendable private func slowDelegateCode(_ stage: Stage) throws {
+                let queue = OperationQueue()
+                queue.maxConcurrentOperationCount = 1
+                let (isIn, mayLeave) = (Shared(false), DispatchSemaphore(value: 0))
+                let reader = SessionReader(whenFirst: {
+                    isIn.value = true
+                    mayLeave.wait()
+                })
+                let session = URLSession(configuration: .ephemeral, delegate: reader, delegateQueue: queue)
+                let task = session.dataTask(with: stage.url("/drip/32/1048576/0"))
+                task.taskDescription = "task"
+                task.resume()
+                try stage.wait { isIn.value }
+
+                // Until nothing has been received for a while.
+                var (seen, since) = (Int64(-1), Date())
+                try stage.wait {
+                    if task.countOfBytesReceived != seen { (seen, since) = (task.countOfBytesReceived, Date()) }
+                    return Date().timeIntervalSince(since) > 0.3
+                }
+                stage.note("received while the delegate slept", Int(seen))
+                mayLeave.signal()
+
+                try stage.wait { reader.isDone }
+                stage.note("received at the end", reader.bytes)
+                session.invalidateAndCancel()
+                queue.waitUntilAllOperationsAreFinished()
+            }
+            """#,
         "helpers of all": #"""
             /// Why an experiment could not begin, or gave up.
             enum StageFailure: Error, Equatable, CustomStringConvertible {
@@ -732,6 +805,30 @@ enum Listings {
                 func connection(_ connection: URLConnection, didFailWithError error: any Error) {
                     state.withLock { ($0.isDone, $0.errorCode) = (true, (error as NSError).code) }
                     whenDone()
+                }
+            }
+
+            /// The same for tasks of a session.
+            final class SessionReader: NSObject, URLSessionDataDelegate, Sendable {
+                private let state = Mutex((bytes: 0, isDone: false))
+                private let whenFirst: @Sendable () -> Void
+
+                /// - Parameter whenFirst: Called in the first call that brings content.
+                init(whenFirst: @escaping @Sendable () -> Void = {}) { self.whenFirst = whenFirst }
+
+                var bytes: Int { state.withLock { $0.bytes } }
+                var isDone: Bool { state.withLock { $0.isDone } }
+
+                func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+                    let isFirst = state.withLock { state in
+                        defer { state.bytes += data.count }
+                        return state.bytes == 0
+                    }
+                    if isFirst { whenFirst() }
+                }
+
+                func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+                    if error == nil { state.withLock { $0.isDone = true } }
                 }
             }
 

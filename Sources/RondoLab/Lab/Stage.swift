@@ -128,6 +128,30 @@ final class Reader: NSObject, URLConnectionDataDelegate, Sendable {
     }
 }
 
+/// The same for tasks of a session.
+final class SessionReader: NSObject, URLSessionDataDelegate, Sendable {
+    private let state = Mutex((bytes: 0, isDone: false))
+    private let whenFirst: @Sendable () -> Void
+
+    /// - Parameter whenFirst: Called in the first call that brings content.
+    init(whenFirst: @escaping @Sendable () -> Void = {}) { self.whenFirst = whenFirst }
+
+    var bytes: Int { state.withLock { $0.bytes } }
+    var isDone: Bool { state.withLock { $0.isDone } }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let isFirst = state.withLock { state in
+            defer { state.bytes += data.count }
+            return state.bytes == 0
+        }
+        if isFirst { whenFirst() }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        if error == nil { state.withLock { $0.isDone = true } }
+    }
+}
+
 extension URLConnection {
     /// Not started yet, with a name for the timeline.
     static func labelled(_ label: String, _ url: URL, _ delegate: Any) throws -> URLConnection {

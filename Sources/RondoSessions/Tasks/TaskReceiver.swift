@@ -10,6 +10,9 @@ enum TaskReceiver: Sendable {
     /// A completion handler of a download, which gets the file.
     case download(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
 
+    /// The reader of `bytes(for:)`, as it comes.
+    case bytes(ByteFeed)
+
     var isDelegate: Bool { if case .delegate = self { true } else { false } }
 }
 

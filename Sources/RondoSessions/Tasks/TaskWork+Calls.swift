@@ -13,6 +13,8 @@ extension TaskWork {
         let receiver: TaskReceiver
         /// In the order in which they are asked (rule US-40).
         let delegates: [SessionDelegateObject]
+        /// Those of them that hear of response, content and file.
+        let contentDelegates: [SessionDelegateObject]
         let load: Load?
     }
 
@@ -21,15 +23,16 @@ extension TaskWork {
             ($0.session, $0.task, $0.receiver, $0.delegate, $0.load)
         }
         guard let session, let task else { return nil }
+        let delegates = [own, session.delegateObject].compactMap { $0 }
         return Addressees(
-            session: session, task: task, receiver: receiver,
-            delegates: [own, session.delegateObject].compactMap { $0 }, load: load)
+            session: session, task: task, receiver: receiver, delegates: delegates,
+            contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [],
+            load: load)
     }
 
     var answersResponses: Bool {
-        guard let addressees, addressees.receiver.isDelegate, kind == .data || kind == .upload
-        else { return false }
-        return !addressees.delegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
+        guard let addressees, kind == .data || kind == .upload else { return false }
+        return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
     /// Before the function returns that makes the task.
@@ -77,10 +80,8 @@ extension TaskWork {
             showProgress()
             receive(data, all)
         case .willCache(let cached):
-            guard all.receiver.isDelegate, let task = task as? URLSessionDataTask else {
-                return .cached(cached)
-            }
-            return ask(.willCache(session, task, cached), all) { .cached($0 ?? cached) }
+            guard let task = task as? URLSessionDataTask else { return .cached(cached) }
+            return ask(.willCache(session, task, cached), all, all.contentDelegates) { .cached($0 ?? cached) }
         case .wrote(let bytes, let total, let expected):
             state.withLock { $0.awaitsRest = false }
             showProgress()
@@ -121,9 +122,15 @@ extension TaskWork {
 
     // MARK: - Delegates
 
-    /// Calls the first delegate that has `method`.
+    /// Calls the first of all delegates that has `method`.
     func tell(_ method: SessionMethod, _ all: Addressees, _ call: (SessionDelegateObject) -> Void) {
-        for delegate in all.delegates where !delegate.kind.lacks(method) {
+        tell(method, all.delegates, call)
+    }
+
+    private func tell(
+        _ method: SessionMethod, _ delegates: [SessionDelegateObject], _ call: (SessionDelegateObject) -> Void
+    ) {
+        for delegate in delegates where !delegate.kind.lacks(method) {
             call(delegate)
             if !delegate.kind.lacks(method) { return }
         }
@@ -133,18 +140,20 @@ extension TaskWork {
         _ method: SessionMethod, _ all: Addressees,
         _ call: (any URLSessionDownloadDelegate, URLSessionDownloadTask) -> Void
     ) {
-        guard all.receiver.isDelegate, let task = all.task as? URLSessionDownloadTask else { return }
-        tell(method, all) { delegate in delegate.download.map { call($0, task) } }
+        guard let task = all.task as? URLSessionDownloadTask else { return }
+        tell(method, all.contentDelegates) { delegate in delegate.download.map { call($0, task) } }
     }
 
     /// Has the first delegate answer that can.
     ///
-    /// - Parameter answer: What its answer is to the load; nil: no delegate has such a method, or has answered.
+    /// - Parameters:
+    ///   - delegates: Nil: all.
+    ///   - answer: What its answer is to the load; nil: no delegate has such a method, or has answered.
     private func ask<Value>(
-        _ question: Question<Value>, _ all: Addressees,
+        _ question: Question<Value>, _ all: Addressees, _ delegates: [SessionDelegateObject]? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Answer
     ) -> DelegateCall.Answer {
-        let asked = question.ask(all.delegates, on: all.session.driver) { [load = all.load] in
+        let asked = question.ask(delegates ?? all.delegates, on: all.session.driver) { [load = all.load] in
             load?.answer(answer($0))
         }
         switch asked {
@@ -215,12 +224,20 @@ extension TaskWork {
             state.body = Data()
         }
         showProgress()
+        let feed: ByteFeed? = if case .bytes(let feed) = all.receiver { feed } else { nil }
         guard isQuestion, let task = all.task as? URLSessionDataTask else {
+            feed?.source.received(response)
             return isQuestion ? .disposition(.allow) : .none
         }
-        return ask(.response(all.session, task, response), all) { [self] disposition in
+        return ask(.response(all.session, task, response), all, all.contentDelegates) { [self] disposition in
             switch disposition ?? .allow {
-            case .allow: return .disposition(.allow)
+            case .allow:
+                feed?.source.received(response)
+                return .disposition(.allow)
+            case .becomeDownload where isAwaited:
+                Log.sessions.warning("A task that an async function waits for cannot become a download.")
+                feed?.source.received(response)
+                return .disposition(.allow)
             case .cancel:
                 task.cancel()
                 return .later
@@ -233,10 +250,14 @@ extension TaskWork {
     }
 
     private func receive(_ data: Data, _ all: Addressees) {
+        if let task = all.task as? URLSessionDataTask {
+            tell(.data, all.contentDelegates) {
+                $0.data?.urlSession(all.session, dataTask: task, didReceive: data)
+            }
+        }
         switch all.receiver {
-        case .delegate:
-            guard let task = all.task as? URLSessionDataTask else { return }
-            tell(.data, all) { $0.data?.urlSession(all.session, dataTask: task, didReceive: data) }
+        case .delegate, .download: break
+        case .bytes(let feed): feed.source.received(data)
         case .data:
             let limit = URLConnection.maximumCollectedBytes
             let isTooMuch = state.withLock { state in
@@ -245,7 +266,6 @@ extension TaskWork {
                 return false
             }
             if isTooMuch { all.load?.abort(.collectedTooMuch(limit)) }
-        case .download: break
         }
     }
 
@@ -267,7 +287,7 @@ extension TaskWork {
         if let resumeData, case .failure(let error) = outcome {
             outcome = .failure(Self.error(error, resumeData))
         }
-        if case .success(let file?) = outcome, all.receiver.isDelegate {
+        if case .success(let file?) = outcome, all.receiver.isDelegate || !all.contentDelegates.isEmpty {
             finish(file, all)
             // That call may have cancelled the task.
             if state.withLock({ $0.life.isCanceling }) { outcome = .failure(cancellation) }
@@ -300,18 +320,19 @@ extension TaskWork {
             } else {
                 handler(nil, response, error)
             }
+        case .bytes(let feed): feed.end(error)
         }
     }
 
     private func finish(_ file: DownloadFile, _ all: Addressees) {
         if let task = all.task as? URLSessionDownloadTask {
-            for delegate in all.delegates {
+            for delegate in all.contentDelegates {
                 guard let delegate = delegate.download else { continue }
                 delegate.urlSession(all.session, downloadTask: task, didFinishDownloadingTo: file.url)
                 break
             }
         }
-        file.discard()
+        if all.receiver.isDelegate { file.discard() }
     }
 
     private func tell(_ metrics: LoadMetrics, _ all: Addressees) {

@@ -36,10 +36,14 @@ final class TaskWork: LoadClient, Sendable {
         var body = Data()
         /// Told right before the end.
         var metrics: LoadMetrics?
+        /// No delegate hears of the task.
+        var hasNoDelegates = false
     }
 
     let identifier: Int
     let kind: TaskKind
+    /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
+    let isAwaited: Bool
     let originalRequest: URLRequest?
     let content: TaskContent
     let createdAt = Date()
@@ -52,10 +56,11 @@ final class TaskWork: LoadClient, Sendable {
     /// - Parameter request: As it was given; nil: the task fails when it begins.
     init(
         _ session: URLSession, _ request: URLRequest?, _ kind: TaskKind, _ receiver: TaskReceiver,
-        _ content: TaskContent = .ofRequest, webSocket: WebSocketLink? = nil
+        _ content: TaskContent = .ofRequest, webSocket: WebSocketLink? = nil, isAwaited: Bool = false
     ) {
         self.webSocket = webSocket
         identifier = session.table.nextIdentifier()
+        self.isAwaited = isAwaited
         self.kind = kind
         self.content = content
         originalRequest = request
@@ -72,6 +77,7 @@ final class TaskWork: LoadClient, Sendable {
         identifier = 0
         kind = .data
         webSocket = nil
+        isAwaited = false
         originalRequest = nil
         content = .ofRequest
         driver = nil
@@ -155,6 +161,7 @@ final class TaskWork: LoadClient, Sendable {
     private func start(_ task: URLSessionTask) {
         let (session, request, delegate) = state.withLock { state in
             state.task = task
+            state.hasNoDelegates = state.delegate == nil && state.session?.delegateObject == nil
             return (state.session, state.currentRequest, state.delegate)
         }
         guard let session, let request else { return }
@@ -207,7 +214,7 @@ final class TaskWork: LoadClient, Sendable {
         let isDelegate = state.withLock { $0.receiver.isDelegate }
         if let own {
             let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
-            if !isDelegate { defaults.insert(.willCacheResponse) }
+            if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
             return defaults
         }
         guard let session else { return .ofNoDelegate }
@@ -226,7 +233,14 @@ final class TaskWork: LoadClient, Sendable {
         return RunLoop.isTraced ? originalRequest?.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
-    var delegateQueue: OperationQueue? { driver?.queue }
+    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
+    var delegateQueue: OperationQueue? {
+        if isAwaited, state.withLock({ $0.hasNoDelegates }) { return nil }
+        return driver?.queue
+    }
+
+    /// The program wants no more content at present, or again. Any thread.
+    func holdBack(_ holds: Bool) { state.withLock { $0.load }?.holdBack(holds) }
 
     func setCurrentRequest(_ request: URLRequest) {
         let shown = webSocket == nil ? request : WebSocketURL.shown(request)
@@ -274,6 +288,7 @@ final class TaskWork: LoadClient, Sendable {
         case .delegate: break
         case .data(let handler): driver?.perform { handler(nil, nil, error) }
         case .download(let handler): driver?.perform { handler(nil, nil, error) }
+        case .bytes(let feed): feed.end(error)
         }
     }
 }

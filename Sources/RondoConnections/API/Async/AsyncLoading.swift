@@ -77,8 +77,8 @@ extension URLConnection {
     public static func bytes(
         for request: URLRequest, configuration: Configuration? = nil
     ) async throws -> (Bytes, URLResponse) {
-        let source = ByteSource(configuration)
-        let response = try await source.response(to: request)
+        let source = ByteSource(url: request.url)
+        let response = try await source.response(of: ByteLoad(request, configuration, for: source))
         return (Bytes(handle: ByteSource.Handle(source)), response)
     }
 

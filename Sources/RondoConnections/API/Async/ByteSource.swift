@@ -1,17 +1,27 @@
-internal import FoundationNetworking
-internal import RondoCore
+package import FoundationNetworking
+package import RondoCore
 internal import RondoMutex
 
-/// The pieces of a body, between the loader's loop, which brings them, and a task, which takes them.
-final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
-    /// Bytes that wait for the task; from there on the socket is not read.
-    static let maximumWaitingBytes = 256 * 1024
+/// The load that a byte source takes its bytes from. Any thread.
+package protocol ByteFlow: Sendable {
+    func start()
+    /// While true nothing more is read from the server.
+    func holdBack(_ holds: Bool)
+    func cancel()
+}
+
+/// The pieces of a body, between the thread that brings them and a task, which takes them.
+package final class ByteSource: Sendable {
+    /// The most bytes that wait for the task.
+    package static let maximumWaitingBytes = 256 * 1024
+    /// With more than these the socket is not read: a piece has at most `ReceiveBuffer.capacity`.
+    static let pausesAbove = maximumWaitingBytes - ReceiveBuffer.capacity
 
     /// Ends the load when the last reference to it is gone.
-    final class Handle: Sendable {
+    package final class Handle: Sendable {
         let source: ByteSource
 
-        init(_ source: ByteSource) { self.source = source }
+        package init(_ source: ByteSource) { self.source = source }
         deinit { source.cancel() }
     }
 
@@ -21,9 +31,7 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     private struct State {
-        var connection: URLConnection?
-        var url: URL?
-        var isCancelled = false
+        var flow: (any ByteFlow)?
         var response: CheckedContinuation<URLResponse, any Error>?
         var reader: CheckedContinuation<Data?, any Error>?
         var pieces: [Data] = []
@@ -31,50 +39,44 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
         var end: End?
     }
 
+    /// What is loaded.
+    let url: URL?
     private let state = Mutex(State())
-    private let configuration: URLConnection.Configuration?
 
-    init(_ configuration: URLConnection.Configuration?) { self.configuration = configuration }
+    package init(url: URL?) { self.url = url }
 
     // MARK: The task's side
 
-    func response(to request: URLRequest) async throws -> URLResponse {
+    /// Starts `flow`, unless the task was cancelled, and waits for its response.
+    package nonisolated(nonsending) func response(of flow: any ByteFlow) async throws -> URLResponse {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { start(request, $0) }
+            try await withCheckedThrowingContinuation { continuation in
+                let end = state.withLock { state in
+                    guard state.end == nil else { return state.end }
+                    state.response = continuation
+                    state.flow = flow
+                    return nil
+                }
+                guard let end else { return flow.start() }
+                flow.cancel()
+                continuation.resume(throwing: error(of: end))
+            }
         } onCancel: {
             cancel()
         }
-    }
-
-    private func start(_ request: URLRequest, _ continuation: CheckedContinuation<URLResponse, any Error>) {
-        let connection = URLConnection(request: request, delegate: self, startImmediately: false)
-        let isWanted = state.withLock { state in
-            state.response = continuation
-            state.url = request.url
-            state.connection = connection
-            return !state.isCancelled
-        }
-        guard isWanted else { return cancel() }
-        guard let connection else {
-            return end(.failed(URLErrors.error(.unsupportedURL, url: request.url)))
-        }
-        if let configuration { connection.configuration = configuration }
-        connection.driveOnLoader()
-        connection.start()
     }
 
     /// The next piece; nil at the end.
     func next() async throws -> Data? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let (answer, connection) = state.withLock {
-                    state -> (Result<Data?, any Error>?, URLConnection?) in
+                let (answer, flow) = state.withLock { state -> (Result<Data?, any Error>?, (any ByteFlow)?) in
                     if !state.pieces.isEmpty {
                         let piece = state.pieces.removeFirst()
-                        let wasFull = state.waiting > Self.maximumWaitingBytes
+                        let wasFull = state.waiting > Self.pausesAbove
                         state.waiting -= piece.count
-                        let isFull = state.waiting > Self.maximumWaitingBytes
-                        return (.success(piece), wasFull && !isFull ? state.connection : nil)
+                        let isFull = state.waiting > Self.pausesAbove
+                        return (.success(piece), wasFull && !isFull ? state.flow : nil)
                     }
                     switch state.end {
                     case .finished: return (.success(nil), nil)
@@ -84,7 +86,7 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
                         return (nil, nil)
                     }
                 }
-                connection?.holdBack(false)
+                flow?.holdBack(false)
                 if let answer { continuation.resume(with: answer) }
             }
         } onCancel: {
@@ -92,72 +94,72 @@ final class ByteSource: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    /// What is loaded.
-    var url: URL? { state.withLock { $0.url } }
-
     /// Bytes that wait for the task.
-    var waitingBytes: Int { state.withLock { $0.waiting } }
+    package var waitingBytes: Int { state.withLock { $0.waiting } }
 
     func cancel() {
-        let (connection, url) = state.withLock { state in
-            state.isCancelled = true
+        let flow = state.withLock { state in
             state.pieces = []
-            return (state.connection, state.url)
+            state.waiting = 0
+            return state.flow
         }
-        connection?.cancel()
         end(.failed(URLErrors.error(.cancelled, url: url)))
+        flow?.cancel()
     }
 
-    /// The first end counts.
+    /// The first end counts. No task is resumed under the lock.
     private func end(_ end: End) {
-        let (response, reader) = state.withLock { state in
+        let (response, reader, flow) = state.withLock { state in
             if state.end == nil { state.end = end }
             defer {
                 state.response = nil
                 state.reader = nil
-                state.connection = nil
+                state.flow = nil
             }
-            return (state.response, state.reader)
+            return (state.response, state.reader, state.flow)
         }
+        withExtendedLifetime(flow) {}
+        response?.resume(throwing: error(of: end))
         switch end {
         case .finished: reader?.resume(returning: nil)
-        case .failed(let error):
-            response?.resume(throwing: error)
-            reader?.resume(throwing: error)
+        case .failed(let error): reader?.resume(throwing: error)
         }
     }
 
-    // MARK: The loader's side
-
-    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
-        let continuation = state.withLock { state in
-            defer { state.response = nil }
-            return state.response
+    /// What a task is told that waits for a response in vain.
+    private func error(of end: End) -> any Error {
+        switch end {
+        case .finished: URLErrors.error(.badServerResponse, "The load ended without a response.", url: url)
+        case .failed(let error): error
         }
+    }
+
+    // MARK: The load's side
+
+    package func received(_ response: URLResponse) {
+        let continuation = state.withLock { state in state.response.take() }
         continuation?.resume(returning: response)
     }
 
-    func connection(_ connection: URLConnection, didReceive data: Data) {
-        let (reader, isFull) = state.withLock { state -> (CheckedContinuation<Data?, any Error>?, Bool) in
-            if let reader = state.reader {
-                state.reader = nil
-                return (reader, false)
-            }
-            if state.isCancelled { return (nil, false) }
+    package func received(_ data: Data) {
+        let (reader, flow) = state.withLock {
+            state -> (CheckedContinuation<Data?, any Error>?, (any ByteFlow)?) in
+            if let reader = state.reader.take() { return (reader, nil) }
+            guard state.end == nil else { return (nil, nil) }
             state.pieces.append(data)
             state.waiting += data.count
-            return (nil, state.waiting > Self.maximumWaitingBytes)
+            return (nil, state.waiting > Self.pausesAbove ? state.flow : nil)
         }
-        if isFull {
-            connection.holdBack(true)
+        if let flow {
+            flow.holdBack(true)
             // Taken meanwhile?
-            let isStillFull = state.withLock { $0.waiting > Self.maximumWaitingBytes }
-            if !isStillFull { connection.holdBack(false) }
+            let isStillFull = state.withLock { $0.waiting > Self.pausesAbove }
+            if !isStillFull { flow.holdBack(false) }
         }
         reader?.resume(returning: data)
     }
 
-    func connectionDidFinishLoading(_ connection: URLConnection) { end(.finished) }
+    package func finished() { end(.finished) }
 
-    func connection(_ connection: URLConnection, didFailWithError error: any Error) { end(.failed(error)) }
+    package func failed(_ error: any Error) { end(.failed(error)) }
 }

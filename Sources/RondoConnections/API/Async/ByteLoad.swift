@@ -1,0 +1,55 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoMutex
+
+/// A connection that a byte source takes its bytes from.
+final class ByteLoad: NSObject, URLConnectionDataDelegate, ByteFlow {
+    private let source: ByteSource
+    /// It keeps its delegate until it ends or is cancelled, and the delegate keeps it until then.
+    private let connection = Mutex<URLConnection?>(nil)
+
+    init(_ request: URLRequest, _ configuration: URLConnection.Configuration?, for source: ByteSource) {
+        self.source = source
+        super.init()
+        let connection = URLConnection(request: request, delegate: self, startImmediately: false)
+        if let configuration { connection?.configuration = configuration }
+        self.connection.withLock { $0 = connection }
+    }
+
+    // MARK: ByteFlow
+
+    func start() {
+        guard let connection = connection.withLock({ $0 }) else {
+            return source.failed(URLErrors.error(.unsupportedURL, url: source.url))
+        }
+        connection.driveOnLoader()
+        connection.start()
+    }
+
+    func holdBack(_ holds: Bool) { connection.withLock { $0 }?.holdBack(holds) }
+
+    func cancel() { connection.withLock { $0.take() }?.cancel() }
+
+    // MARK: The loader's side
+
+    func connection(_ connection: URLConnection, didReceive response: URLResponse) {
+        source.received(response)
+    }
+
+    func connection(_ connection: URLConnection, didReceive data: Data) { source.received(data) }
+
+    func connectionDidFinishLoading(_ connection: URLConnection) {
+        letGo()
+        source.finished()
+    }
+
+    func connection(_ connection: URLConnection, didFailWithError error: any Error) {
+        letGo()
+        source.failed(error)
+    }
+
+    private func letGo() {
+        let connection = connection.withLock { $0.take() }
+        withExtendedLifetime(connection) {}
+    }
+}

@@ -1,0 +1,37 @@
+internal import RondoCore
+
+/// Decodes UTF-8 that comes in pieces, which may be cut anywhere; what is no UTF-8 becomes U+FFFD.
+struct ScalarDecoder {
+    /// The beginning of a scalar whose rest has not come; three bytes at most.
+    private var begun: [UInt8] = []
+
+    mutating func decode(_ piece: Data) -> String.UnicodeScalarView {
+        let bytes = begun + piece
+        let whole = bytes.count - Self.unfinished(bytes)
+        begun = Array(bytes[whole...])
+        return String(decoding: bytes[..<whole], as: UTF8.self).unicodeScalars
+    }
+
+    /// No more pieces come.
+    mutating func end() -> String.UnicodeScalarView {
+        defer { begun = [] }
+        return String(decoding: begun, as: UTF8.self).unicodeScalars
+    }
+
+    /// How many bytes at the end begin a scalar that has more.
+    private static func unfinished(_ bytes: [UInt8]) -> Int {
+        for count in 1...3 where count <= bytes.count {
+            let byte = bytes[bytes.count - count]
+            if byte & 0xC0 == 0x80 { continue }
+            let length =
+                switch byte {
+                case 0xF0...: 4
+                case 0xE0...: 3
+                case 0xC0...: 2
+                default: 1
+                }
+            return length > count ? count : 0
+        }
+        return 0
+    }
+}

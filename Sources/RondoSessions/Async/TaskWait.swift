@@ -1,0 +1,113 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoMutex
+
+/// What an async function waits for: the outcome of a task, or its own cancellation; the first one counts.
+///
+/// No continuation is resumed under the lock (rule US-82).
+final class TaskWait<Value: Sendable>: Sendable {
+    private enum State {
+        /// The function has not begun to wait.
+        case early
+        case waiting(CheckedContinuation<Value, any Error>)
+        /// It was over before the function began to wait.
+        case kept(Result<Value, any Error>)
+        case over
+    }
+
+    /// The side that owes the outcome. A session on a run loop whose thread has ended lets go of it without a word: then the
+    /// function fails.
+    final class Promise: Sendable {
+        private let wait: TaskWait
+
+        fileprivate init(_ wait: TaskWait) { self.wait = wait }
+
+        deinit { wait.end(.failure(URLErrors.loopHasEnded(url: wait.url))) }
+
+        func keep(_ outcome: Result<Value, any Error>) { wait.end(outcome) }
+    }
+
+    private let url: URL?
+    private let state = Mutex(State.early)
+
+    init(url: URL?) { self.url = url }
+
+    /// To be held by what tells the outcome, and by nothing else.
+    func promise() -> Promise { Promise(self) }
+
+    /// It has no outcome yet: the function is waiting, or will.
+    var isWanted: Bool {
+        state.withLock { state in
+            switch state {
+            case .early, .waiting: true
+            case .kept, .over: false
+            }
+        }
+    }
+
+    /// Resumes the task, unless the function's own was cancelled, and waits.
+    nonisolated(nonsending) func outcome(of task: URLSessionTask) async throws -> Value {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let kept = state.withLock { state -> Result<Value, any Error>? in
+                    if case .kept(let outcome) = state {
+                        state = .over
+                        return outcome
+                    }
+                    state = .waiting(continuation)
+                    return nil
+                }
+                if let kept { continuation.resume(with: kept) } else { task.resume() }
+            }
+        } onCancel: {
+            end(.failure(URLErrors.error(.cancelled, url: url)))
+            task.cancel()
+        }
+    }
+
+    private func end(_ outcome: Result<Value, any Error>) {
+        let continuation = state.withLock { state -> CheckedContinuation<Value, any Error>? in
+            switch state {
+            case .early:
+                state = .kept(outcome)
+                return nil
+            case .waiting(let continuation):
+                state = .over
+                return continuation
+            case .kept, .over: return nil
+            }
+        }
+        continuation?.resume(with: outcome)
+    }
+}
+
+extension TaskWait {
+    /// The handler of a task that has either a value with a response, or an error.
+    func handler<Part: Sendable>() -> @Sendable (Part?, URLResponse?, (any Error)?) -> Void
+    where Value == (Part, URLResponse) {
+        let promise = promise()
+        return { [url] part, response, error in
+            if let part, let response, error == nil {
+                promise.keep(.success((part, response)))
+            } else {
+                promise.keep(.failure(URLErrors.urlError(error, url: url)))
+            }
+        }
+    }
+}
+
+extension URLErrors {
+    /// A session's loop whose thread has ended calls nobody.
+    static func loopHasEnded(url: URL?) -> URLError {
+        error(.cancelled, "The thread of the session's run loop has ended, and its tasks with it.", url: url)
+    }
+
+    /// What a `URLProtocol` of the program says may be any error: then it is the cause (rule US-81).
+    static func urlError(_ error: (any Error)?, url: URL?) -> URLError {
+        if let error = error as? URLError { return error }
+        return self.error(
+            .unknown, "The load failed: \(error?.localizedDescription ?? "no reason was given").", url: url,
+            cause: error.map { $0 as NSError })
+    }
+}

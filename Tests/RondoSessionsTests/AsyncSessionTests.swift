@@ -1,0 +1,228 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// A delegate that writes down what a task with an async function tells it.
+private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
+    private let state = Mutex<[String]>([])
+    var calls: [String] { state.withLock { $0 } }
+
+    private func note(_ call: String) {
+        state.withLock { if call != "data" || $0.last != call { $0.append(call) } }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        note("redirect")
+        completionHandler(request)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        note("data")
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        note("complete")
+    }
+}
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct AsyncSessionTests {
+    private static func server() throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                switch request.target {
+                case "/old": try peer.respond("302 Found", ["Location: /new"])
+                case "/missing": try peer.respond("404 Not Found", body: "no")
+                case "/half":
+                    try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+                    return
+                case "/never": return peer.waitForEnd()
+                default: try peer.respond(body: "\(request.method) \(request.target)")
+                }
+            }
+        }
+    }
+
+    /// The code of what `load` throws; nil: it threw nothing, or something else.
+    private static func failure(_ load: () async throws -> Void) async -> URLError.Code? {
+        do {
+            try await load()
+            return nil
+        } catch {
+            return (error as? URLError)?.code
+        }
+    }
+
+    @Test func `US-81 data(for:) and data(from:) return body and last response, or throw a URLError`()
+        async throws
+    {
+        let server = try Self.server()
+        let session = URLSession(configuration: .ephemeral)
+        let (data, response) = try await session.data(for: URLRequest(url: server.url("/old")))
+        #expect(data == Data("GET /new".utf8))
+        #expect(response.url == server.url("/new"))
+        let (body, missing) = try await session.data(from: server.url("/missing"))
+        #expect((missing as? HTTPURLResponse)?.statusCode == 404)
+        #expect(body == Data("no".utf8))
+        let lost = await Self.failure { _ = try await session.data(from: server.url("/half")) }
+        #expect(lost == .networkConnectionLost)
+        let refused = await Self.failure {
+            _ = try await session.bytes(from: #require(URL(string: "http://127.0.0.1:1/")))
+        }
+        #expect(refused == .cannotConnectToHost)
+    }
+
+    @Test func `US-81 in a session on a run loop a function goes on only while the mode runs`() async throws {
+        let server = try Self.server()
+        let (ran, mayRun) = (Latch(), Latch())
+        let thread = LoopThread { loop in
+            loop.runInVain(.other)
+            ran.open()
+            do { try mayRun.wait() } catch { Issue.record(error) }
+            loop.keepAlive(in: .work)
+            loop.runOut(.work)
+        }
+        let loop = try thread.loop
+        let session = URLSession(configuration: .ephemeral, delegate: nil, runLoop: loop, modes: [.work])
+        async let loaded = session.data(from: server.url("/loop"))
+        try ran.wait()
+        #expect(server.requests.isEmpty)
+        mayRun.open()
+        let (data, _) = try await loaded
+        #expect(data == Data("GET /loop".utf8))
+        loop.stop()
+        try thread.value()
+    }
+
+    @Test func `US-81 a session whose loop's thread has ended makes a function fail, not wait`() async throws
+    {
+        let server = try Self.server()
+        let session = try onLoopThread { loop in
+            URLSession(configuration: .ephemeral, delegate: nil, runLoop: loop)
+        }
+        #expect(await Self.failure { _ = try await session.data(from: server.url()) } == .cancelled)
+        #expect(await Self.failure { _ = try await session.bytes(from: server.url()) } == .cancelled)
+        session.finishTasksAndInvalidate()
+        #expect(await Self.failure { _ = try await session.data(from: server.url()) } == .cancelled)
+        #expect(server.accepted == 0)
+    }
+
+    @Test func `US-75 in an invalid session a function throws cancelled`() async throws {
+        let server = try Self.server()
+        let session = URLSession(configuration: .ephemeral)
+        session.invalidateAndCancel()
+        #expect(await Self.failure { _ = try await session.data(from: server.url()) } == .cancelled)
+        #expect(await Self.failure { _ = try await session.bytes(from: server.url()) } == .cancelled)
+        #expect(server.accepted == 0)
+    }
+
+    @Test func `US-82 a task that is cancelled throws at once, also while no mode of its loop runs`()
+        async throws
+    {
+        let server = try Self.server()
+        let mayEnd = Latch()
+        let thread = LoopThread { _ in do { try mayEnd.wait() } catch { Issue.record(error) } }
+        let loop = try thread.loop
+        let session = URLSession(configuration: .ephemeral, delegate: nil, runLoop: loop)
+        for usesBytes in [false, true] {
+            let load = Task { () -> URLError.Code? in
+                await Self.failure {
+                    if usesBytes {
+                        _ = try await session.bytes(from: server.url())
+                    } else {
+                        _ = try await session.data(from: server.url())
+                    }
+                }
+            }
+            load.cancel()
+            #expect(await load.value == .cancelled)
+        }
+        #expect(server.accepted == 0)
+        mayEnd.open()
+        try thread.value()
+    }
+
+    @Test func `US-82 cancelling the Swift task ends the load, and the server is told`() async throws {
+        let (asked, ended) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            asked.open()
+            peer.waitForEnd()
+            ended.open()
+        }
+        let session = URLSession(configuration: .ephemeral)
+        let load = Task { await Self.failure { _ = try await session.data(from: server.url()) } }
+        try await becomes("a request") { asked.isOpen }
+        load.cancel()
+        #expect(await load.value == .cancelled)
+        try await becomes("the end") { ended.isOpen }
+        #expect(await session.allTasks.isEmpty)
+    }
+
+    @Test func `US-82 a task that was cancelled before sends nothing`() async throws {
+        let server = try Self.server()
+        let session = URLSession(configuration: .ephemeral)
+        let load = Task { () -> [URLError.Code?] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return [
+                await Self.failure { _ = try await session.data(from: server.url()) },
+                await Self.failure { _ = try await session.bytes(from: server.url()) },
+            ]
+        }
+        #expect(await load.value == [.cancelled, .cancelled])
+        // What would have been sent is before this.
+        _ = try await session.data(from: server.url("/other"))
+        #expect(server.requests.map(\.target) == ["/other"])
+    }
+
+    @Test func `US-83 the task's delegate gets the data calls too, the session's gets none of them`()
+        async throws
+    {
+        let server = try Self.server()
+        let (own, ofSession) = (Watcher(), Watcher())
+        let session = URLSession(configuration: .ephemeral, delegate: ofSession, delegateQueue: nil)
+        let (data, _) = try await session.data(from: server.url("/old"), delegate: own)
+        #expect(data == Data("GET /new".utf8))
+        #expect(own.calls == ["redirect", "data"])
+        #expect(ofSession.calls == [])
+        _ = try await session.data(from: server.url("/old"))
+        #expect(ofSession.calls == ["redirect"])
+        let (bytes, _) = try await session.bytes(from: server.url("/old"), delegate: own)
+        var text: [UInt8] = []
+        for try await byte in bytes { text.append(byte) }
+        #expect(text == Array("GET /new".utf8))
+        #expect(own.calls == ["redirect", "data", "redirect", "data"])
+        session.invalidateAndCancel()
+    }
+
+    /// Waits for a condition without keeping the pool's thread.
+    private func becomes(_ what: String, _ condition: () -> Bool) async throws {
+        let limit = ContinuousClock.now + .seconds(testPatience)
+        while !condition() {
+            if ContinuousClock.now > limit { throw NeverCame(description: "waited in vain for \(what)") }
+            await Task.yield()
+        }
+    }
+}
+
+/// The shared session stays: here nothing is counted.
+@Suite(.timeLimit(.minutes(2))) struct SharedSessionTests {
+    @Test func `US-81 the shared session has the async functions too`() async throws {
+        let server = try echoServer()
+        let (data, _) = try await URLSession.shared.data(from: server.url("/shared"))
+        #expect(data == Data("GET /shared 0".utf8))
+        let (bytes, _) = try await URLSession.shared.bytes(from: server.url("/again"))
+        var lines: [String] = []
+        for try await line in bytes.lines { lines.append(line) }
+        #expect(lines == ["GET /again 0"])
+        server.stop()
+    }
+}
+
+extension RunLoop {
+    fileprivate func keepAlive(in mode: Mode) { add(Port(), forMode: mode) }
+}
