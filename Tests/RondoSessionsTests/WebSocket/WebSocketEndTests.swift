@@ -99,9 +99,10 @@ import Testing
     @Test func `WS-17 and WS-18 the program closes: what was sent goes first, what waits fails with -999`()
         throws
     {
-        let frames = Box<[ClientFrame]>([])
+        let (frames, mayAnswer) = (Box<[ClientFrame]>([]), Latch())
         let server = try socketServer { peer in
             for _ in 0..<3 { frames.value.append(try peer.readFrame()) }
+            try mayAnswer.wait()
             try peer.send(text: "too late")
             try peer.send(frame: 0x88, frames.value[2].payload)
         }
@@ -113,6 +114,7 @@ import Testing
         task.cancel(with: .init(rawValue: 4000)!, reason: Data(String(repeating: "ü", count: 100).utf8))
         #expect(task.state == .canceling)
         task.send(.string("c")) { notes.note("late \((($0 ?? URLError(.unknown)) as NSError).code)") }
+        mayAnswer.open()
         try notes.waitForEnd()
         #expect(frames.value.map(\.first) == [0x81, 0x81, 0x88])
         #expect(frames.value[2].payload.count == 2 + 122)
