@@ -141,7 +141,7 @@ let package = Package(
             name: "RondoSessionsTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoHTTP", "RondoTesting",
-                "RondoTestSupport",
+                "RondoTestSupport", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -23,6 +23,7 @@ public typealias URLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
 public typealias URLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
 @_documentation(visibility: internal)
 public typealias URLSessionTaskMetrics = RondoSessions.URLSessionTaskMetrics
+public typealias URLSessionTaskTransactionMetrics = RondoSessions.URLSessionTaskTransactionMetrics
 @_documentation(visibility: internal)
 public let NSURLSessionTransferSizeUnknown = RondoSessions.NSURLSessionTransferSizeUnknown
 
@@ -41,3 +42,4 @@ public typealias NSURLSessionDownloadDelegate = RondoSessions.URLSessionDownload
 public typealias NSURLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
 public typealias NSURLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
 public typealias NSURLSessionTaskMetrics = RondoSessions.URLSessionTaskMetrics
+public typealias NSURLSessionTaskTransactionMetrics = RondoSessions.URLSessionTaskTransactionMetrics

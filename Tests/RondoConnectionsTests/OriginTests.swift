@@ -243,6 +243,8 @@ import Testing
     private final class Waiter: ConnectionWaiter {
         let latch = Latch()
 
+        var priority: Float { 0.5 }
+
         func isAdmitted(with waiterID: Int) { latch.open() }
     }
 }

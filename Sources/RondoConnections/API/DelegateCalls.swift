@@ -71,6 +71,8 @@ extension DelegateCall {
         case .willCache: "willCacheResponse"
         case .wrote: "didWriteData"
         case .resumed: "didResumeDownloading"
+        case .informational: "informational response"
+        case .waitingForConnectivity: "waiting for connectivity"
         case .metrics: "didCollect metrics"
         case .upgraded(let name, _, _): name
         case .finish: "connectionDidFinishLoading"
@@ -116,6 +118,8 @@ extension DelegateCall {
             delegate.download?.connectionDidResumeDownloading(
                 connection, totalBytesWritten: total, expectedTotalBytes: expected)
         case .upgraded(_, _, let call): call()
+        // Of sessions' tasks only.
+        case .informational, .waitingForConnectivity: break
         case .metrics(let metrics):
             delegate.base?.connection(connection, didCollect: URLConnection.Metrics(metrics))
         case .finish: delegate.data?.connectionDidFinishLoading(connection)

@@ -18,7 +18,9 @@ extension URLConnection {
         /// Redirects that were followed.
         public var redirectCount: Int { values.redirectCount }
         /// Each request that was sent, or begun: redirects, challenges and repetitions among them.
-        public var transfers: [Transfer] { values.transfers.map(Transfer.init) }
+        public var transfers: [Transfer] {
+            values.transfers.filter { !$0.isFromCache }.map(Transfer.init)
+        }
     }
 
     /// One request and its response.

@@ -288,6 +288,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     }
 
     package var answersResponses: Bool { false }
+    package var hearsOfInformational: Bool { false }
+    package var sharesVerdicts: Bool { false }
 
     package func make(_ call: DelegateCall) -> DelegateCall.Answer {
         guard let delegate else { return .none }

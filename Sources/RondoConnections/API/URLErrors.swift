@@ -61,7 +61,7 @@ package enum URLErrors {
             return (
                 .timedOut,
                 "The load from \(host) was not over within the \(seconds.formatted()) s that it had in all "
-                    + "(totalTimeout).", nil
+                    + "(totalTimeout, or timeoutIntervalForResource of a session).", nil
             )
         case .tooManyRedirects(let count):
             return (

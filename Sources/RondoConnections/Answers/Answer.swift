@@ -34,6 +34,8 @@ enum AnswerEvent {
     case progress
     /// Bytes of the request's body went out: now, so far, in all.
     case sent(Int, total: Int, expected: Int)
+    /// An interim response other than 100.
+    case informational(ResponseHead)
     /// The body has to be sent again: the delegate is asked for a new stream (rule UC-39).
     case needsBodyStream(URLRequest)
     /// The delegate is shown `challenge`; see `Answer.answered(_:)`.
@@ -85,6 +87,9 @@ protocol AnswerOwner: AnyObject, Sendable {
 
     /// The program was called, or may have been: a run that ends after a source ends (rule RL-37).
     func noteCall()
+
+    /// What the delegate says of a server holds for later loads by the same pool (rule US-58).
+    var sharesVerdicts: Bool { get }
 
     /// More events may come: the delegate is not being asked, and wants more.
     var takesMore: Bool { get }

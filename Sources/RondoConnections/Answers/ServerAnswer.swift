@@ -4,6 +4,8 @@ internal import RondoHTTP
 internal import RondoMutex
 internal import RondoStreams
 
+internal import struct Synchronization.Atomic
+
 /// What a load tells the server's answer beyond the request.
 protocol ServerAnswerOwner: AnswerOwner {
     /// What the connection is called in run loops while it serves the load; nil: nothing of its own.
@@ -19,6 +21,11 @@ protocol ServerAnswerOwner: AnswerOwner {
 
     /// Adds the fields of cookies and cache.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields)
+
+    /// Where it stands among those that wait for a connection.
+    var priority: Float { get }
+
+    func noteStanding(_ standing: LoadStanding)
 
     /// The request is on its way with these fields.
     func noteSent(_ fields: HeaderFields)
@@ -97,6 +104,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// What the delegate has said (rule UC-43).
     private let usesCredentialStorage: Bool
     private(set) var transfers: [TransferMetrics] = []
+    /// For the metrics: when the request under way was begun with, and the head of its response.
+    private var fetchStart: LoopInstant?
+    private var head: (ResponseHead, bodyLength: Int64?)?
+    private let rank = Atomic(LoadRank.normal.bits)
     /// The last exchange, which is over; see `takeFinished()`.
     private var finished: (any Exchange)?
 
@@ -118,6 +129,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     func start(_ request: LoadRequest, mayReuse: Bool = true) {
         if mayReuse { retries = 0 }
         url = request.url
+        if startedAt != nil { fetchStart = LoopClock.now }
         authenticator?.url = url
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
@@ -125,6 +137,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The kept connection turned out dead: the same request goes over a new one.
     private func sendAgain(_ request: LoadRequest) {
         retries += 1
+        if startedAt != nil { fetchStart = LoopClock.now }
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
     }
 
@@ -199,13 +212,24 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// Third step: a connection, kept or new, as soon as one more may be in use.
     private func connect(_ attempt: Attempt, by route: Route) {
+        noteRank()
         let lease = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner?.onlyQueue, for: self, mayReuse: attempt.mayReuse)
         switch lease {
         case .granted(let lease): exchange(attempt, by: route, lease)
-        case .wait(let waiterID): phase = .waitingForConnection(attempt, waiterID: waiterID, route)
+        case .wait(let waiterID):
+            phase = .waitingForConnection(attempt, waiterID: waiterID, route)
+            owner?.noteStanding(.waitsForPlace)
         }
     }
+
+    /// The load's priority may have changed.
+    private func noteRank() {
+        if let owner { rank.store(LoadRank(priority: owner.priority).bits, ordering: .relaxed) }
+    }
+
+    /// Any thread.
+    var priority: Float { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
 
     /// A connection may be in use for the request that waits as `waiterID`. Any thread.
     func isAdmitted(with waiterID: Int) {
@@ -216,6 +240,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Goes on with the request that was admitted.
     private func connectAdmitted(_ attempt: Attempt, by route: Route) {
         owner?.noteProgress()
+        owner?.noteStanding(.underWay)
         let lease = route.origin.admittedLease(
             route.key, of: schedule[0].loop, at: owner?.onlyQueue, mayReuse: attempt.mayReuse)
         exchange(attempt, by: route, lease)
@@ -304,7 +329,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wanted, let route):
-            if waiterID == wanted { connectAdmitted(attempt, by: route) }
+            if waiterID == wanted { connectAdmitted(attempt, by: route) } else { noteRank() }
         case .exchanging(let exchange, _):
             if mustGoAhead { exchange.goAhead() }
             exchange.serveUpgrade()
@@ -381,6 +406,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch event {
         case .step(let step): owner?.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
+        case .informational(let head): owner?.received(.informational(head))
         case .mayGoAhead: stopGoAheadTimer()
         case .sent(let bytes, let total, let expected):
             owner?.received(.sent(bytes, total: total, expected: expected))
@@ -401,6 +427,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         _ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange, to request: LoadRequest
     ) {
         stopGoAheadTimer()
+        if startedAt != nil { self.head = (head, bodyLength: bodyLength) }
         if exchange.hasServerTimedOut, retries < Self.maximumRetries {
             releaseExchange(mayStay: false)
             return sendAgain(request)
@@ -460,9 +487,15 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// What the exchange took is kept for the end.
     private func note(_ exchange: any Exchange, of request: LoadRequest) {
+        let head = head.take()
         guard let startedAt, transfers.count < Self.maximumTransfers, let url = request.url
         else { return }
-        transfers.append(TransferMetrics(of: exchange, url, request.method, since: startedAt))
+        var transfer = TransferMetrics(of: exchange, url, request.method, since: startedAt)
+        transfer.request = request.value
+        transfer.head = head?.0
+        transfer.bodyLength = head?.bodyLength
+        transfer.fetchStart = fetchStart.map { $0.seconds(since: startedAt) }
+        transfers.append(transfer)
     }
 
     // MARK: - Challenges

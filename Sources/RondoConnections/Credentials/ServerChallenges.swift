@@ -155,11 +155,11 @@ final class ServerChallenges {
             // A name and a password, given to whatever is asked, are no word about this server.
             guard credential.isTrust else { return trust.useDefault() }
             // Another load has not agreed to this.
-            if !trust.isTrusted { exchange.makePrivate() }
+            if !trust.isTrusted, !owner.sharesVerdicts { exchange.makePrivate() }
             trust.accept()
         case (.use(let credential), .identity(let request)):
             guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
-            exchange.makePrivate()
+            if !owner.sharesVerdicts { exchange.makePrivate() }
             request.use(identity)
         case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
             trust.useDefault()

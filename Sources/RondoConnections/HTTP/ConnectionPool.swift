@@ -41,6 +41,8 @@ package final class ConnectionPool: Sendable {
     private let sweeper = Mutex<Timer?>(nil)
     /// Whether there is one: what becomes idle with each request asks.
     private let hasSweeper = Atomic(false)
+    /// A load has had another priority than the others.
+    private let hasRanks = Atomic(false)
 
     init(
         _ limits: ConnectionLimits = ConnectionLimits(), within budget: ConnectionBudget = ConnectionBudget(),
@@ -108,6 +110,13 @@ package final class ConnectionPool: Sendable {
             closeOldest()
         }
     }
+
+    // MARK: - Priorities
+
+    /// Whether the priorities of loads that wait have to be looked at (rule US-39).
+    var ranksWaiters: Bool { hasRanks.load(ordering: .relaxed) }
+
+    func rankWaiters() { hasRanks.store(true, ordering: .relaxed) }
 
     // MARK: - Idle connections
 

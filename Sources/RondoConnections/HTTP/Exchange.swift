@@ -86,6 +86,8 @@ enum ExchangeEvent {
     case waitsForBody
     /// The head is out, and the body waits for the server's go-ahead: `goAhead()` ends the wait.
     case waitsForGoAhead
+    /// An interim response other than 100.
+    case informational(ResponseHead)
     /// The server has said go ahead.
     case mayGoAhead
     case head(ResponseHead, bodyLength: Int64?)

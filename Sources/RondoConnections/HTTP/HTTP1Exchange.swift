@@ -433,6 +433,8 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 if head.status == 100, case .open = phase {
                     owner.received(.mayGoAhead)
                     goAhead()
+                } else if case .open = phase {
+                    owner.received(.informational(head))
                 }
             case .response(let head, let bodyLength):
                 status = head.status

@@ -5,6 +5,9 @@ internal import RondoStreams
 protocol ConnectionWaiter: AnyObject, Sendable {
     /// On any thread, with no lock held. The waiter has a lease from now on.
     func isAdmitted(with waiterID: Int)
+
+    /// Of several that wait those of a higher one go first. Any thread, under a lock.
+    var priority: Float { get }
 }
 
 /// The right to have one connection to a server in use. It is ended once: here, or, once an exchange has its connection, by

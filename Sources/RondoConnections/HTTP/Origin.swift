@@ -142,9 +142,10 @@ final class Origin: BudgetCandidate {
                 dropped: [IdleConnection], parked: IdleConnection?, ConnectionBudget.Counts
             )
     ) {
+        let rank = rank
         let (dropped, parked, counts, admitted, lacking) = state.withLock { state in
             let (dropped, parked, counts) = change(&state)
-            let admitted = state.hasWaiters ? state.admit(within: budget) : nil
+            let admitted = state.hasWaiters ? state.admit(within: budget, rank: rank) : nil
             return (dropped, parked, counts, admitted, state.hasWaiters ? state.admissibleWaiterID : nil)
         }
         for idle in dropped { idle.close() }
@@ -154,9 +155,16 @@ final class Origin: BudgetCandidate {
         if counts.inUse == 0, admitted == nil { HeapTrimmer.shared.trimAfterBurst() }
     }
 
+    /// Nil while all loads of the pool have the same priority.
+    private var rank: (@Sendable (any ConnectionWaiter) -> Float)? {
+        guard pool.ranksWaiters else { return nil }
+        return { waiter in waiter.priority }
+    }
+
     func admitFirst() -> Int? {
+        let rank = rank
         let (admitted, next) = state.withLock { state in
-            (state.admit(within: budget, isQueued: true), state.admissibleWaiterID)
+            (state.admit(within: budget, isQueued: true, rank: rank), state.admissibleWaiterID)
         }
         if let admitted { admitted.waiter.isAdmitted(with: admitted.waiterID) }
         return next

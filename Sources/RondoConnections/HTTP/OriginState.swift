@@ -102,12 +102,19 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     /// Lets the first waiter have a connection.
     ///
-    /// - Parameter isQueued: The origin's turn has come in the budget's queue.
+    /// - Parameters:
+    ///   - isQueued: The origin's turn has come in the budget's queue.
+    ///   - rank: The first of the highest rank goes first; nil: all have the same.
     /// - Returns: Nil: there is none, or no room.
-    mutating func admit(within budget: ConnectionBudget, isQueued: Bool = false) -> Waiting? {
+    mutating func admit(
+        within budget: ConnectionBudget, isQueued: Bool = false, rank: ((Waiter) -> Float)? = nil
+    ) -> Waiting? {
         guard inUse < limit, !waiting.isEmpty, budget.take(isQueued: isQueued) else { return nil }
         inUse += 1
-        return waiting.removeFirst()
+        guard let rank else { return waiting.removeFirst() }
+        let ranks = waiting.map { rank($0.waiter) }
+        let highest = ranks.max()
+        return waiting.remove(at: ranks.firstIndex { $0 == highest } ?? 0)
     }
 
     /// - Returns: False: the waiter with that number was admitted already.

@@ -16,6 +16,9 @@ package enum DelegateCall {
     case willCache(CachedURLResponse)
     case wrote(Int, total: Int64, expected: Int64)
     case resumed(total: Int64, expected: Int64)
+    /// One other than 100 and 101.
+    case informational(HTTPURLResponse)
+    case waitingForConnectivity
     case metrics(LoadMetrics)
     /// What an upgrade has to say; `size`: bytes that it keeps from being forgotten.
     case upgraded(name: String, size: Int, @Sendable () -> Void)
@@ -64,7 +67,8 @@ package enum DelegateCall {
         switch self {
         case .finish, .finishDownload, .fail: true
         case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,
-            .response, .data, .willCache, .wrote, .resumed, .metrics, .upgraded:
+            .response, .data, .willCache, .wrote, .resumed, .informational, .waitingForConnectivity, .metrics,
+            .upgraded:
             false
         }
     }
@@ -76,7 +80,8 @@ package enum DelegateCall {
         switch self {
         case .willSend, .shouldUseCredentialStorage, .challenge, .needNewBodyStream, .willCache: true
         case .response(_, let isQuestion): isQuestion
-        case .didCancel, .sent, .data, .wrote, .resumed, .metrics, .upgraded, .finish, .finishDownload, .fail:
+        case .didCancel, .sent, .data, .wrote, .resumed, .informational, .waitingForConnectivity, .metrics,
+            .upgraded, .finish, .finishDownload, .fail:
             false
         }
     }

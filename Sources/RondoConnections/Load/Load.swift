@@ -40,6 +40,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     @exclusivity(unchecked) private var origin = ResponseOrigin()
     @exclusivity(unchecked) private var startedAt = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) private var timeout: LoadTimeout
+    @exclusivity(unchecked) private var totalTime: TotalTime
+    @exclusivity(unchecked) private var connectivity = ConnectivityWait()
     /// Nil: the settings set none.
     @exclusivity(unchecked) private var limits: LoadLimits?
     /// The program was called since the last pass began.
@@ -50,6 +52,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     @exclusivity(unchecked) private var partial: PartialDownload?
     /// Bytes of the body that is delivered, as they were transferred.
     private let transferred = Atomic<Int64>(0)
+    private let rank = Atomic(LoadRank.normal.bits)
+    private let standing = Atomic(LoadStanding.underWay.rawValue)
 
     /// - Parameter earlier: What an earlier download has left of this one, whose rest `request` asks for.
     package init(
@@ -66,6 +70,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
             isWebSocket: upgrade != nil)
         timeout = LoadTimeout(seconds: request.value.timeoutInterval, in: schedule)
+        totalTime = TotalTime(seconds: settings.values.totalTimeout)
         content = ContentReader(
             limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
             isDownload: writesFile, continuing: earlier)
@@ -79,7 +84,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
             // Another thread may have cancelled it already.
             guard let client, !client.isCancelled else { return tearDown() }
             guard registration.join(as: self, label: client.nameInRunLoops) else { return tearDown() }
-            timeout.start(registration) { makeTimer($0) }
+            let isToldOfDelay = timeout.start(registration) { makeTimer($0) }
+            totalTime.start(registration, isToldOfDelay: isToldOfDelay) { makeTimer($0) }
             registration.wakeUp(self, deferred: true)
         }
     }
@@ -105,8 +111,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         let answers = answers.take()
         partial = nil
         content.discardAll()
-        timeout.stop()
-        limits.take()?.stop()
+        stopTimers()
         registration.leave(self, idle: answers?.close())
         if let client = client.take() { client.loadDidEnd() }
     }
@@ -126,7 +131,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         } else if inbox.isSuspended {
             standStill()
         } else {
-            answers?.resumeInterest()
+            goOn()
         }
         wakeUp()
     }
@@ -155,11 +160,10 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         makeSuspendedCalls()
         let messages = inbox.take()
         if messages.mustGoOn { limits?.endPause() }
-        if messages.isPastEnd, !state.isEnded {
-            let seconds = settings.values.totalTimeout ?? 0
-            return perform(state.failed(.exceededTotalTime(seconds: seconds)))
-        }
         if messages.mustLookAtTheClock { lookAtTheClock() }
+        if totalTime.takeReached(), !state.isEnded {
+            return perform(state.failed(.exceededTotalTime(seconds: totalTime.seconds)))
+        }
         // What has ended has no time any more, and its last call must not be lost.
         if timeout.takeReached(), !state.isEnded, !state.isUpgraded,
             timeout.secondsLeft(isOnThisSide: waitsForThisSide) <= 0
@@ -169,6 +173,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         if let answer = messages.answer { take(answer) }
         begin()
         if messages.hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
+        if messages.mustTryAgain { tryAgain() }
         answers?.current?.serve()
         readContent()
         finishIfStored()
@@ -180,18 +185,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         guard !state.hasBegun else { return }
         startedAt = LoopClock.now
         timeout.noteProgress()
-        if settings.hasLimits { limits = makeLimits() }
+        if settings.hasLimits { limits = LoadLimits(settings.values, in: registration.modes) }
         perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
-    }
-
-    private func makeLimits() -> LoadLimits {
-        LoadLimits(
-            totalTimeout: settings.values.totalTimeout, maximumRate: settings.values.maximumRate,
-            in: registration.modes
-        ) { [self] in
-            inbox.putPastEnd()
-            wakeUp()
-        }
     }
 
     // MARK: - What the state decides
@@ -265,6 +260,11 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         case .progress: break
         case .sent(let bytes, let total, let expected):
             deliver(.sent(bytes, total: total, expected: expected))
+        case .informational(let head):
+            guard client?.hearsOfInformational ?? false, let url = state.url,
+                let response = LoadedResponse(url: url, head: head, bodyLength: nil)
+            else { return }
+            deliver(.informational(response))
         case .needsBodyStream(let request): deliver(.needNewBodyStream(request))
         case .challenge(let challenge, let silent, let isTrust):
             deliver(.challenge(challenge, silent: silent, isTrust: isTrust))
@@ -327,6 +327,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
 
     private func failed(_ failure: LoadFailure) {
         if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
+        if waitForConnectivity(after: failure) { return }
         guard let target = content.download else { return perform(state.failed(failure)) }
         if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
         if state.deliversBody, !content.isChanged,
@@ -336,6 +337,29 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
             return
         }
         perform(state.failed(failure))
+    }
+
+    // MARK: - Without a network
+
+    /// - Returns: Whether the load waits for one, instead of failing.
+    private func waitForConnectivity(after failure: LoadFailure) -> Bool {
+        guard settings.values.waitsForConnectivity, failure.isLackOfConnectivity, !state.deliversBody,
+            !state.isEnded
+        else { return false }
+        let isFirst = connectivity.begin(in: registration.modes) { [self] in
+            inbox.putTryAgain()
+            wakeUp()
+        }
+        noteStanding(.waitsForConnectivity)
+        if isFirst { deliver(.waitingForConnectivity) }
+        return true
+    }
+
+    private func tryAgain() {
+        guard connectivity.end(), !state.isEnded else { return }
+        noteStanding(.underWay)
+        noteProgress()
+        answers?.answerByServer(state.lastSent)
     }
 
     /// Tells the listener, if there is one, what happens below the delegate's methods, until the end.
@@ -366,6 +390,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         if pauses { answers?.current?.pause() }
     }
 
+    var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
     var takesMore: Bool { !state.isAsking && !state.isEnded && wantsMore }
     func forEachQueue(_ body: (SharedQueue) -> Void) { registration.forEachQueue(body) }
     func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
@@ -525,8 +550,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
     private func end(_ call: DelegateCall) {
         answers?.end()
         content.discard()
-        timeout.stop()
-        limits.take()?.stop()
+        stopTimers()
         if collectsMetrics {
             let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
             deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: redirects, transfers: transfers)))
@@ -548,7 +572,8 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         guard let client, !client.isCancelled else { return false }
         if inbox.isAborted {
             guard call.isTerminal || call.isMetrics else { return false }
-        } else if inbox.isSuspended {
+        } else if inbox.isSuspended || suspendedCalls != nil {
+            // What came up later does not overtake what waits still.
             suspendedCalls = (suspendedCalls ?? []) + [call]
             return true
         }
@@ -654,18 +679,22 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
 
     package func resume() {
         inbox.suspend(false)
-        enter {
-            guard !inbox.isSuspended else { return }
-            timeout.go()
-            answers?.resumeInterest()
-        }
+        enter { if !inbox.isSuspended { goOn() } }
         wakeUp()
+    }
+
+    /// As far as it stood still.
+    private func goOn() {
+        timeout.go()
+        if totalTime.go() { inbox.putLookAtTheClock() }
+        answers?.resumeInterest()
     }
 
     /// The loops leave the channel alone.
     private func standStill() {
         guard inbox.isSuspended else { return }
         timeout.hold()
+        totalTime.hold()
         inbox.suspendInterest()
     }
 
@@ -699,10 +728,38 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
         guard registration.isJoined, !state.isEnded, !state.isUpgraded, !inbox.isSuspended else { return }
         // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
         if timeout.look(isOnThisSide: waitsForThisSide, makeTimer: { makeTimer($0) }) { wakeUp() }
+        // What has come by then is looked at before: it may be all (rule US-69).
+        if totalTime.look(makeTimer: { makeTimer($0) }) { registration.wakeUp(self, deferred: true) }
+    }
+
+    private func stopTimers() {
+        timeout.stop()
+        totalTime.stop()
+        _ = connectivity.end()
+        limits.take()?.stop()
     }
 
     private var waitsForThisSide: Bool {
         answers?.current?.isWaitingForThisSide ?? false || content.hasUnread || inbox.isStoring
-            || state.isAsking
+            || state.isAsking || connectivity.isWaiting
     }
+
+    // MARK: - Its place among others, and what it waits for. Any thread.
+
+    /// Among the loads that wait for a connection those of higher ranks go first.
+    package var priority: Float {
+        get { LoadRank(bits: rank.load(ordering: .relaxed)).priority }
+        set {
+            guard newValue != priority else { return }
+            rank.store(LoadRank(priority: newValue).bits, ordering: .relaxed)
+            settings.values.pool.rankWaiters()
+            wakeUp()
+        }
+    }
+
+    package var currentStanding: LoadStanding {
+        LoadStanding(rawValue: standing.load(ordering: .relaxed)) ?? .underWay
+    }
+
+    func noteStanding(_ new: LoadStanding) { standing.store(new.rawValue, ordering: .relaxed) }
 }

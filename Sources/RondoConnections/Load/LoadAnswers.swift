@@ -20,6 +20,10 @@ final class LoadAnswers {
     /// That of servers, which serves all requests of the load.
     @exclusivity(unchecked) private var server: ServerAnswer?
     @exclusivity(unchecked) var cache: LoadCache
+    /// The request that is answered.
+    private var request: LoadRequest?
+    /// For the metrics: what the cache has answered, each behind so many exchanges with servers.
+    private var kept: [(place: Int, TransferMetrics)] = []
 
     init(
         for owner: any ServerAnswerOwner & StoreWaiter, in modes: [LoopMode], _ settings: LoadSettings,
@@ -40,6 +44,7 @@ final class LoadAnswers {
     /// The one place where it is decided what answers a request: the cache, a protocol of the program, the URL itself, or
     /// a server.
     func answer(_ request: LoadRequest) {
+        self.request = request
         switch cache.decide(request, fields: { outgoingFields(of: request) }) {
         case .use(let response, let data): answerFromCache(response, data)
         case .fail(let failure): owner.received(.failed(failure))
@@ -55,7 +60,23 @@ final class LoadAnswers {
     }
 
     private func answerFromCache(_ response: URLResponse, _ data: Data) {
+        current.take()?.cancel()
+        noteKept(response)
         start(StoredAnswer(response, data, for: owner))
+    }
+
+    private func noteKept(_ response: URLResponse) {
+        guard let startedAt, let request, let url = request.url, kept.count < ServerAnswer.maximumTransfers
+        else { return }
+        var transfer = TransferMetrics(
+            url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
+            address: nil, isReusedConnection: false, proxy: nil, tlsVersion: nil, tlsCipher: nil)
+        transfer.request = request.value
+        transfer.isFromCache = true
+        transfer.keptResponse = response
+        let now = LoopClock.now.seconds(since: startedAt)
+        (transfer.fetchStart, transfer.responseStart, transfer.responseEnd) = (now, now, now)
+        kept.append((server?.transfers.count ?? 0, transfer))
     }
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
@@ -189,7 +210,13 @@ final class LoadAnswers {
     /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
     func resumeInterest() { server?.resumeInterest() }
 
-    var transfers: [TransferMetrics] { server?.transfers ?? [] }
+    var transfers: [TransferMetrics] {
+        var all = server?.transfers ?? []
+        for (index, entry) in kept.enumerated() {
+            all.insert(entry.1, at: min(entry.place + index, all.count))
+        }
+        return all
+    }
 
     /// The response that `reply` makes to `request`; nil where Foundation makes none.
     func response(_ reply: LoadReply, to request: LoadRequest) -> URLResponse? {

@@ -20,6 +20,12 @@ package protocol LoadClient: AnyObject, Sendable {
     /// A download that fails is handed over, as far as it has come.
     var keepsPartialDownloads: Bool { get }
 
+    /// Informational responses other than 100 and 101 are told of.
+    var hearsOfInformational: Bool { get }
+
+    /// What the delegate says of a server holds for later loads by the same pool, which is no other's (rule US-58).
+    var sharesVerdicts: Bool { get }
+
     /// Makes `call` on the calling thread.
     func make(_ call: DelegateCall) -> DelegateCall.Answer
 

@@ -16,8 +16,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var hasCookies = false
         /// More bytes may be taken; see `LoadLimits`.
         var mustGoOn = false
-        /// The time that the load has in all is over.
-        var isPastEnd = false
+        /// The network may be there again; see `ConnectivityWait`.
+        var mustTryAgain = false
     }
 
     // Not private: the compiler cannot lay out an inbox in another file then.
@@ -56,7 +56,7 @@ struct LoadInbox: ~Copyable, Sendable {
     }
     func putLookAtTheClock() { state.withLock { $0.messages.mustLookAtTheClock = true } }
     func putGoOn() { state.withLock { $0.messages.mustGoOn = true } }
-    func putPastEnd() { state.withLock { $0.messages.isPastEnd = true } }
+    func putTryAgain() { state.withLock { $0.messages.mustTryAgain = true } }
     func putCookies() { state.withLock { $0.messages.hasCookies = true } }
 
     func take() -> Messages {

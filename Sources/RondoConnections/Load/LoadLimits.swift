@@ -1,27 +1,18 @@
 internal import RondoCore
 
-/// The limits of a load that most have none of: its time in all, and the rate at which it takes bytes.
+/// The limit of a load that most have none of: the rate at which it takes bytes.
 ///
 /// Used inside the gate of its load.
 final class LoadLimits {
     private let schedule: [LoopMode]
-    private var pace: ReceivePace?
-    private var end: ScheduleTimer?
+    private var pace: ReceivePace
     private var pause: ScheduleTimer?
 
-    /// - Parameters:
-    ///   - totalTimeout: In seconds; nil: no limit.
-    ///   - maximumRate: Bytes a second; nil: no limit.
-    ///   - atEnd: Called in a mode of the load's when its time is over.
-    init(
-        totalTimeout: TimeInterval?, maximumRate: Int?, in schedule: [LoopMode],
-        atEnd: @escaping @Sendable () -> Void
-    ) {
+    /// Nil where the settings set none.
+    init?(_ settings: LoadSettings.Values, in schedule: [LoopMode]) {
+        guard let rate = settings.maximumRate else { return nil }
         self.schedule = schedule
-        pace = maximumRate.map(ReceivePace.init)
-        if let seconds = totalTimeout {
-            end = ScheduleTimer(schedule, after: max(seconds, 0), repeats: false) { _ in atEnd() }
-        }
+        pace = ReceivePace(bytesPerSecond: rate)
     }
 
     /// No more bytes are taken at present.
@@ -32,7 +23,7 @@ final class LoadLimits {
     /// - Parameter goOn: Called in a mode of the load's when more may be taken, if that is later.
     /// - Returns: Whether it is later.
     func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
-        guard let seconds = pace?.received(count, at: LoopClock.now) else { return false }
+        guard let seconds = pace.received(count, at: LoopClock.now) else { return false }
         pause?.invalidate()
         pause = ScheduleTimer(schedule, after: seconds, repeats: false) { _ in goOn() }
         return true
@@ -41,10 +32,7 @@ final class LoadLimits {
     /// More may be taken.
     func endPause() { pause.take()?.invalidate() }
 
-    func stop() {
-        endPause()
-        end.take()?.invalidate()
-    }
+    func stop() { endPause() }
 }
 
 /// When the next bytes may be taken, so that a rate is kept on the average; a value.

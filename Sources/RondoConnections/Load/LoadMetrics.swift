@@ -1,5 +1,6 @@
-internal import FoundationNetworking
+package import FoundationNetworking
 package import RondoCore
+internal import RondoHTTP
 package import RondoStreams
 
 /// Where the time of a load went; the values behind `URLConnection.Metrics`.
@@ -30,10 +31,32 @@ package struct TransferMetrics: Sendable {
     package let proxy: String?
     package let tlsVersion: String?
     package let tlsCipher: String?
+    /// As the load had it, without what is added on the way: cookies, credentials, what the cache asks.
+    package var request: URLRequest?
+    /// The cache has answered, and no server was asked.
+    package var isFromCache = false
+    /// Of the response, where a server has made one.
+    var head: ResponseHead?
+    var bodyLength: Int64?
+    /// The one that the cache had.
+    var keptResponse: URLResponse?
     package var isTLSResumed = false
     package var localAddress: SocketAddress?
 
+    /// Made anew each time.
+    package var response: URLResponse? {
+        keptResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
+    }
+
+    /// "http/1.1", or what the server's response said; nil where no server was asked.
+    package var protocolName: String? {
+        if isFromCache { return nil }
+        return head.map { $0.version.description.lowercased() } ?? (connectEnd == nil ? nil : "http/1.1")
+    }
+
     // In seconds since the start of the load.
+    /// The request was begun with.
+    package var fetchStart: TimeInterval?
     package var lookUpStart: TimeInterval?
     package var lookUpEnd: TimeInterval?
     package var connectStart: TimeInterval?

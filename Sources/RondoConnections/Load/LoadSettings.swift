@@ -37,6 +37,8 @@ package final class LoadSettings: Sendable {
         var connectTimeout: TimeInterval?
         /// In seconds.
         var totalTimeout: TimeInterval?
+        /// Loads wait for a network where there is none (rule US-70).
+        var waitsForConnectivity = false
         var redirects = RedirectLimit()
         var additionalFields: [(name: String, value: String)] = []
         /// In place of the URL's path and query.
@@ -101,7 +103,7 @@ package final class LoadSettings: Sendable {
     }
 
     /// There is something for `LoadLimits` to do.
-    var hasLimits: Bool { values.totalTimeout != nil || values.maximumRate != nil }
+    var hasLimits: Bool { values.maximumRate != nil }
 
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool

@@ -18,11 +18,14 @@ struct LoadTimeout {
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
     /// Idle time begins with the first pass. Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
-    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) {
-        guard isLimited else { return }
-        if seconds <= 2 * SharedQueue.shortDelay || !registration.notifyAfterShortDelay() {
-            timer = makeTimer(seconds)
-        }
+    ///
+    /// - Returns: Whether the load is told of the short delay by that.
+    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool
+    {
+        guard isLimited else { return false }
+        if seconds > 2 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
+        timer = makeTimer(seconds)
+        return false
     }
 
     mutating func stop() { timer.take()?.invalidate() }

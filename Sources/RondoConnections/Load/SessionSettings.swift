@@ -1,5 +1,5 @@
 package import FoundationNetworking
-internal import RondoCore
+package import RondoCore
 
 /// What a session sets apart for its loads, beside what a connection's configuration has.
 package struct SessionSettings: Sendable {
@@ -22,11 +22,18 @@ package struct SessionSettings: Sendable {
     /// Classes that were registered by `URLProtocol.registerClass(_:)` are asked as well.
     package var countsRegisteredClasses = false
 
+    /// Seconds in all; nil: as long as it takes.
+    package var totalTimeout: TimeInterval?
+    /// A load waits for a network where there is none, instead of failing.
+    package var waitsForConnectivity = false
+
     package init() {}
 
     package var loadSettings: LoadSettings {
         var values = connection.loadValues
         values.pool = pool
+        values.totalTimeout = totalTimeout ?? values.totalTimeout
+        values.waitsForConnectivity = waitsForConnectivity
         if let cookieStorage { values.cookieStore = cookieStorage.map(CookieStores.store) }
         values.sendsCookies = sendsCookies
         values.cookiePolicy = cookiePolicy

@@ -31,6 +31,10 @@ public struct DeliveryObstacle: Sendable, Equatable, CustomStringConvertible {
         public static let noLoopYet = Reason("noLoopYet")
         /// The thread of the loop has ended.
         public static let threadEnded = Reason("threadEnded")
+        /// It was suspended, or never resumed.
+        public static let suspended = Reason("suspended")
+        /// A delegate owes it an answer, or it waits for a connection or a network.
+        public static let waits = Reason("waits")
         /// It was signalled, and its loop sleeps until `wakeUp()` is called (rule SRC-2).
         public static let loopNotWoken = Reason("loopNotWoken")
         /// It is in a mode and valid, but waits for nothing: its interest is empty.

@@ -33,6 +33,13 @@ final class SessionDelegateClass: Sendable {
         }
     }
 
+    /// Warns of methods of `object`'s class that look like a delegate's and are not called, once a class.
+    static func lookForUncalledMethods(of object: any URLSessionDelegate) {
+        // A class that conforms to the lesser protocols alone may have methods of the others.
+        let conforms = object is any URLSessionDataDelegate || object is any URLSessionDownloadDelegate
+        DelegateMethodCheck.sessions.lookOnce(at: type(of: object), conforms: conforms)
+    }
+
     private let defaults: Atomic<UInt64>
     /// What the loads know of a task whose calls all go to a delegate of this class.
     let ofTasks = DelegateDefaults()

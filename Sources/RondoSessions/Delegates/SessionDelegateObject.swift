@@ -19,5 +19,6 @@ final class SessionDelegateObject: @unchecked Sendable {
         download = object as? any URLSessionDownloadDelegate
         webSocket = object as? any URLSessionWebSocketDelegate
         kind = SessionDelegateClass.of(type(of: object))
+        SessionDelegateClass.lookForUncalledMethods(of: object)
     }
 }

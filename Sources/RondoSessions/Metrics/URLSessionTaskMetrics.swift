@@ -27,10 +27,16 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     public let taskInterval: DateInterval
     /// Redirects that were followed.
     public let redirectCount: Int
+    /// One for each request that was sent or begun, or that the cache has answered: redirects, challenges and repetitions
+    /// among them. At most 100 of servers.
+    public let transactionMetrics: [URLSessionTaskTransactionMetrics]
 
     init(_ values: LoadMetrics, createdAt: Date) {
         taskInterval = DateInterval(start: createdAt, end: max(createdAt, Date()))
         redirectCount = values.redirectCount
+        transactionMetrics = values.transfers.map {
+            URLSessionTaskTransactionMetrics($0, since: values.startDate)
+        }
         super.init()
     }
 }

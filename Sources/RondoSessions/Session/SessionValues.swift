@@ -45,6 +45,8 @@ struct SessionValues: @unchecked Sendable {
         var settings = SessionSettings()
         settings.connection = connection
         settings.pool = pool
+        settings.totalTimeout = resourceTimeout > 0 ? resourceTimeout : nil
+        settings.waitsForConnectivity = waitsForConnectivity
         settings.cookieStorage = cookieStorage
         settings.sendsCookies = sendsCookies
         settings.cookiePolicy = cookiePolicy

@@ -35,6 +35,16 @@ extension TaskWork {
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
+    /// Of a task that has a delegate of its own that one alone has agreed.
+    var sharesVerdicts: Bool {
+        state.withLock { $0.delegate == nil && !($0.session?.isShared ?? true) }
+    }
+
+    var hearsOfInformational: Bool {
+        guard let addressees else { return false }
+        return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
+    }
+
     /// Before the function returns that makes the task.
     func tellCreated(_ task: URLSessionTask) {
         guard let session = state.withLock({ $0.session }), let delegate = session.delegateObject,
@@ -99,6 +109,12 @@ extension TaskWork {
                     session, downloadTask: task, didResumeAtOffset: total,
                     expectedTotalBytes: expected > 0 ? expected : -1)
             }
+        case .informational(let response):
+            tell(.informational, all) {
+                $0.task?.urlSession(session, task: task, didReceiveInformationalResponse: response)
+            }
+        case .waitingForConnectivity:
+            tell(.waiting, all) { $0.task?.urlSession(session, taskIsWaitingForConnectivity: task) }
         case .metrics(let metrics): state.withLock { $0.metrics = metrics }
         case .upgraded(_, _, let call): call()
         case .finish: end(.success(nil))
@@ -153,12 +169,16 @@ extension TaskWork {
         _ question: Question<Value>, _ all: Addressees, _ delegates: [SessionDelegateObject]? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Answer
     ) -> DelegateCall.Answer {
-        let asked = question.ask(delegates ?? all.delegates, on: all.session.driver) { [load = all.load] in
+        let asked = question.ask(delegates ?? all.delegates, on: all.session.driver) {
+            [self, load = all.load] in
+            state.withLock { $0.owedAnswer = nil }
             load?.answer(answer($0))
         }
         switch asked {
         case .answered(let value): return answer(value)
-        case .later: return .later
+        case .later:
+            state.withLock { $0.owedAnswer = question.name }
+            return .later
         case .notImplemented: return answer(nil)
         }
     }
@@ -421,6 +441,8 @@ extension DelegateCall {
         case .willCache: "willCacheResponse"
         case .wrote: "didWriteData"
         case .resumed: "didResumeAtOffset"
+        case .informational: "didReceiveInformationalResponse"
+        case .waitingForConnectivity: "taskIsWaitingForConnectivity"
         case .metrics: "didFinishCollecting metrics"
         case .upgraded(let name, _, _): name
         case .finish, .finishDownload, .fail: "didCompleteWithError"

@@ -34,6 +34,8 @@ final class TaskWork: LoadClient, Sendable {
         var awaitsRest = false
         /// What a completion handler is to get.
         var body = Data()
+        /// The delegate's method that has not answered yet, for explanations.
+        var owedAnswer: String?
         /// Told right before the end.
         var metrics: LoadMetrics?
         /// No delegate hears of the task.
@@ -194,10 +196,11 @@ final class TaskWork: LoadClient, Sendable {
             for: self, request: LoadRequest(sent), schedule: schedule, settings: session.settings,
             defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download,
             continuing: order.earlier, upgrade: webSocket.map { WebSocketWire($0) })
-        let (isSuspended, isCanceling) = state.withLock { state in
+        let (isSuspended, isCanceling, priority) = state.withLock { state in
             state.load = load
-            return (state.life.isSuspended, state.life.isCanceling)
+            return (state.life.isSuspended, state.life.isCanceling, state.priority)
         }
+        load.priority = priority
         if isSuspended { load.suspend() }
         if isCanceling { abort() }
         if let failure = order.failure { load.abort(failure) }
@@ -205,6 +208,15 @@ final class TaskWork: LoadClient, Sendable {
         // Another thread may have found no load meanwhile.
         applySuspension()
         if state.withLock({ $0.life.isCanceling }) { abort() }
+    }
+
+    func setPriority(_ priority: Float) {
+        let priority = priority.isNaN ? URLSessionTask.defaultPriority : min(max(priority, 0), 1)
+        let load = state.withLock { state in
+            state.priority = priority
+            return state.load
+        }
+        load?.priority = priority
     }
 
     /// What the load can know of the delegates.

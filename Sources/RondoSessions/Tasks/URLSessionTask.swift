@@ -92,11 +92,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Where the task waits in line for a connection: 0…1, higher first. A hint.
     open var priority: Float {
         get { work.state.withLock { $0.priority } }
-        set {
-            work.state.withLock {
-                $0.priority = newValue.isNaN ? Self.defaultPriority : min(max(newValue, 0), 1)
-            }
-        }
+        set { work.setPriority(newValue) }
     }
 
     public static let defaultPriority: Float = 0.5

@@ -140,6 +140,7 @@ struct FetchFailure: Error, Equatable {
             .replacingOccurrences(of: "TLSSettings.ciphers", with: "--ciphers")
             .replacingOccurrences(of: "TLSSettings.cipherSuites", with: "--tls13-ciphers")
             .replacingOccurrences(of: "; see TLSSettings.minimumVersion", with: "")
-            .replacingOccurrences(of: " (totalTimeout)", with: " (--max-time)")
+            .replacingOccurrences(
+                of: " (totalTimeout, or timeoutIntervalForResource of a session)", with: " (--max-time)")
     }
 }

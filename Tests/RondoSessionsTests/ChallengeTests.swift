@@ -1,0 +1,243 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+/// Challenges by disposition, of sessions and of tasks.
+@Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct ChallengeTests {
+    typealias Verdict = (URLSession.AuthChallengeDisposition, URLCredential?)
+
+    /// Notes what it is asked, and the end.
+    private class Ending: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        // `@unchecked Sendable` because the class is open: nothing in it changes.
+        let log = EventLog()
+        let answer: @Sendable (URLAuthenticationChallenge) -> Verdict
+        let body = Box(Data())
+
+        init(_ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Verdict) { self.answer = answer }
+
+        func note(_ level: String, _ challenge: URLAuthenticationChallenge) {
+            let method = challenge.protectionSpace.authenticationMethod.replacingOccurrences(
+                of: "NSURLAuthenticationMethod", with: "")
+            log.note("\(level) \(method) \(challenge.previousFailureCount)")
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+            completionHandler(.allow)
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            body.value += data
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+        }
+
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) ->
+                Void
+        ) {
+            note("session", challenge)
+            let verdict = answer(challenge)
+            completionHandler(verdict.0, verdict.1)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) ->
+                Void
+        ) {
+            note("task", challenge)
+            let verdict = answer(challenge)
+            completionHandler(verdict.0, verdict.1)
+        }
+    }
+
+    /// Has the method of tasks alone.
+    private final class TaskOnly: NSObject, URLSessionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
+        ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+            log.note("task \(challenge.protectionSpace.authenticationMethod)")
+            return (.performDefaultHandling, nil)
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    private static let good = "Basic " + Data("user:pass".utf8).base64EncodedString()
+    private static let user = URLCredential(user: "user", password: "pass", persistence: .none)
+
+    private static func server(
+        _ schemes: [String] = ["Basic realm=\"r\""], status: Int = 401
+    ) throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.value("Authorization") == Self.good {
+                    try peer.respond(body: "in")
+                } else {
+                    try peer.respond(
+                        "\(status) No", schemes.map { "WWW-Authenticate: \($0)" }, body: "out")
+                }
+            }
+        }
+    }
+
+    private static func run(
+        _ url: URL, _ configuration: URLSessionConfiguration = .ephemeral,
+        _ answer: @escaping @Sendable (URLAuthenticationChallenge) -> Verdict
+    ) throws -> [String] {
+        let delegate = Ending(answer)
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: url).resume()
+        try waitFor("the end") { delegate.log.entries.last?.hasPrefix("complete") ?? false ? () : nil }
+        session.invalidateAndCancel()
+        return delegate.log.entries
+    }
+
+    @Test func `US-55 US-56 challenges of HTTP go to the task's method, and each disposition has its effect`()
+        throws
+    {
+        let server = try Self.server()
+        #expect(
+            try Self.run(server.url()) { _ in (.useCredential, Self.user) }
+                == ["task HTTPBasic 0", "response 200", "complete 0"])
+        #expect(
+            try Self.run(server.url()) { _ in (.useCredential, nil) }
+                == ["task HTTPBasic 0", "response 401", "complete 0"])
+        #expect(
+            try Self.run(server.url()) { _ in (.performDefaultHandling, nil) }
+                == ["task HTTPBasic 0", "response 401", "complete 0"])
+        #expect(
+            try Self.run(server.url()) { _ in (.cancelAuthenticationChallenge, nil) }
+                == ["task HTTPBasic 0", "complete -999"])
+        #expect(
+            try Self.run(server.url()) { _ in (.rejectProtectionSpace, nil) }
+                == ["task HTTPBasic 0", "response 401", "complete 0"])
+    }
+
+    @Test func `US-56 rejectProtectionSpace has the next one asked about`() throws {
+        let server = try Self.server(["Digest realm=\"d\", nonce=\"n\"", "Basic realm=\"b\""])
+        let calls = try Self.run(server.url()) { challenge in
+            challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
+                ? (.useCredential, Self.user) : (.rejectProtectionSpace, nil)
+        }
+        #expect(calls == ["task HTTPDigest 0", "task HTTPBasic 0", "response 200", "complete 0"])
+    }
+
+    @Test func `US-57 failures are counted, and default handling takes the configuration's credential`()
+        throws
+    {
+        let server = try Self.server()
+        let calls = try Self.run(server.url()) { challenge in
+            challenge.previousFailureCount < 2
+                ? (.useCredential, URLCredential(user: "user", password: "no", persistence: .none))
+                : (.useCredential, Self.user)
+        }
+        #expect(
+            calls == [
+                "task HTTPBasic 0", "task HTTPBasic 1", "task HTTPBasic 2", "response 200", "complete 0",
+            ])
+        let configuration = URLSessionConfiguration.ephemeral
+        let space = URLProtectionSpace(
+            host: "127.0.0.1", port: Int(server.port), protocol: "http", realm: "r",
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        configuration.urlCredentialStorage?.setDefaultCredential(
+            URLCredential(user: "user", password: "pass", persistence: .forSession), for: space)
+        let proposed = Box<String?>(nil)
+        #expect(
+            try Self.run(server.url(), configuration) { challenge in
+                proposed.value = challenge.proposedCredential?.user
+                return (.performDefaultHandling, nil)
+            } == ["task HTTPBasic 0", "response 200", "complete 0"])
+        #expect(proposed.value == "user")
+        // Rule US-13: without a storage it is not looked for.
+        configuration.urlCredentialStorage = nil
+        #expect(
+            try Self.run(server.url(), configuration) { _ in (.performDefaultHandling, nil) }
+                == ["task HTTPBasic 0", "response 401", "complete 0"])
+    }
+
+    @Test func `US-55 server trust goes to the session's method, each disposition with its effect`() throws {
+        let (server, port) = try openSSLServer()
+        defer { server.terminate() }
+        let target = try #require(URL(string: "https://localhost:\(port)/"))
+        let trusting = URLSessionConfiguration.ephemeral
+        trusting.trustTestAuthority()
+        #expect(
+            try Self.run(target, trusting) { _ in (.performDefaultHandling, nil) }
+                == ["session ServerTrust 0", "response 200", "complete 0"])
+        let calls = try Self.run(target) { _ in (.performDefaultHandling, nil) }
+        #expect(calls.first == "session ServerTrust 0")
+        #expect(calls.last?.hasPrefix("complete -120") == true)
+        #expect(
+            try Self.run(target) { challenge in
+                (.useCredential, challenge.protectionSpace.serverTrust.map { URLCredential(trust: $0) })
+            } == ["session ServerTrust 0", "response 200", "complete 0"])
+        #expect(
+            try Self.run(target, trusting) { _ in (.cancelAuthenticationChallenge, nil) }
+                == ["session ServerTrust 0", "complete -999"])
+        #expect(
+            try Self.run(target, trusting) { _ in (.rejectProtectionSpace, nil) }
+                == ["session ServerTrust 0", "complete -1202"])
+    }
+
+    @Test func `US-55 where the session's method is missing server trust goes to that of tasks`() throws {
+        let (server, port) = try openSSLServer()
+        defer { server.terminate() }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.trustTestAuthority()
+        let delegate = TaskOnly()
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        session.dataTask(with: try #require(URL(string: "https://localhost:\(port)/"))).resume()
+        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
+        #expect(delegate.log.entries == ["task NSURLAuthenticationMethodServerTrust", "complete 0"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-58 the verdict holds for the session's later tasks on that connection, and for no other`()
+        throws
+    {
+        let (server, port) = try pythonTLSServer()
+        defer { server.terminate() }
+        let target = try #require(URL(string: "https://localhost:\(port)/"))
+        let delegates = (0..<2).map { _ in
+            Ending { challenge in
+                (.useCredential, challenge.protectionSpace.serverTrust.map { URLCredential(trust: $0) })
+            }
+        }
+        for delegate in delegates {
+            let session = URLSession(
+                configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
+            for count in 1...2 {
+                session.dataTask(with: target).resume()
+                try waitFor("an end") {
+                    delegate.log.entries.count { $0.hasPrefix("complete") } == count ? () : nil
+                }
+            }
+            session.invalidateAndCancel()
+            #expect(
+                delegate.log.entries == [
+                    "session ServerTrust 0", "response 200", "complete 0", "response 200", "complete 0",
+                ])
+        }
+        #expect(delegates.map { String(decoding: $0.body.value, as: UTF8.self) } == ["00", "11"])
+    }
+}

@@ -1,0 +1,255 @@
+import Rondo
+import RondoTestSupport
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct LimitTests {
+    /// A server whose answers wait.
+    private static func waitingServer(_ go: Latch) throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try go.wait()
+                try peer.respond(body: request.target)
+            }
+        }
+    }
+
+    private static func oneConnection() -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.default
+        configuration.httpMaximumConnectionsPerHost = 1
+        return configuration
+    }
+
+    @Test func `US-39 of tasks that wait for a connection higher priorities go first, equal ones in order`()
+        throws
+    {
+        let go = Latch()
+        let server = try Self.waitingServer(go)
+        let notes = Notes()
+        let session = URLSession(
+            configuration: Self.oneConnection(), delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/first")).resume()
+        try waitFor("the first") { server.requests.count == 1 ? () : nil }
+        let tasks = ["a", "low", "b", "high", "changed"].map {
+            session.dataTask(with: server.url("/\($0)"))
+        }
+        tasks[1].priority = URLSessionTask.lowPriority
+        tasks[3].priority = URLSessionTask.highPriority
+        for task in tasks { task.resume() }
+        try waitFor("all to wait") { tasks.allSatisfy { $0.whyNotDelivering.reason == .waits } ? () : nil }
+        tasks[4].priority = 5
+        #expect(tasks[4].priority == 1)
+        // The change reaches the line in a pass of the driver, which answers the list after it.
+        try waitFor("the driver to sleep") { RunLoop.loader.isWaiting ? () : nil }
+        go.open()
+        try waitFor("the ends") { notes.completed == 6 ? () : nil }
+        #expect(
+            server.requests.map(\.target) == ["/first", "/changed", "/high", "/a", "/b", "/low"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-72 kept connections serve their session alone, and are closed when it is invalidated`()
+        throws
+    {
+        let server = try echoServer()
+        let notes = Notes()
+        let sessions = (0..<2).map { _ in
+            URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        }
+        for (number, session) in [0, 0, 1].map({ ($0, sessions[$0]) }).enumerated() {
+            session.1.dataTask(with: server.url()).resume()
+            try waitFor("an end") { notes.completed == number + 1 ? () : nil }
+        }
+        #expect(server.accepted == 2)
+        #expect(server.served == 2)
+        sessions[0].finishTasksAndInvalidate()
+        try waitFor("its connection to close") { server.served == 1 ? () : nil }
+        sessions[1].invalidateAndCancel()
+        try waitFor("the other to close") { server.served == 0 ? () : nil }
+    }
+
+    @Test func `US-72 the shared session has the connections of URLConnection`() throws {
+        let server = try echoServer()
+        try onLoopThread { loop in
+            _ = URLConnection(request: URLRequest(url: server.url()), delegate: nil)
+            loop.runOut()
+        }
+        let done = Latch()
+        URLSession.shared.dataTask(with: server.url()) { _, _, _ in done.open() }.resume()
+        try done.wait()
+        #expect(server.accepted == 1)
+    }
+
+    @Test func `US-9 invalidation has no effect on the shared session`() throws {
+        let server = try echoServer()
+        URLSession.shared.invalidateAndCancel()
+        URLSession.shared.finishTasksAndInvalidate()
+        #expect(URLSession.shared.delegate == nil)
+        let done = Latch()
+        let task = URLSession.shared.dataTask(with: server.url()) { _, _, _ in done.open() }
+        task.resume()
+        try done.wait()
+        #expect(task.error == nil)
+    }
+
+    @Test func `US-78 flush has later requests go over new connections, and calls back in order`() throws {
+        let server = try echoServer()
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url()).resume()
+        try waitFor("an end") { notes.completed == 1 ? () : nil }
+        let log = EventLog()
+        session.flush { log.note("flushed \(OperationQueue.current === session.delegateQueue)") }
+        session.getAllTasks { log.note("listed \($0.count)") }
+        try waitFor("the list") { log.entries.count == 2 ? () : nil }
+        #expect(log.entries == ["flushed true", "listed 0"])
+        session.dataTask(with: server.url()).resume()
+        try waitFor("an end") { notes.completed == 2 ? () : nil }
+        #expect(server.accepted == 2)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-78 reset empties cookies, cache and credentials`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try peer.respond(
+                    "200 OK", ["Set-Cookie: a=b", "Cache-Control: max-age=100"],
+                    body: request.value("Cookie") ?? "none")
+            }
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        let credential = URLCredential(user: "u", password: "p", persistence: .forSession)
+        let space = URLProtectionSpace(
+            host: "h", port: 80, protocol: "http", realm: "r",
+            authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
+        configuration.urlCredentialStorage?.set(credential, for: space)
+        let session = URLSession(configuration: configuration)
+        func load() throws -> String {
+            let (text, done) = (Box(""), Latch())
+            session.dataTask(with: server.url()) { data, _, _ in
+                text.value = String(decoding: data ?? Data(), as: UTF8.self)
+                done.open()
+            }.resume()
+            try done.wait()
+            return text.value
+        }
+        #expect(try load() == "none")
+        #expect(try load() == "none")
+        #expect(server.requests.count == 1, "the second comes from the cache")
+        #expect(configuration.httpCookieStorage?.cookies?.count == 1)
+        let done = Latch()
+        session.reset { done.open() }
+        try done.wait()
+        #expect(configuration.httpCookieStorage?.cookies?.isEmpty == true)
+        #expect(configuration.urlCredentialStorage?.allCredentials.isEmpty == true)
+        #expect(try load() == "none")
+        #expect(server.requests.count == 2)
+        #expect(server.accepted == 2)
+        session.invalidateAndCancel()
+    }
+
+    // MARK: - Connectivity
+
+    private final class Waiting: NSObject, URLSessionDataDelegate, Sendable {
+        let log = EventLog()
+
+        func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
+            log.note("waiting")
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    /// No route of TCP leads there: connecting fails with ENETUNREACH on any machine.
+    private static func nowhere() throws -> URL { try #require(URL(string: "http://255.255.255.255/")) }
+
+    @Test func `US-70 where there is no route, the task waits, says so once, and its resource time runs`()
+        throws
+    {
+        let configuration = URLSessionConfiguration.default
+        configuration.connection.proxy = .direct
+        configuration.timeoutIntervalForRequest = 0.1
+        configuration.timeoutIntervalForResource = 1
+        for waits in [false, true] {
+            configuration.waitsForConnectivity = waits
+            let delegate = Waiting()
+            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+            let task = session.dataTask(with: try Self.nowhere())
+            task.resume()
+            if waits {
+                try waitFor("the call") { delegate.log.entries == ["waiting"] ? () : nil }
+                #expect(task.whyNotDelivering.description.contains("network"))
+            }
+            try waitFor("the end") { task.state == .completed ? () : nil }
+            try waitFor("the call") { delegate.log.entries.last?.hasPrefix("complete") ?? false ? () : nil }
+            #expect(delegate.log.entries == (waits ? ["waiting", "complete -1001"] : ["complete -1009"]))
+            session.invalidateAndCancel()
+        }
+    }
+
+    @Test func `US-70 a task that waits can be cancelled, and a refusal fails at once`() throws {
+        let configuration = URLSessionConfiguration.default
+        configuration.connection.proxy = .direct
+        configuration.waitsForConnectivity = true
+        let delegate = Waiting()
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        let task = session.dataTask(with: try Self.nowhere())
+        task.resume()
+        try waitFor("the call") { delegate.log.entries == ["waiting"] ? () : nil }
+        task.cancel()
+        try waitFor("the end") { delegate.log.entries.count == 2 ? () : nil }
+        let refused = try RefusedPort()
+        session.dataTask(with: try #require(URL(string: "http://127.0.0.1:\(refused.port)/"))).resume()
+        try waitFor("the end") { delegate.log.entries.count == 3 ? () : nil }
+        #expect(delegate.log.entries == ["waiting", "complete -999", "complete -1004"])
+        session.invalidateAndCancel()
+    }
+
+    // MARK: - Explanations
+
+    @Test func `US-90 a task says why it makes no call`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/silent" { return peer.waitForEnd() }
+                try peer.respond(body: "done")
+            }
+        }
+        let sentences = try onLoopThread { loop -> [String] in
+            let notes = Notes(on: loop)
+            let kept = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
+            notes.answerResponses { _, handler in kept.value.append(handler) }
+            let session = URLSession(
+                configuration: Self.oneConnection(), delegate: notes, runLoop: loop, modes: [.work])
+            var said = [session.whyNotDelivering.description]
+            let task = session.dataTask(with: server.url("/asked"))
+            said.append(task.whyNotDelivering.description)
+            task.resume()
+            said.append(task.whyNotDelivering.description)
+            task.suspend()
+            said.append(task.whyNotDelivering.description)
+            task.resume()
+            loop.runInVain(.other)
+            said.append(session.whyNotDelivering.description)
+            loop.run(.work) { kept.value.count == 1 }
+            for handler in kept.value { handler(.allow) }
+            kept.value = []
+            loop.run(.work) { notes.completed == 1 }
+            said.append(task.whyNotDelivering.description)
+            loop.runOut(.work)
+            return said
+        }
+        let words = [
+            "no task", "not resumed", "never been run", "suspended", "task 1: scheduled in work", "ended",
+        ]
+        #expect(sentences.count == words.count)
+        for (sentence, word) in zip(sentences, words) {
+            #expect(sentence.contains(word), "\(sentence): \(word)")
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Rondo
+import RondoTestSupport
+
+/// `openssl s_server` on the port that is given, which answers a GET with a page about itself.
+func openSSLServer(_ options: [String] = [], kind: TestCertificates.Kind = .good) throws -> (
+    TestServerProcess, UInt16
+) {
+    let certificates = TestCertificates.shared
+    let server = try TestServerProcess(
+        [
+            "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificates.path(kind), "-key",
+            certificates.keyPath(kind), "-www",
+        ] + options)
+    return (server, try server.port(after: "ACCEPT "))
+}
+
+/// Python's HTTP server behind TLS, which keeps connections and answers each request with the number of its connection.
+func pythonTLSServer() throws -> (TestServerProcess, UInt16) {
+    let certificates = TestCertificates.shared
+    let script = """
+        import http.server, itertools, ssl, sys
+        numbers = itertools.count()
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            def setup(self):
+                super().setup()
+                self.number = next(numbers)
+            def log_message(self, *arguments): pass
+            def do_GET(self):
+                body = str(self.number).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *arguments): pass
+        server = Server(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        print("PORT", server.server_address[1], flush=True)
+        server.serve_forever()
+        """
+    let server = try TestServerProcess([
+        "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
+    ])
+    return (server, try server.port(after: "PORT "))
+}
+
+extension URLSessionConfiguration {
+    /// Trusts the authority that has issued the tests' certificates.
+    func trustTestAuthority() {
+        connection.tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+    }
+}

@@ -1,0 +1,163 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct TimeoutTests {
+    private static func silentServer() throws -> TestServer {
+        try TestServer { peer in
+            _ = try peer.readRequest()
+            peer.waitForEnd()
+        }
+    }
+
+    /// How a task of `configuration` ends.
+    private static func end(
+        of request: URLRequest, _ configure: (URLSessionConfiguration) -> Void
+    ) throws -> URLError? {
+        let configuration = URLSessionConfiguration.default
+        configure(configuration)
+        let (found, done) = (Box<URLError?>(nil), Latch())
+        let session = URLSession(configuration: configuration)
+        session.dataTask(with: request) { _, _, error in
+            found.value = error as? URLError
+            done.open()
+        }.resume()
+        try done.wait()
+        session.invalidateAndCancel()
+        return found.value
+    }
+
+    @Test func `US-12 a request's timeout goes before the configuration's, unless it is 60 s`() throws {
+        let server = try Self.silentServer()
+        var request = URLRequest(url: server.url())
+        request.timeoutInterval = 0.05
+        var error = try Self.end(of: request) { $0.timeoutIntervalForRequest = 3600 }
+        #expect(error?.code == .timedOut)
+        #expect(error?.localizedDescription.contains("0.05 s") == true)
+        request.timeoutInterval = 60
+        error = try Self.end(of: request) { $0.timeoutIntervalForRequest = 0.06 }
+        #expect(error?.code == .timedOut)
+        #expect(error?.localizedDescription.contains("0.06 s") == true)
+    }
+
+    @Test func `US-68 the request's time counts anew with each sign of progress`() throws {
+        // Bytes come one by one, together for longer than the timeout.
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
+            for _ in 0..<20 {
+                try peer.send("x")
+                _ = poll(nil, 0, 50)
+            }
+        }
+        let error = try Self.end(of: URLRequest(url: server.url())) { $0.timeoutIntervalForRequest = 0.8 }
+        #expect(error == nil)
+    }
+
+    @Test func `US-68 the wait for a place does not count`() throws {
+        let go = Latch()
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == "/first" {
+                    try peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    while !go.isOpen {
+                        try peer.send("1\r\nx\r\n")
+                        _ = poll(nil, 0, 10)
+                    }
+                    try peer.send("0\r\n\r\n")
+                } else {
+                    try peer.respond(body: "done")
+                }
+            }
+        }
+        let configuration = URLSessionConfiguration.default
+        configuration.httpMaximumConnectionsPerHost = 1
+        configuration.timeoutIntervalForRequest = 0.4
+        let notes = Notes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url("/first")).resume()
+        try waitFor("the first request") { server.requests.count == 1 ? () : nil }
+        session.dataTask(with: server.url("/second")).resume()
+        // A failure of the second would come meanwhile.
+        _ = poll(nil, 0, 1000)
+        #expect(notes.completed == 0)
+        go.open()
+        try waitFor("the ends") { notes.completed == 2 ? () : nil }
+        #expect(notes.errors.isEmpty)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-69 the resource timeout bounds the whole task, whatever comes`() throws {
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while true {
+                try peer.send("1\r\nx\r\n")
+                _ = poll(nil, 0, 10)
+            }
+        }
+        for seconds in [0.1, 0.4] {
+            let error = try Self.end(of: URLRequest(url: server.url())) {
+                $0.timeoutIntervalForResource = seconds
+            }
+            #expect(error?.code == .timedOut)
+            #expect(error?.localizedDescription.contains("timeoutIntervalForResource") == true)
+        }
+    }
+
+    @Test func `US-69 time that no mode runs counts`() throws {
+        let server = try Self.silentServer()
+        let calls = try onLoopThread { loop -> [[String]] in
+            let configuration = URLSessionConfiguration.default
+            configuration.timeoutIntervalForResource = 0.3
+            let notes = Notes(on: loop)
+            let session = URLSession(
+                configuration: configuration, delegate: notes, runLoop: loop, modes: [.work])
+            session.dataTask(with: server.url()).resume()
+            loop.runInVain(.other, for: 0.5)
+            let before = notes.calls
+            loop.runOut(.work)
+            return [before, notes.calls]
+        }
+        #expect(calls == [[], ["complete -1001"]])
+    }
+
+    @Test func `US-69 US-30 suspended time does not count`() throws {
+        let server = try echoServer()
+        let calls = try onLoopThread { loop -> [[String]] in
+            let configuration = URLSessionConfiguration.default
+            configuration.timeoutIntervalForResource = 0.5
+            configuration.timeoutIntervalForRequest = 0.5
+            let notes = Notes(on: loop) { call, task in if call == "response 200" { task?.suspend() } }
+            let session = URLSession(configuration: configuration, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.run { task.state == .suspended }
+            loop.runInVain(for: 1)
+            let before = notes.calls
+            task.resume()
+            loop.runOut()
+            return [before, notes.calls]
+        }
+        #expect(calls == [["response 200"], ["response 200", "data", "complete"]])
+    }
+
+    @Test func `US-27 time in which an answer is owed counts for the resource timeout only`() throws {
+        let server = try echoServer()
+        let notes = Notes()
+        let kept = Box<[@Sendable (URLSession.ResponseDisposition) -> Void]>([])
+        notes.answerResponses { _, handler in kept.value.append(handler) }
+        let configuration = URLSessionConfiguration.default
+        configuration.timeoutIntervalForRequest = 0.2
+        configuration.timeoutIntervalForResource = 1
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        session.dataTask(with: server.url()).resume()
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 200", "complete -1001"])
+        #expect(
+            notes.errors.first?.localizedDescription.contains("timeoutIntervalForResource") == true)
+        kept.value = []
+        session.invalidateAndCancel()
+    }
+}

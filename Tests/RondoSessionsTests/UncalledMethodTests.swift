@@ -1,0 +1,59 @@
+import Logging
+import Rondo
+import RondoTestSupport
+import Testing
+
+@testable import RondoCore
+
+/// Methods that a class means for a delegate's and that Swift does not call.
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct UncalledMethodTests {
+    private struct Catcher: LogHandler {
+        static let log = EventLog()
+
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.warning
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { Self.log.note("\(event.message)") }
+    }
+
+    private class Conforming: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {}
+    }
+
+    private final class Adding: Conforming, @unchecked Sendable {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {}
+    }
+
+    /// Conforms to less than it has methods of.
+    private final class TaskOnly: NSObject, URLSessionTaskDelegate, Sendable {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {}
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {}
+    }
+
+    @Test func `US-5 methods that are not called are warned about`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { _ in Catcher() }
+            _ = URLSession(configuration: .ephemeral, delegate: Conforming(), delegateQueue: nil)
+            _ = URLSession(configuration: .ephemeral, delegate: Adding(), delegateQueue: nil)
+            _ = URLSession(configuration: .ephemeral, delegate: TaskOnly(), delegateQueue: nil)
+            let entries = try waitFor("the warnings, of \(Catcher.log.entries)") {
+                Catcher.log.entries.count >= 2 ? Catcher.log.entries : nil
+            }
+            precondition(
+                entries[0].contains("Adding is used") && entries[0].contains("didCompleteWithError")
+                    && entries[0].contains("Conforming declares"), "\(entries)")
+            precondition(
+                entries[1].contains("TaskOnly is used") && entries[1].contains("dataTask:didReceive")
+                    && entries[1].contains("URLSessionDataDelegate"), "\(entries)")
+        }
+    }
+}
