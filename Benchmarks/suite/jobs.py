@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK, KEY
 from .places import BUILD, CERTIFICATE, INSTALLED, RONDO, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W11", "W13", "W14", "W15", "W16"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W10", "W11", "W13", "W14", "W15", "W16"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -120,6 +120,15 @@ def jobs(workload, peers, left_out):
     if workload == "W8":
         add("rondo", rondo, "pass", 10_000), add("libev", ev, "pass", 10_000)
         add("foundation", foundation, "pass", 10_000)
+    if workload == "W10":
+        for scheme in ("http", "https"):
+            url, tls = f"{scheme}://localhost:{{{scheme}}}/1k.txt", scheme == "https"
+            for concurrency in (1, 64):
+                for way in ("connection", "loop", "queue", "handler", "async"):
+                    add(f"rondo-{way}", rondo, "session", way, url, 20_000, concurrency)
+                add("curl-multi", curl, "get", url, CERTIFICATE if tls else "", 20_000, concurrency, "reuse", "W10")
+                add("ahc", ahc, "get", url, CERTIFICATE if tls else "-", 20_000, concurrency, "W10")
+                with_session(tls, "get", url, 5_000, concurrency, "W10", slow=True)
     if workload == "W11":
         answers("kept", "plain", 100_000, 64, "W11.kept")
         answers("once", "plain", 20_000, 16, "W11.once")

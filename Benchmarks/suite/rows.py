@@ -77,6 +77,14 @@ ROWS = [
     Row("W7.idle", "an idle TCP stream pair", "bytes", "libev", 1800, 600, is_absolute=True),
     Row("W7.idle-http", "an idle pooled HTTP connection", "bytes", "curl-multi", 4096, 2048, is_absolute=True),
     Row("W8.pass.10000.other-mode", "an empty pass in another mode, 10,000 timers in default", "ns", "libev", 0.6, 0.4),
+    # By a `URLConnection` with a delegate on the same loop.
+    *[Row(f"W10.{scheme}.c{concurrency}.cpu",
+          f"small GETs through `URLSession` by {words}, {concurrency} in flight, {scheme.upper()}, CPU a request", "µs",
+          "rondo-connection", owed, aim, 100, ours=f"rondo-{way}")
+      for scheme in ("http", "https") for concurrency in (1, 64)
+      for way, words, owed, aim in (
+          ("loop", "a delegate on a run loop", 1.2, 1.1), ("queue", "a delegate on a queue", 1.5, 1.3),
+          ("handler", "completion handler", 1.5, 1.3), ("async", "`data(for:)`", 2.0, 1.6))],
     # By nginx with `return 200`.
     Row("W11.kept.cpu", "a server's small answers on kept connections, CPU each", "µs", "nginx", 1.4, 1.2),
     Row("W11.once.cpu", "the same with a connection each", "µs", "nginx", 1.5, 1.2),

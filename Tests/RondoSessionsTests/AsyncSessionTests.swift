@@ -40,6 +40,7 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
                 case "/half":
                     try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
                     return
+                case "/body": try peer.respond(body: "\(request.method) \(request.body.count)")
                 case "/never": return peer.waitForEnd()
                 default: try peer.respond(body: "\(request.method) \(request.target)")
                 }
@@ -74,6 +75,69 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
             _ = try await session.bytes(from: #require(URL(string: "http://127.0.0.1:1/")))
         }
         #expect(refused == .cannotConnectToHost)
+    }
+
+    @Test func `US-81 upload(for:from:) and upload(for:fromFile:) send data and files`() async throws {
+        let server = try Self.server()
+        let session = URLSession(configuration: .ephemeral)
+        var request = URLRequest(url: server.url("/body"))
+        request.httpMethod = "PUT"
+        let body = Data(repeating: 0x61, count: 300_000)
+        let (answer, _) = try await session.upload(for: request, from: body)
+        #expect(answer == Data("PUT 300000".utf8))
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try body.write(to: file)
+        let (same, _) = try await session.upload(for: request, fromFile: file)
+        #expect(same == answer)
+        try FileManager.default.removeItem(at: file)
+        let missing = await Self.failure { _ = try await session.upload(for: request, fromFile: file) }
+        #expect(missing == .fileDoesNotExist)
+    }
+
+    @Test func `US-81 download(for:) leaves a file that is the caller's`() async throws {
+        let server = try Self.server()
+        let session = URLSession(configuration: .ephemeral)
+        let (file, response) = try await session.download(from: server.url("/file"))
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(try Data(contentsOf: file) == Data("GET /file".utf8))
+        try FileManager.default.removeItem(at: file)
+        let unusable = await Self.failure { _ = try await session.download(resumeFrom: Data("no".utf8)) }
+        #expect(unusable == .unsupportedURL)
+        let load = Task { () -> URLError.Code? in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await Self.failure { _ = try await session.download(from: server.url("/file")) }
+        }
+        #expect(await load.value == .cancelled)
+    }
+
+    @Test func `US-81 download(resumeFrom:) goes on where a download was cancelled`() async throws {
+        let (sent, content) = (Latch(), String(repeating: "0123456789", count: 40_000))
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            let head = "Content-Type: text/plain\r\nETag: \"a\"\r\nAccept-Ranges: bytes\r\n"
+            let bytes = Array(content.utf8)
+            if let range = request.value("Range") {
+                let begin = Int(range.dropFirst("bytes=".count).dropLast()) ?? 0
+                try peer.send(
+                    "HTTP/1.1 206 Partial Content\r\n\(head)Content-Length: \(bytes.count - begin)\r\n"
+                        + "Content-Range: bytes \(begin)-\(bytes.count - 1)/\(bytes.count)\r\n\r\n")
+                try peer.send(Array(bytes[begin...]))
+            } else {
+                try peer.send("HTTP/1.1 200 OK\r\n\(head)Content-Length: \(bytes.count)\r\n\r\n")
+                try peer.send(Array(bytes[..<200_000]))
+                sent.open()
+                peer.waitForEnd()
+            }
+        }
+        let session = URLSession(configuration: .ephemeral)
+        let task = session.downloadTask(with: server.url())
+        task.resume()
+        try await becomes("a part") { sent.isOpen && task.countOfBytesReceived > 100_000 }
+        let resumeData = try #require(await task.cancelByProducingResumeData())
+        let (file, _) = try await session.download(resumeFrom: resumeData)
+        #expect(try Data(contentsOf: file) == Data(content.utf8))
+        try FileManager.default.removeItem(at: file)
+        #expect(server.requests.count == 2 && server.requests.last?.value("Range") != nil)
     }
 
     @Test func `US-81 in a session on a run loop a function goes on only while the mode runs`() async throws {

@@ -1,5 +1,5 @@
-// Peer: AsyncHTTPClient on one NIO event loop, HTTP/1.1 only. W5, W6, W7. See ../../README.md.
-// usage: bench-async-http-client get URL CACERT REQUESTS CONCURRENCY | bulk URL CACERT | idle URL COUNT | curve-get N URL    (CACERT: - for none)
+// Peer: AsyncHTTPClient on one NIO event loop, HTTP/1.1 only. W5, W6, W7, W10. See ../../README.md.
+// usage: bench-async-http-client get URL CACERT REQUESTS CONCURRENCY [WORKLOAD] | bulk URL CACERT | idle URL COUNT | curve-get N URL    (CACERT: - for none)
 import AsyncHTTPClient
 import BenchmarkSupport
 import Glibc
@@ -56,7 +56,9 @@ case "get":
     let m = Meter()
     try await get(http, requests, concurrency)
     let (wall, cpu) = (m.wall, m.cpu)
-    reportGet(peer, url: address, concurrency: concurrency, requests: requests, wall: wall, cpu: cpu)
+    reportGet(
+        peer, url: address, concurrency: concurrency, requests: requests, wall: wall, cpu: cpu,
+        named: argument(6, "W5"))
     try await http.shutdown().get()
 case "bulk":
     let http = client(1), m = Meter()

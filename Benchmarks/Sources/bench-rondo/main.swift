@@ -41,6 +41,11 @@ Thread.detachNewThread {
         answerRequests(
             once: argument(2, "kept") == "once", loops: argument(3, 1), certificate: argument(4, ""),
             key: argument(5, ""))
+    case "session":
+        getBySession(
+            SessionWay(rawValue: argument(2, "loop")) ?? .loop, argument(3, ""),
+            requests: argument(4, 20_000),
+            concurrency: argument(5, 64))
     case "once": getOnce(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 16))
     case "bulk": bulk(argument(2, ""))
     case "request": makeRequest(argument(2, ""))
@@ -60,7 +65,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
-                + "once|bulk|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
+                + "session|once|bulk|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
         )
         exit(2)
     }

@@ -1,6 +1,6 @@
 import BenchmarkSupport
-// Peer: Foundation's URLSession on Linux (libcurl underneath). W5, W6 and W16. See ../../README.md.
-// usage: bench-urlsession get URL REQUESTS CONCURRENCY | bulk URL | request URL
+// Peer: Foundation's URLSession on Linux (libcurl underneath). W5, W6, W10 and W16. See ../../README.md.
+// usage: bench-urlsession get URL REQUESTS CONCURRENCY [WORKLOAD] | bulk URL | request URL
 // HTTPS: it trusts the system's certificates and no others; ../../suite/jobs.py puts ours in their place.
 import Foundation
 import FoundationNetworking
@@ -66,7 +66,9 @@ case "get":
     g.run(requests, concurrency)
     let (wall, cpu) = (m.wall, m.cpu)
     precondition(g.bytes == requests * 1024)
-    reportGet(peer, url: address, concurrency: concurrency, requests: requests, wall: wall, cpu: cpu)
+    reportGet(
+        peer, url: address, concurrency: concurrency, requests: requests, wall: wall, cpu: cpu,
+        named: argument(5, "W5"))
 case "bulk":
     let b = Bulk(), s = URLSession(configuration: configuration(1), delegate: b, delegateQueue: nil)
     let m = Meter()

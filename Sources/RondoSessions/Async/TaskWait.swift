@@ -25,7 +25,9 @@ final class TaskWait<Value: Sendable>: Sendable {
 
         deinit { wait.end(.failure(URLErrors.loopHasEnded(url: wait.url))) }
 
-        func keep(_ outcome: Result<Value, any Error>) { wait.end(outcome) }
+        /// - Returns: False: the function has its outcome already.
+        @discardableResult
+        func keep(_ outcome: Result<Value, any Error>) -> Bool { wait.end(outcome) }
     }
 
     private let url: URL?
@@ -35,16 +37,6 @@ final class TaskWait<Value: Sendable>: Sendable {
 
     /// To be held by what tells the outcome, and by nothing else.
     func promise() -> Promise { Promise(self) }
-
-    /// It has no outcome yet: the function is waiting, or will.
-    var isWanted: Bool {
-        state.withLock { state in
-            switch state {
-            case .early, .waiting: true
-            case .kept, .over: false
-            }
-        }
-    }
 
     /// Resumes the task, unless the function's own was cancelled, and waits.
     nonisolated(nonsending) func outcome(of task: URLSessionTask) async throws -> Value {
@@ -66,19 +58,22 @@ final class TaskWait<Value: Sendable>: Sendable {
         }
     }
 
-    private func end(_ outcome: Result<Value, any Error>) {
-        let continuation = state.withLock { state -> CheckedContinuation<Value, any Error>? in
+    @discardableResult
+    private func end(_ outcome: Result<Value, any Error>) -> Bool {
+        let (isFirst, continuation) = state.withLock {
+            state -> (Bool, CheckedContinuation<Value, any Error>?) in
             switch state {
             case .early:
                 state = .kept(outcome)
-                return nil
+                return (true, nil)
             case .waiting(let continuation):
                 state = .over
-                return continuation
-            case .kept, .over: return nil
+                return (true, continuation)
+            case .kept, .over: return (false, nil)
             }
         }
         continuation?.resume(with: outcome)
+        return isFirst
     }
 }
 
@@ -92,6 +87,35 @@ extension TaskWait {
                 promise.keep(.success((part, response)))
             } else {
                 promise.keep(.failure(URLErrors.urlError(error, url: url)))
+            }
+        }
+    }
+}
+
+extension TaskWait where Value == (URL, URLResponse) {
+    /// The same of a download, whose file would be removed when the handler returns: it gets a name of its own.
+    func fileHandler() -> @Sendable (URL?, URLResponse?, (any Error)?) -> Void {
+        let promise = promise()
+        return { [url] file, response, error in
+            guard let file, let response, error == nil else {
+                promise.keep(.failure(URLErrors.urlError(error, url: url)))
+                return
+            }
+            let name = "rondo-download-\(UUID().uuidString)"
+            let kept = file.deletingLastPathComponent().appendingPathComponent(name)
+            if rename(file.path, kept.path) == 0 {
+                // Cancelled meanwhile: the file is of no use to anybody.
+                if !promise.keep(.success((kept, response))) { unlink(kept.path) }
+            } else if errno == ENOENT {
+                // The task's delegate has taken it.
+                promise.keep(.success((file, response)))
+            } else {
+                let reason = String(cString: strerror(errno))
+                promise.keep(
+                    .failure(
+                        URLErrors.error(
+                            .cannotMoveFile, "The file of the download could not be kept: \(reason)", url: url
+                        )))
             }
         }
     }

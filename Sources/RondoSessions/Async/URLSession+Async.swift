@@ -28,6 +28,64 @@ extension URLSession {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
+    /// Sends `bodyData` with `request`, in the place of a body that it has, and returns the response's body as
+    /// `data(for:delegate:)` does. The method is the request's.
+    public nonisolated(nonsending) func upload(
+        for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        try await upload(request, .data(bodyData), delegate)
+    }
+
+    /// The same of a file, which is read as it is sent, in constant memory (rule US-59).
+    public nonisolated(nonsending) func upload(
+        for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        try await upload(request, .file(fileURL), delegate)
+    }
+
+    private nonisolated(nonsending) func upload(
+        _ request: URLRequest, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (Data, URLResponse) {
+        let wait = TaskWait<(Data, URLResponse)>(url: request.url)
+        let task = URLSessionUploadTask(
+            TaskWork(self, request, .upload, .data(wait.handler()), content, isAwaited: true))
+        return try await wait.outcome(of: awaited(task, delegate))
+    }
+
+    /// Loads `request` into a temporary file, in constant memory. The file is the caller's to move or remove.
+    ///
+    /// - Throws: A `URLError`, with `downloadTaskResumeData` where the download can be continued; `.cancelled`, without, if the
+    ///   Swift task was cancelled.
+    public nonisolated(nonsending) func download(
+        for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        try await download(request, .ofRequest, delegate)
+    }
+
+    /// Loads a URL; see `download(for:delegate:)`.
+    public nonisolated(nonsending) func download(
+        from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        try await download(for: URLRequest(url: url), delegate: delegate)
+    }
+
+    /// Goes on with a download that was cancelled or has failed, where the server can; otherwise it begins anew (rule US-64).
+    public nonisolated(nonsending) func download(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, URLResponse) {
+        let resumeData = ResumeData(resumeData)
+        return try await download(resumeData?.request, .rest(resumeData), delegate)
+    }
+
+    private nonisolated(nonsending) func download(
+        _ request: URLRequest?, _ content: TaskContent, _ delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> (URL, URLResponse) {
+        let wait = TaskWait<(URL, URLResponse)>(url: request?.url)
+        let task = URLSessionDownloadTask(
+            TaskWork(self, request, .download, .download(wait.fileHandler()), content, isAwaited: true))
+        return try await wait.outcome(of: awaited(task, delegate))
+    }
+
     /// Loads `request` and returns once the response is there; the body is read as it comes: byte by byte, by `lines`,
     /// `characters` and other ways.
     ///
