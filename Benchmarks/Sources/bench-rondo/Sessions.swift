@@ -41,7 +41,7 @@ func getBySession(_ way: SessionWay, _ address: String, requests: Int, concurren
         case .queue: URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
         default: URLSession(configuration: configuration)
         }
-    func round(_ requests: Int) {
+    func turn(_ requests: Int) {
         count.begin(requests)
         for _ in 0..<concurrency {
             switch way {
@@ -56,9 +56,9 @@ func getBySession(_ way: SessionWay, _ address: String, requests: Int, concurren
             count.wait()
         }
     }
-    round(concurrency * 4)
+    turn(concurrency * 4)
     let meter = Meter()
-    round(requests)
+    turn(requests)
     precondition(count.bytes == requests * 1024)
     reportSession(way, address, requests, concurrency, meter)
 }
