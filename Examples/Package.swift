@@ -3,7 +3,8 @@
 import PackageDescription
 
 let names = [
-    "BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "EventStream", "WebSocketChat",
+    "BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "EventStream",
+    "WebSocketChat",
 ]
 
 let package = Package(
