@@ -114,7 +114,8 @@ struct Serve: ParsableCommand {
                 return isRequested
             }
             if isSecond { _exit(ExitStatus.ended(by: SIGINT)) }
-            loop.stop()
+            // Not `stop()` alone, which does nothing to a loop that is about to run.
+            loop.perform { RunLoop.current.stop() }
         }
     }
 
