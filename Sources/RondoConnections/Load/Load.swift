@@ -80,14 +80,19 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
 
     /// Enters the run loops. The first step is made there, not here (rule UC-13).
     package func start() {
-        enter {
-            // Another thread may have cancelled it already.
-            guard let client, !client.isCancelled else { return tearDown() }
-            guard registration.join(as: self, label: client.nameInRunLoops) else { return tearDown() }
-            let isToldOfDelay = timeout.start(registration) { makeTimer($0) }
-            totalTime.start(registration, isToldOfDelay: isToldOfDelay) { makeTimer($0) }
-            registration.wakeUp(self, deferred: true)
-        }
+        inbox.putStart()
+        enter { enterLoops() }
+    }
+
+    /// Once, as `start()` has asked: another thread may be inside meanwhile, which suspends the load before it has begun.
+    private func enterLoops() {
+        guard inbox.takeStart() else { return }
+        // Another thread may have cancelled it already.
+        guard let client, !client.isCancelled else { return tearDown() }
+        guard registration.join(as: self, label: client.nameInRunLoops) else { return tearDown() }
+        let isToldOfDelay = timeout.start(registration) { makeTimer($0) }
+        totalTime.start(registration, isToldOfDelay: isToldOfDelay) { makeTimer($0) }
+        registration.wakeUp(self, deferred: true)
     }
 
     /// No more callbacks (rule UC-17). Any thread.
@@ -125,6 +130,7 @@ package final class Load: RegisteredClient, ServerAnswerOwner, StoreWaiter, Upgr
 
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
     private func catchUp() {
+        enterLoops()
         if inbox.isOver || registration.isLost || client?.isCancelled ?? true { return tearDown() }
         if inbox.isAborted {
             stop()

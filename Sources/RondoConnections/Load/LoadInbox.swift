@@ -46,6 +46,8 @@ struct LoadInbox: ~Copyable, Sendable {
     private let aborted = Atomic(false)
     /// Responses and cookies that other threads are storing.
     private let storing = Atomic(0)
+    /// The load is to enter its run loops.
+    private let starting = Atomic(false)
 
     // MARK: - Messages
 
@@ -114,6 +116,13 @@ struct LoadInbox: ~Copyable, Sendable {
 
     /// What waits for the delegate queue is not too much.
     var callsAllowReading: Bool { callsOnLoop || calls(isWanted: false)?.mayRead ?? true }
+
+    // MARK: - The start
+
+    func putStart() { starting.store(true, ordering: .releasing) }
+
+    /// Whether the load is to enter its run loops; true once.
+    func takeStart() -> Bool { starting.exchange(false, ordering: .acquiringAndReleasing) }
 
     // MARK: - What the client wants of the load
 
