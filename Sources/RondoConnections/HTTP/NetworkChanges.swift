@@ -91,7 +91,7 @@ final class NetworkChanges: Sendable {
     /// What has changed is of no interest.
     private func drain(_ descriptor: Int32) {
         var bytes = [UInt8](repeating: 0, count: 8192)
-        // Bounded, since a machine may change faster than this reads; what is left is found in the next pass.
+        // Bounded, since a machine may change faster than this reads; the next pass reads on.
         for _ in 0..<64 where recv(descriptor, &bytes, bytes.count, 0) <= 0 { return }
     }
 }

@@ -93,7 +93,7 @@ extension RunLoop {
 }
 
 extension PerformedCall {
-    /// How often a thread without a loop is asked whether it has finished, in milliseconds: it tells nobody.
+    /// How often a thread without a loop is asked whether it has finished, in milliseconds: its end makes no call.
     private static var lookAtThread: Int { 20 }
 
     /// Blocks the calling thread until the closure has returned.

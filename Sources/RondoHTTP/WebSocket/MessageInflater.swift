@@ -49,7 +49,7 @@ struct MessageInflater: ~Copyable {
         stream.deallocate()
     }
 
-    /// What is left out at each message's end (§7.2.1); to be handed in behind it, as such.
+    /// The four bytes that a sender omits at each message's end (§7.2.1); inflated after it.
     static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
     /// Decompresses some of `input` into `output`. All of it has come out once nothing is left to consume and `output` was

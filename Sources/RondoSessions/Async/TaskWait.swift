@@ -122,7 +122,7 @@ extension TaskWait where Value == (URL, URLResponse) {
 }
 
 extension URLErrors {
-    /// A session's loop whose thread has ended calls nobody.
+    /// A session's loop whose thread has ended makes no calls.
     static func loopHasEnded(url: URL?) -> URLError {
         error(.cancelled, "The thread of the session's run loop has ended, and its tasks with it.", url: url)
     }

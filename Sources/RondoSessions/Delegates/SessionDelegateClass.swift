@@ -99,7 +99,7 @@ final class SessionDelegateClass: Sendable {
 }
 
 extension DelegateDefaults {
-    /// Of a task that nobody is told of but by its completion handler.
+    /// Of a task whose completion handler alone is told of it.
     static let ofNoDelegate = DelegateDefaults(lacking: [])
 
     /// Of several delegates, each of which may have what the others lack.
