@@ -42,6 +42,8 @@ struct LoadCache: ~Copyable {
     private let waiter: any StoreWaiter
     /// The request under way; nil: the cache has nothing to do with it, or no more.
     private var current: CacheLoad?
+    /// What the sender of the last head says holds for other loads too.
+    private var isVerified = false
 
     init(_ settings: LoadSettings, defaults: DelegateDefaults?, isDownload: Bool, for waiter: any StoreWaiter)
     {
@@ -139,6 +141,7 @@ struct LoadCache: ~Copyable {
     mutating func received(
         _ head: ResponseHead, to request: LoadRequest, isVerified: Bool
     ) -> HeadDecision {
+        self.isVerified = isVerified
         invalidate(by: head, request)
         guard let current, let found = current.found else { return .deliver }
         if current.isRevalidating, head.status == 304 {
@@ -208,8 +211,7 @@ struct LoadCache: ~Copyable {
     ///   - isPlain: The body is the content, and the delegate is called on the loop.
     ///   - hasParts: The body has parts, of which none is kept.
     mutating func beginStoring(
-        _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool,
-        isVerified: Bool
+        _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
         guard let load = current else { return }
         if let bodyLength, isPlain, defaults.spares(.willCacheResponse),

@@ -1,42 +1,27 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// A load that waits for a network instead of failing (rule US-70): until something changes in the machine's addresses and
-/// routes, and for so long at most.
+/// A load's wait for a network, instead of failing (rule US-70): until something changes in the machine's addresses and
+/// routes, and for so long at most. It ends when it is released.
 ///
 /// Used inside the gate of its load.
-struct ConnectivityWait {
+final class ConnectivityWait {
     /// It is tried again at least so often, in seconds: what a name server or a router does further out, nothing tells.
     static let longestPause: TimeInterval = 30
     /// Between a change and the next try, in seconds: an address, a route and a name server come one after the other.
     static let settlingTime: TimeInterval = 0.2
 
-    /// The client was told that the load waits, which it is at most once.
-    private(set) var isTold = false
-    private var pause: ScheduleTimer?
-    private var changes: NetworkChanges.Registration?
-
-    /// Nothing is sent before `end()`.
-    var isWaiting: Bool { pause != nil }
+    private let pause: ScheduleTimer
+    private let changes: NetworkChanges.Registration
 
     /// - Parameter tryAgain: Called when it is time; on whatever thread, more than once perhaps.
-    /// - Returns: Whether the client has to be told.
-    mutating func begin(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) -> Bool {
-        pause?.invalidate()
-        let timer = ScheduleTimer(schedule, after: Self.longestPause, repeats: false) { _ in tryAgain() }
-        pause = timer
-        if changes == nil { changes = NetworkChanges.shared.register { timer.move(to: Self.settlingTime) } }
-        defer { isTold = true }
-        return !isTold
+    init(in schedule: [LoopMode], tryAgain: @escaping @Sendable () -> Void) {
+        let pause = ScheduleTimer(schedule, after: Self.longestPause, repeats: false) { _ in tryAgain() }
+        self.pause = pause
+        changes = NetworkChanges.shared.register { pause.move(to: Self.settlingTime) }
     }
 
-    /// - Returns: Whether it has waited.
-    mutating func end() -> Bool {
-        changes = nil
-        guard let pause = pause.take() else { return false }
-        pause.invalidate()
-        return true
-    }
+    deinit { pause.invalidate() }
 }
 
 extension LoadFailure {

@@ -84,12 +84,9 @@ struct LoadInbox: ~Copyable, Sendable {
     /// No call has gone by a queue so far.
     var callsOnLoop: Bool { !hasQueue.load(ordering: .acquiring) }
 
-    /// The calls that wait for the delegate queue, where there is one or ever was.
-    ///
-    /// - Parameter isWanted: The delegate has a queue at present.
-    func calls(isWanted: Bool) -> QueuedCalls? {
-        if callsOnLoop, !isWanted { return nil }
-        return state.withLock { state in
+    /// The calls that wait for the delegate queue.
+    var calls: QueuedCalls {
+        state.withLock { state in
             if let calls = state.calls { return calls }
             let calls = QueuedCalls()
             state.calls = calls
@@ -115,7 +112,7 @@ struct LoadInbox: ~Copyable, Sendable {
     }
 
     /// What waits for the delegate queue is not too much.
-    var callsAllowReading: Bool { callsOnLoop || calls(isWanted: false)?.mayRead ?? true }
+    var callsAllowReading: Bool { callsOnLoop || calls.mayRead }
 
     // MARK: - The start
 

@@ -102,9 +102,6 @@ package final class LoadSettings: Sendable {
         }
     }
 
-    /// There is something for `LoadLimits` to do.
-    var hasLimits: Bool { values.maximumRate != nil }
-
     /// Whether the way depends on the origin that a load began at.
     let isForOneOrigin: Bool
 

@@ -8,8 +8,9 @@ internal import RondoHTTP
 ///
 ///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ waitingForCookies
 ///               │                                  └ nil ─────▶ receiving
-///               └ 401, 407 ──▶ challenged ─ credential ───────▶ answering
-///                                         └ none ─────────────▶ receiving
+///               ├ 401, 407 ──▶ challenged ─ credential ───────▶ answering
+///               │                         └ none ─────────────▶ receiving
+///               └ no network ▶ waitingForConnectivity ─ again ▶ answering
 ///
 ///     … receiving ─ end ─▶ askingAboutCaching ─▶ storing ─▶ ended
 ///
@@ -26,6 +27,8 @@ struct LoadState {
         case waitingForCookies(LoadRequest)
         /// The request is answered, and no response has come.
         case answering
+        /// There is no network: the request goes out again when there may be one (rule US-70).
+        case waitingForConnectivity(ConnectivityWait)
         /// The delegate was shown a redirect; its own response stands ready, should the delegate refuse.
         case askingAboutRedirect(LoadReply)
         /// The server, or a proxy, wants a credential; its own response stands ready, should there be none.
@@ -39,6 +42,8 @@ struct LoadState {
         case askingAboutCaching
         /// All has come, and is being stored by other threads.
         case storing
+        /// The client has ended the load, and has still to be told; with what there is of a download.
+        case aborted(PartialDownload?)
         case ended
     }
 
@@ -63,6 +68,10 @@ struct LoadState {
     private var redirects = 0
     /// Redirects that were followed.
     private(set) var redirectCount = 0
+    /// The delegate lets credentials of the storage be used (rule UC-43).
+    private(set) var usesCredentialStorage = true
+    /// The client was told that the load waits for a network, which it is at most once.
+    private var hasToldOfConnectivity = false
     private(set) var request: LoadRequest
     /// The request that the exchange under way, or the last one, is for.
     private(set) var lastSent: LoadRequest
@@ -105,9 +114,10 @@ struct LoadState {
     /// Nothing more comes of the answer; the delegate may still have to hear of the end.
     var isEnded: Bool {
         switch phase {
-        case .askingAboutCaching, .storing, .ended: true
+        case .askingAboutCaching, .storing, .aborted, .ended: true
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving, .upgraded:
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse, .receiving,
+            .upgraded:
             false
         }
     }
@@ -116,11 +126,14 @@ struct LoadState {
     var isAsking: Bool {
         switch phase {
         case .askingAboutCanonical, .askingAboutRedirect, .askingAboutResponse: true
-        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .receiving,
-            .upgraded, .askingAboutCaching, .storing, .ended:
+        case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
+            .challenged, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted, .ended:
             false
         }
     }
+
+    /// What comes next is not the sender's affair.
+    var waitsForThisSide: Bool { if case .waitingForConnectivity = phase { true } else { isAsking } }
 
     var hasBegun: Bool { if case .created = phase { false } else { true } }
 
@@ -142,8 +155,9 @@ struct LoadState {
     }
 
     /// The delegate's answer to `.askAboutStorage`.
-    mutating func answeredStorage() -> Action {
+    mutating func answeredStorage(_ uses: Bool = true) -> Action {
         guard case .askingAboutStorage = phase else { return .nothing }
+        usesCredentialStorage = uses
         if CanonicalRequest.isSent(asIs: request, by: protocols) {
             phase = .answering
             return .send(request)
@@ -174,6 +188,28 @@ struct LoadState {
         return request
     }
 
+    /// The request is under way, and no response has come.
+    var isAnswering: Bool { if case .answering = phase { true } else { false } }
+
+    /// Instead of failing, the load waits.
+    ///
+    /// - Returns: Whether the client has to be told.
+    mutating func waitForConnectivity(_ wait: ConnectivityWait) -> Bool {
+        guard case .answering = phase else { return false }
+        phase = .waitingForConnectivity(wait)
+        defer { hasToldOfConnectivity = true }
+        return !hasToldOfConnectivity
+    }
+
+    /// The request goes out again.
+    ///
+    /// - Returns: False: the load has not waited.
+    mutating func endConnectivityWait() -> Bool {
+        guard case .waitingForConnectivity = phase else { return false }
+        phase = .answering
+        return true
+    }
+
     /// The delegate's answer to `.ask`.
     mutating func answered(_ answer: URLRequest?) -> Action {
         switch phase {
@@ -187,8 +223,9 @@ struct LoadState {
             }
             redirectCount += 1
             return go(to: answer)
-        case .created, .askingAboutStorage, .waitingForCookies, .answering, .challenged, .askingAboutResponse,
-            .receiving, .upgraded, .askingAboutCaching, .storing, .ended:
+        case .created, .askingAboutStorage, .waitingForCookies, .answering, .waitingForConnectivity,
+            .challenged, .askingAboutResponse, .receiving, .upgraded, .askingAboutCaching, .storing, .aborted,
+            .ended:
             return .nothing
         }
     }
@@ -306,8 +343,10 @@ struct LoadState {
         case .answering, .receiving:
             phase = .receiving
             return .deliver(.other(response))
-        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .askingAboutRedirect,
-            .challenged, .askingAboutResponse, .upgraded, .askingAboutCaching, .storing, .ended:
+        case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies,
+            .waitingForConnectivity,
+            .askingAboutRedirect, .challenged, .askingAboutResponse, .upgraded, .askingAboutCaching, .storing,
+            .aborted, .ended:
             return .nothing
         }
     }
@@ -326,7 +365,8 @@ struct LoadState {
         switch phase {
         case .receiving, .upgraded: break
         case .created, .askingAboutStorage, .askingAboutCanonical, .waitingForCookies, .answering,
-            .askingAboutRedirect, .challenged, .askingAboutResponse, .askingAboutCaching, .storing, .ended:
+            .waitingForConnectivity, .askingAboutRedirect, .challenged, .askingAboutResponse,
+            .askingAboutCaching, .storing, .aborted, .ended:
             return .nothing
         }
         phase = .storing
@@ -357,6 +397,19 @@ struct LoadState {
     mutating func failed(_ failure: LoadFailure) -> Action {
         if isEnded { return .nothing }
         return fail(failure)
+    }
+
+    /// The client has ended the load: `takeAborted()` comes before the end is told.
+    mutating func abort(keeping partial: @autoclosure () -> PartialDownload?) {
+        if case .aborted = phase { return }
+        phase = .aborted(partial())
+    }
+
+    /// What there is of a download.
+    mutating func takeAborted() -> PartialDownload? {
+        guard case .aborted(let partial) = phase else { return nil }
+        phase = .ended
+        return partial
     }
 
     /// No more callbacks, whatever comes.

@@ -8,7 +8,7 @@ struct LoadTimeout {
     /// There was progress since idle time was last restarted, which is done when the loop's work is done: the time that
     /// the delegate takes is not the server's.
     private var hasProgressed = false
-    private var isReached = false
+    private(set) var isReached = false
 
     init(seconds: TimeInterval, in schedule: [LoopMode]) {
         self.seconds = seconds
@@ -28,7 +28,10 @@ struct LoadTimeout {
         return false
     }
 
-    mutating func stop() { timer.take()?.invalidate() }
+    mutating func stop() {
+        timer.take()?.invalidate()
+        isReached = false
+    }
 
     mutating func noteProgress() { hasProgressed = true }
 

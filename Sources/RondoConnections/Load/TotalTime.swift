@@ -15,7 +15,7 @@ struct TotalTime {
     private var earlier = 0.0
     private var isHeld = false
     private var timer: ScheduleTimer?
-    private var isReached = false
+    private(set) var isReached = false
 
     init(seconds: TimeInterval?) {
         let seconds = seconds ?? .infinity

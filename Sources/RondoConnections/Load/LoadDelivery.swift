@@ -1,0 +1,57 @@
+internal import RondoCore
+
+/// The way of a load's calls to its client: at once, by the client's queue, or, while the load is suspended, later.
+///
+/// A value, inside the gate of its load. It says which way a call goes; the load makes it.
+struct LoadDelivery {
+    /// What becomes of a call.
+    enum Way {
+        /// It is not made: the load is cancelled, or ended in another way.
+        case dropped
+        /// It waits until the load is resumed.
+        case waits
+        case byQueue(OperationQueue?)
+        /// By the caller, on this thread.
+        case atOnce
+    }
+
+    /// Kept alive by the load from start to end (rule UC-15).
+    private(set) var client: (any LoadClient)?
+    /// Calls that wait until the load is resumed; nil: there never was one.
+    private var waiting: [DelegateCall]?
+    /// The program was called since the last pass began.
+    private(set) var hasCalled = false
+
+    init(to client: any LoadClient) { self.client = client }
+
+    /// The load is over: there is no client any more.
+    mutating func end() -> (any LoadClient)? {
+        waiting = nil
+        return client.take()
+    }
+
+    /// - Parameter inbox: That of the load.
+    mutating func way(of call: DelegateCall, _ inbox: borrowing LoadInbox) -> Way {
+        guard let client, !client.isCancelled else { return .dropped }
+        if inbox.isAborted {
+            guard call.isTerminal || call.isMetrics else { return .dropped }
+        } else if inbox.isSuspended || waiting != nil {
+            // What came up later does not overtake what waits still.
+            waiting = (waiting ?? []) + [call]
+            return .waits
+        }
+        let queue = client.delegateQueue
+        return queue == nil && inbox.callsOnLoop ? .atOnce : .byQueue(queue)
+    }
+
+    /// The calls that came up while the load was suspended: their ways are asked for anew.
+    mutating func takeWaiting() -> [DelegateCall] { waiting.take() ?? [] }
+
+    /// None of them is made any more.
+    mutating func dropWaiting() { waiting = nil }
+
+    // MARK: - Whether the program was called
+
+    mutating func beginPass() { hasCalled = false }
+    mutating func noteCall() { hasCalled = true }
+}

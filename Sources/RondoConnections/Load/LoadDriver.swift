@@ -1,0 +1,486 @@
+internal import FoundationNetworking
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Carries out what the state of a load decides, by an answer on one side and the client's delegate on the other.
+///
+/// `@unchecked Sendable`: all of it is used inside the gate of its load, but for what says "any thread".
+final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
+    private let load: Load
+    private let settings: LoadSettings
+    private let defaults: DelegateDefaults?
+    /// What the server is asked for beside a response; nil for nearly all.
+    private let upgrade: (any Upgrade)?
+    private var state: LoadState
+    private var content: ContentReader
+    /// Nil before the first request is answered, and at the end.
+    private var answers: LoadAnswers?
+
+    init(
+        of load: Load, request: LoadRequest, settings: LoadSettings,
+        defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload?,
+        upgrade: (any Upgrade)?
+    ) {
+        self.load = load
+        self.settings = settings
+        self.defaults = defaults
+        self.upgrade = upgrade
+        state = LoadState(
+            request, protocols: settings.values.protocols, redirects: settings.values.redirects,
+            isWebSocket: upgrade != nil)
+        content = ContentReader(
+            limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
+            isDownload: writesFile, continuing: earlier)
+    }
+
+    private var client: (any LoadClient)? { load.client }
+    private var modes: [LoopMode] { load.registration.modes }
+
+    // MARK: - The end
+
+    /// Nothing more is to be told.
+    func cancel() { state.cancelled() }
+
+    /// Releases everything.
+    ///
+    /// - Returns: A connection that is registered with the loop still.
+    func close() -> ServerConnection? {
+        content.discardAll()
+        return answers.take()?.close()
+    }
+
+    /// The client has ended the load: it hears of the end in a pass.
+    func abort() {
+        answers?.cancel()
+        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: state.request) : nil)
+        content.discardAll()
+    }
+
+    /// That pass.
+    func endAborted(_ failure: LoadFailure) {
+        end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted()))
+    }
+
+    func fail(_ failure: LoadFailure) { perform(state.failed(failure)) }
+
+    // MARK: - A pass
+
+    /// Whatever waited and can go on, goes on.
+    func serve(_ messages: LoadInbox.Messages) {
+        if let answer = messages.answer { take(answer) }
+        if !state.hasBegun {
+            perform(state.begin(asksAboutStorage: !defaults.spares(.shouldUseCredentialStorage)))
+        }
+        if messages.hasCookies, let request = state.takeRequestWithCookies() { answer(request) }
+        if messages.mustTryAgain { tryAgain() }
+        answers?.current?.serve()
+        readContent()
+        finishIfStored()
+        if state.deliversBody || state.isUpgraded, load.wantsMore { answers?.current?.resume() }
+    }
+
+    // MARK: - What the state decides
+
+    private func perform(_ action: LoadState.Action) {
+        switch action {
+        case .nothing: break
+        case .askAboutStorage: load.deliver(.shouldUseCredentialStorage)
+        case .ask(let request, let redirect):
+            pause()
+            load.deliver(.willSend(request, redirectResponse: redirect.flatMap { response($0) }))
+        case .send(let request): send(request)
+        case .authenticate(let head):
+            pause()
+            answers?.challenged(by: head)
+        case .deliver(let reply): deliver(reply)
+        case .finish: finish()
+        case .fail(let failure):
+            let keeps = client?.keepsPartialDownloads ?? false
+            let partial = keeps ? content.takePartial(of: state.request) : nil
+            content.discardAll()
+            end(.fail(URLErrors.anyError(failure, url: state.url), partial: partial))
+        }
+    }
+
+    /// The one place where a request is sent, or sent again with other fields. (That a kept connection breaks, and a new
+    /// one takes its place, is `ServerAnswer`'s own affair.)
+    private func send(_ request: LoadRequest) {
+        // It is the client's already: the first one, or the last one again with credentials.
+        if request !== state.lastSent { client?.setCurrentRequest(request.value) }
+        content.discard()
+        if let answers {
+            answers.cancel()
+            if let before = state.lastSent.url, let url = state.url, !Redirect.areSameOrigin(before, url) {
+                answers.leaveOrigin()
+            }
+        }
+        state.noteSending()
+        if mustWaitForCookies(request) { return state.waitForCookies(request) }
+        answer(request)
+    }
+
+    private func answer(_ request: LoadRequest) {
+        let answers =
+            answers
+            ?? LoadAnswers(
+                for: self, in: modes, settings, defaults: defaults,
+                isDownload: content.download != nil, timesFrom: collectsMetrics ? load.startedAt : nil,
+                usesCredentialStorage: state.usesCredentialStorage)
+        self.answers = answers
+        if upgrade == nil { answers.answer(request) } else { answers.answerByServer(request) }
+    }
+
+    /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
+    /// the disk first, or a thread is bringing others to where the program sees them.
+    private func mustWaitForCookies(_ request: LoadRequest) -> Bool {
+        guard request.address != nil, request.handlesCookies, let store = settings.values.cookieStore else {
+            return false
+        }
+        return !store.isReady(orTell: {
+            { [load] in
+                load.inbox.putCookies()
+                load.wakeUp()
+            }
+        })
+    }
+
+    // MARK: - What the answer says
+
+    func received(_ event: AnswerEvent) {
+        switch event {
+        case .step(let step): report(step)
+        case .progress: break
+        case .sent(let bytes, let total, let expected):
+            load.deliver(.sent(bytes, total: total, expected: expected))
+        case .informational(let head):
+            guard client?.hearsOfInformational ?? false, let url = state.url,
+                let response = LoadedResponse(url: url, head: head, bodyLength: nil)
+            else { return }
+            load.deliver(.informational(response))
+        case .needsBodyStream(let request): load.deliver(.needNewBodyStream(request))
+        case .challenge(let challenge, let silent, let isTrust):
+            load.deliver(.challenge(challenge, silent: silent, isTrust: isTrust))
+        case .cancelledChallenge(let challenge): load.deliver(.didCancel(challenge))
+        case .hasCredential: perform(state.authenticated())
+        case .hasNoCredential:
+            perform(state.notAuthenticated())
+            // The answer to a CONNECT is a head alone; its connection is gone.
+            if !(answers?.isExchanging ?? false) { perform(state.bodyEnded()) }
+        case .head(let head, let bodyLength, let origin): received(head, bodyLength: bodyLength, from: origin)
+        case .response(let response, let policy):
+            if let policy { answers?.cache.beginStoring(response, policy) }
+            perform(state.received(response))
+        case .redirect(let request, let response): perform(state.redirected(to: request, by: response))
+        case .content(let data):
+            guard state.deliversBody else { return }
+            load.noteTransferred(data.count)
+            content.receive(data)
+            readContent()
+            if !state.isEnded, load.mustPause(after: data.count) { pause() }
+        case .end: receivedEnd()
+        case .failed(let failure): failed(failure)
+        }
+    }
+
+    private func received(_ head: ResponseHead, bodyLength: Int64?, from origin: ResponseOrigin) {
+        switch content.download?.receive(head, from: state.url) ?? .notAwaited {
+        case .notAwaited: break
+        case .failed(let failure): return perform(state.failed(failure))
+        case .wholeIsNeeded:
+            content.download?.forgetEarlier()
+            return perform(state.askForWhole())
+        case .follows:
+            guard let target = content.download else { return }
+            load.deliver(.resumed(total: target.length, expected: target.expectedLength))
+            return
+        }
+        switch answers?.received(head, from: origin, to: state.lastSent) {
+        case .deliver: break
+        case .fail(let failure): return perform(state.failed(failure))
+        case .answeredAnew, nil: return
+        }
+        perform(
+            state.received(
+                head, bodyLength: bodyLength, isHoldingBackBody: origin.isHoldingBackBody,
+                isFromProxy: origin.isFromProxy))
+        if origin.isHeadAlone, state.deliversBody { perform(state.bodyEnded()) }
+    }
+
+    private func receivedEnd() {
+        guard state.deliversBody else {
+            // A server's response is read to its end although it is not delivered.
+            return answers?.isByServer ?? false ? () : perform(state.failed(.noResponse))
+        }
+        if let failure = content.download?.restFailure { return perform(state.failed(failure)) }
+        content.receiveEnd()
+        readContent()
+    }
+
+    private func failed(_ failure: LoadFailure) {
+        if !state.deliversBody, answers?.answerByStandIn() ?? false { return }
+        if waitForConnectivity(after: failure) { return }
+        guard let target = content.download else { return perform(state.failed(failure)) }
+        if let first = target.takeFirstFailure() { return perform(state.failed(first)) }
+        if state.deliversBody, !content.isChanged,
+            let rest = target.requestForRest(after: failure, of: state.request)
+        {
+            answers?.answerByServer(rest, mayReuse: false)
+            return
+        }
+        perform(state.failed(failure))
+    }
+
+    /// - Returns: Whether the load waits for a network, instead of failing.
+    private func waitForConnectivity(after failure: LoadFailure) -> Bool {
+        guard settings.values.waitsForConnectivity, failure.isLackOfConnectivity, state.isAnswering else {
+            return false
+        }
+        let wait = ConnectivityWait(in: modes) { [load] in
+            load.inbox.putTryAgain()
+            load.wakeUp()
+        }
+        let isFirst = state.waitForConnectivity(wait)
+        load.noteStanding(.waitsForConnectivity)
+        if isFirst { load.deliver(.waitingForConnectivity) }
+        return true
+    }
+
+    private func tryAgain() {
+        guard state.endConnectivityWait() else { return }
+        load.noteStanding(.underWay)
+        noteProgress()
+        answers?.answerByServer(state.lastSent)
+    }
+
+    /// Tells the listener, if there is one, what happens below the delegate's methods, until the end.
+    private func report(_ step: ExchangeStep) {
+        if case .unusableCredential(let reason) = step {
+            Log.connections.warning(
+                "A credential was not sent to \(state.url?.host ?? "a server"): \(reason)")
+        }
+        guard client != nil, let listener = settings.values.onStep else { return }
+        noteCall()
+        listener(step)
+    }
+
+    // MARK: - What the answer asks
+
+    var nameInRunLoops: String? { client?.nameInRunLoops }
+    var sharesVerdicts: Bool { client?.sharesVerdicts ?? false }
+    var onlyQueue: SharedQueue? { load.registration.onlyQueue }
+    func forEachQueue(_ body: (SharedQueue) -> Void) { load.registration.forEachQueue(body) }
+    func isAtOrigin(_ address: WebAddress) -> Bool { state.isAtOrigin(address) }
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
+        answers?.addFields(of: request, to: &fields)
+        upgrade?.addFields(to: &fields)
+    }
+    func noteSent(_ fields: HeaderFields) { answers?.cache.noteSent(fields) }
+    func setInterest(_ interest: ChannelInterest?) { load.inbox.setInterest(interest) }
+    func noteStanding(_ standing: LoadStanding) { load.noteStanding(standing) }
+    func noteProgress() { load.noteProgress() }
+    func noteCall() { load.noteCall() }
+    var takesMore: Bool { !state.isAsking && !state.isEnded && load.wantsMore }
+    /// A proxy makes a tunnel for http too, where the request asks for another protocol.
+    var wantsTunnel: Bool { upgrade != nil }
+
+    // Any thread:
+
+    var priority: Float { load.priority }
+    func wakeUp() { load.wakeUp() }
+    func enter(_ body: () -> Void) { load.enter(body) }
+    func beginStoring() { load.inbox.beginStoring() }
+    func endStoring() { if load.inbox.endStoring() { wakeUp() } }
+
+    // MARK: - Upgrade
+
+    /// The response is an answer to the upgrade, or else the load fails.
+    private func deliver(_ reply: LoadReply, _ response: URLResponse, to upgrade: any Upgrade) {
+        load.deliver(.response(response, isQuestion: false))
+        guard state.deliversBody, case .http(let head, _) = reply else { return }
+        if let sentence = upgrade.refusal(of: head, for: self) {
+            return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
+        }
+        state.upgraded()
+        load.stopTimeout()
+        answers?.upgrade(to: upgrade)
+    }
+
+    package func call(_ name: String, size: Int, _ call: @escaping @Sendable () -> Void) {
+        load.deliver(.upgraded(name: name, size: size, call))
+    }
+
+    package func endUpgrade(_ failure: LoadFailure?) {
+        guard state.isUpgraded else { return }
+        perform(failure.map { state.failed($0) } ?? state.bodyEnded())
+    }
+
+    package func upgradeTimer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
+    {
+        ScheduleTimer(modes, after: seconds, repeats: false) { _ in fire() }
+    }
+
+    // MARK: - Content
+
+    /// A response is told of, and its content made ready to be read.
+    private func deliver(_ reply: LoadReply) {
+        guard let response = response(reply) else {
+            return perform(state.failed(.unusableResponse(status: reply.status)))
+        }
+        if let upgrade { return deliver(reply, response, to: upgrade) }
+        do throws(LoadFailure) {
+            try content.begin(reply, response, method: state.lastSent.method)
+        } catch {
+            return perform(state.failed(error))
+        }
+        if case .http(let head, let bodyLength) = reply {
+            answers?.cache.beginStoring(
+                response, head, bodyLength: bodyLength, isPlain: !content.isChanged && load.inbox.callsOnLoop,
+                hasParts: content.hasParts)
+        }
+        if client?.answersResponses ?? false { state.askAboutResponse() }
+        load.deliver(.response(response, isQuestion: state.isAsking))
+        if let target = content.download, target.continuesEarlier {
+            load.deliver(.resumed(total: target.length, expected: target.expectedLength))
+        }
+        if state.isAsking {
+            pause()
+        } else if state.deliversBody {
+            answers?.current?.resume()
+        }
+    }
+
+    /// Nil where Foundation makes none.
+    private func response(_ reply: LoadReply) -> URLResponse? {
+        answers?.response(reply, to: state.request)
+    }
+
+    /// The sender is held back.
+    func pause() { answers?.current?.pause() }
+
+    /// Undoes what `ChannelInterest.suspend()` has done.
+    func resumeInterest() { answers?.resumeInterest() }
+
+    /// Hands on what has come, as far as the delegate takes it.
+    private func readContent() {
+        while state.deliversBody, load.wantsMore {
+            do throws(LoadFailure) {
+                switch try content.next() {
+                case .nothing: return
+                case .data(let data):
+                    answers?.cache.received(data)
+                    load.deliver(.data(data))
+                    noteProgress()
+                case .written(let data, let total, let expected):
+                    load.deliver(.wrote(data.count, total: total, expected: expected))
+                    noteProgress()
+                case .part(let head): deliverPart(head)
+                case .end: return perform(state.bodyEnded())
+                }
+            } catch {
+                return perform(state.failed(error))
+            }
+        }
+        // What comes now would only be stored.
+        if state.deliversBody { pause() }
+    }
+
+    /// A part of a multipart has its own response (rule UC-22).
+    private func deliverPart(_ head: ResponseHead) {
+        let response = state.url.flatMap { LoadedResponse(url: $0, head: head, bodyLength: nil) }
+        perform(response.map { state.received($0) } ?? state.failed(.unusableResponse(status: head.status)))
+    }
+
+    /// See `Load`.
+    var contentCodings: [ContentCoding] { content.codings }
+
+    func undoCodings(_ count: Int) {
+        do throws(LoadFailure) {
+            try content.undoCodings(count)
+        } catch {
+            perform(state.failed(error))
+        }
+    }
+
+    // MARK: - The end of the content
+
+    /// All has come.
+    private func finish() {
+        if case .ask(let proposal) = answers?.cache.receivedEnd(callsOnLoop: load.inbox.callsOnLoop) {
+            state.askAboutCaching()
+            load.deliver(.willCache(proposal))
+        } else {
+            finishIfStored()
+        }
+    }
+
+    /// Ends the load that has all, as soon as it is stored.
+    private func finishIfStored() {
+        guard !load.inbox.isStoring, state.stored() else { return }
+        do throws(LoadFailure) {
+            guard let file = try content.download?.close() else { return end(.finish) }
+            end(.finishDownload(file))
+        } catch {
+            end(.fail(URLErrors.error(error, url: state.url)))
+        }
+    }
+
+    private func end(_ call: DelegateCall) {
+        answers?.end()
+        content.discard()
+        load.stopTimes()
+        if collectsMetrics {
+            let (redirects, transfers) = (state.redirectCount, answers?.transfers ?? [])
+            load.deliver(
+                .metrics(LoadMetrics(since: load.startedAt, redirectCount: redirects, transfers: transfers)))
+        }
+        if !load.deliver(call) { load.leave() }
+    }
+
+    /// The delegate wants to know, as far as is known.
+    private var collectsMetrics: Bool { defaults != nil && !defaults.spares(.didCollectMetrics) }
+
+    // MARK: - What the client says
+
+    /// Goes on with what the delegate has said.
+    func take(_ answer: DelegateCall.Answer) {
+        switch answer {
+        case .none, .later: break
+        case .disposition(let disposition): take(disposition)
+        case .cached(let answer):
+            guard state.answeredCaching() else { return }
+            answers?.cache.answered(answer)
+            finishIfStored()
+        case .challenge(let answer): answers?.current?.answered(answer)
+        case .request(let request): perform(state.answered(request))
+        case .usesStorage(let uses): perform(state.answeredStorage(uses))
+        case .bodyStream(let stream): answers?.answered(bodyStream: .some(stream))
+        case .noBodyStreamMethod: answers?.answered(bodyStream: .none)
+        }
+    }
+
+    private func take(_ disposition: DelegateCall.Disposition) {
+        guard state.answeredResponse() else { return }
+        if case .becomeDownload(let response) = disposition {
+            answers?.cache.forget()
+            do throws(LoadFailure) {
+                try content.becomeDownload(of: response)
+            } catch {
+                return perform(state.failed(error))
+            }
+        }
+        answers?.current?.resume()
+        readContent()
+    }
+
+    // MARK: - Time
+
+    var isEnded: Bool { state.isEnded }
+    var isUpgraded: Bool { state.isUpgraded }
+
+    /// What the load waits for is not the sender's affair.
+    var waitsForThisSide: Bool {
+        answers?.current?.isWaitingForThisSide ?? false || content.hasUnread || load.inbox.isStoring
+            || state.waitsForThisSide
+    }
+}

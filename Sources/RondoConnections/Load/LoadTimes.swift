@@ -1,0 +1,109 @@
+internal import RondoCore
+
+/// The clocks of one load: how long it may hear nothing, how long it may take in all, and how fast it takes bytes.
+///
+/// Used inside the gate of its load.
+struct LoadTimes {
+    private var timeout: LoadTimeout
+    private var total: TotalTime
+    /// Nil: the settings set none.
+    private let limits: LoadLimits?
+    private var hasBegun = false
+    /// When the load made its first step.
+    private(set) var startedAt = LoopInstant(nanoseconds: 0)
+
+    init(timeout: TimeInterval, _ settings: LoadSettings.Values, in schedule: [LoopMode]) {
+        self.timeout = LoadTimeout(seconds: timeout, in: schedule)
+        total = TotalTime(seconds: settings.totalTimeout)
+        limits = LoadLimits(settings, in: schedule)
+    }
+
+    /// The load enters its loops.
+    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) {
+        let isToldOfDelay = timeout.start(registration, makeTimer: makeTimer)
+        total.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
+    }
+
+    /// The load makes its first step, if it has not yet.
+    mutating func begin() {
+        guard !hasBegun else { return }
+        hasBegun = true
+        startedAt = LoopClock.now
+        timeout.noteProgress()
+    }
+
+    mutating func stop() {
+        timeout.stop()
+        total.stop()
+        limits?.stop()
+    }
+
+    // MARK: - How long it takes
+
+    /// There was a sign of life.
+    mutating func noteProgress() { timeout.noteProgress() }
+
+    /// The work of a pass is done: from here on the time is the sender's again.
+    mutating func restartAfterProgress() { timeout.restartAfterProgress() }
+
+    /// Time without a sign of life is no failure any more.
+    mutating func stopTimeout() { timeout.stop() }
+
+    /// No time passes until `go()`.
+    mutating func hold() {
+        timeout.hold()
+        total.hold()
+    }
+
+    /// - Returns: Whether the clock has to be looked at.
+    mutating func go() -> Bool {
+        timeout.go()
+        return total.go()
+    }
+
+    /// What a look at the clock asks for.
+    enum Look {
+        case nothing
+        /// A pass has to ask for `takeFailure`; after what has come by then, if it `mayWait`.
+        case pass(mayWait: Bool)
+    }
+
+    /// Looks at the clock, and again when a time can be over.
+    ///
+    /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.
+    mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
+        let isIdle = timeout.look(isOnThisSide: isOnThisSide, makeTimer: makeTimer)
+        // What has come by then is looked at before: it may be all (rule US-69).
+        let isOver = total.look(makeTimer: makeTimer)
+        if isIdle { return .pass(mayWait: false) }
+        return isOver ? .pass(mayWait: true) : .nothing
+    }
+
+    /// The last look has found a time over.
+    var isOver: Bool { total.isReached || timeout.isReached }
+
+    /// Why the load fails, where a time was found over; once.
+    mutating func takeFailure(isOnThisSide: Bool) -> LoadFailure? {
+        let (isOver, isIdle) = (total.takeReached(), timeout.takeReached())
+        if isOver { return .exceededTotalTime(seconds: total.seconds) }
+        // What it was idle for may have come meanwhile.
+        guard isIdle, timeout.secondsLeft(isOnThisSide: isOnThisSide) <= 0 else { return nil }
+        return .timedOut(seconds: timeout.seconds)
+    }
+
+    // MARK: - How fast it is
+
+    /// No more bytes are taken at present.
+    var isPausing: Bool { limits?.isPausing ?? false }
+
+    /// Bytes were taken.
+    ///
+    /// - Parameter goOn: Called in a mode of the load's when more may be taken, if that is later.
+    /// - Returns: Whether it is later.
+    func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
+        limits?.received(count, thenCall: goOn) ?? false
+    }
+
+    /// More may be taken.
+    func endPause() { limits?.endPause() }
+}
