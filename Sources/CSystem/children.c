@@ -118,8 +118,10 @@ char **rondo_environment(void) { return environ; }
 int rondo_set_make(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
 int rondo_set_add(int set, int descriptor, uint64_t number) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = number};
-    return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
+    // It is there under another number, where a removal has failed.
+    return errno == EEXIST ? epoll_ctl(set, EPOLL_CTL_MOD, descriptor, &event) : -1;
 }
 
 void rondo_set_remove(int set, int descriptor) {
