@@ -52,6 +52,11 @@ int rondo_collect_child(int pidfd, int *kind, int *code) {
     return 1;
 }
 
+void rondo_wait_for_end(int pidfd) {
+    siginfo_t information;
+    while (waitid(by_pidfd, (id_t)pidfd, &information, WEXITED | WNOWAIT) < 0 && errno == EINTR) {}
+}
+
 int rondo_wait_for_stop(int pidfd, int *kind, int *code) {
     siginfo_t information;
     memset(&information, 0, sizeof information);

@@ -64,6 +64,10 @@ int rondo_spawn_missing(void);
 /// - Returns: 1 if it was collected, 0 if it runs, -1 with errno set.
 int rondo_collect_child(int pidfd, int *kind, int *code);
 
+/// Waits until the child behind `pidfd` has ended, and does not collect it. Returns at once where that cannot be known: then
+/// it cannot be collected either.
+void rondo_wait_for_end(int pidfd);
+
 /// Waits until the child behind `pidfd` is stopped, continued or has ended, and takes note of the first two. It is not
 /// collected.
 ///

@@ -9,7 +9,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// Collects the children that no loop of the program's has.
-final class Reaper: Sendable {
+final class Reaper: ChildCollecting {
     private static let shared = Mutex<Reaper?>(nil)
     /// How many children one look finds.
     private static let atOnce = 64
@@ -66,7 +66,6 @@ final class Reaper: Sendable {
 
     // MARK: - Any thread
 
-    /// Collects the child when it ends. Again: nothing.
     func watch(_ child: ChildHandle) {
         let number = state.withLock { state -> UInt64? in
             guard state.numbers[ObjectIdentifier(child)] == nil else { return nil }
@@ -81,7 +80,6 @@ final class Reaper: Sendable {
         if child.status != nil { forget(child) }
     }
 
-    /// Leaves the child to a loop, or to the thread that has collected it.
     func forget(_ child: ChildHandle) {
         let found = state.withLock { state -> ChildHandle? in
             guard let number = state.numbers.removeValue(forKey: ObjectIdentifier(child)) else { return nil }
