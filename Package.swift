@@ -122,7 +122,7 @@ let package = Package(
         .testTarget(
             name: "RondoSystemTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoTestSupport", "RondoChildProbe",
+                "RondoMutex", "Rondo", "RondoTesting", "RondoTestSupport", "RondoChildProbe",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -111,20 +111,36 @@ static inline int rondo_descriptor_kind(int descriptor) {
     return (status.st_mode & S_IFMT) == 0;
 }
 
-/// Whether an epoll set would take a descriptor: 0, or the errno of why not. It is not in the set afterwards unless it
-/// was before.
-static inline int rondo_epoll_refusal(int set, int descriptor) {
+/// Takes a descriptor out of an epoll set. The call has no reason to fail where the descriptor is in the set; made again
+/// all the same, since what stays in the set without the knowledge of libev is taken by it for a registration of its own.
+///
+/// Returns 0 if the descriptor is not in the set any more, or else the errno.
+static inline int rondo_epoll_remove(int set, int descriptor) {
     struct epoll_event event = {.events = 0};
-    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1) return errno == EEXIST ? 0 : errno;
-    epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
-    return 0;
+    for (int tries = 0;; tries++) {
+        if (epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) == 0 || errno == ENOENT || errno == EBADF) return 0;
+        if (tries == 8) return errno;
+    }
 }
 
-/// Whether `set` is an epoll set that watches a descriptor: 1 or 0.
+/// Whether an epoll set would take a descriptor: 0, or the errno of why not. It is not in the set afterwards unless it
+/// was before, or unless `stays` is set: then the kernel has taken it, and does not let go of it.
+static inline int rondo_epoll_refusal(int set, int descriptor, int *stays) {
+    struct epoll_event event = {.events = 0};
+    *stays = 0;
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1) return errno == EEXIST ? 0 : errno;
+    int error = rondo_epoll_remove(set, descriptor);
+    *stays = error != 0;
+    return error;
+}
+
+/// Whether `set` may be an epoll set that watches a descriptor: 1; 0 if it is none, or watches it not. (The kernel looks
+/// for the descriptor before it needs memory for it, so that other errors than these say nothing.)
 static inline int rondo_epoll_watches(int set, int descriptor) {
     struct epoll_event event = {.events = 0};
-    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1) return errno == EEXIST;
-    epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event);
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == -1)
+        return errno != EBADF && errno != EINVAL && errno != EPERM && errno != ELOOP;
+    rondo_epoll_remove(set, descriptor);
     return 0;
 }
 

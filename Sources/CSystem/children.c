@@ -52,6 +52,11 @@ int rondo_collect_child(int pidfd, int *kind, int *code) {
     return 1;
 }
 
+void rondo_wait_for_end(int pidfd) {
+    siginfo_t information;
+    while (waitid(by_pidfd, (id_t)pidfd, &information, WEXITED | WNOWAIT) < 0 && errno == EINTR) {}
+}
+
 int rondo_wait_for_stop(int pidfd, int *kind, int *code) {
     siginfo_t information;
     memset(&information, 0, sizeof information);
@@ -118,8 +123,10 @@ char **rondo_environment(void) { return environ; }
 int rondo_set_make(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
 int rondo_set_add(int set, int descriptor, uint64_t number) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = number};
-    return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
+    if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
+    // It is there under another number, where a removal has failed.
+    return errno == EEXIST ? epoll_ctl(set, EPOLL_CTL_MOD, descriptor, &event) : -1;
 }
 
 void rondo_set_remove(int set, int descriptor) {

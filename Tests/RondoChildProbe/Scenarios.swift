@@ -105,23 +105,25 @@ private func childrenOfOthers() {
     expect(waitpid(foreign, &status, 0) == foreign && status == 0, "the other child was left to its parent")
 
     // A thread that collects whatever it finds: then statuses are lost, and nothing hangs.
-    let isOver = Mutex(false)
+    let isThere = DispatchSemaphore(value: 0)
     let collector = Thread {
-        while !isOver.withLock({ $0 }) {
+        for _ in 0..<50 {
+            isThere.wait()
             var status: Int32 = 0
-            if waitpid(-1, &status, WNOHANG) <= 0 { usleep(100) }
+            // Until there is one that has ended, or none at all.
+            _ = waitpid(-1, &status, 0)
         }
     }
     collector.start()
     for _ in 0..<50 {
         let process = shell("exit 0")
         start(process)
+        isThere.signal()
         process.waitUntilExit()
         expect(
             [0, 255].contains(process.terminationStatus), "the status is the right one, or said to be unknown"
         )
     }
-    isOver.withLock { $0 = true }
 
     // Where the program ignores SIGCHLD the kernel keeps no status.
     signal(SIGCHLD, SIG_IGN)
@@ -134,8 +136,13 @@ private func childrenOfOthers() {
 /// Says the number of a child that dies with this process, and waits to be ended.
 private func parentOfOneThatDiesWithIt() {
     let number = Mutex<Int32?>(nil)
+    let task = Mutex("")
     let isStarted = DispatchSemaphore(value: 0)
     let thread = Thread {
+        // "process/task/thread"
+        task.withLock {
+            $0 = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")) ?? ""
+        }
         // It never ends by itself, nor with the group of this process.
         var configuration = Child.Configuration("tail", ["-f", "/dev/null"])
         configuration.standardInput = .none
@@ -153,8 +160,8 @@ private func parentOfOneThatDiesWithIt() {
     thread.start()
     isStarted.wait()
     // The thread that has asked for the child ends: the child does not.
-    while !thread.isFinished { usleep(1_000) }
-    usleep(10_000)
+    let own = "/proc/\(task.withLock { $0 })"
+    while access(own, F_OK) == 0 { sched_yield() }
     expect(number.withLock { $0.map { kill($0, 0) == 0 } } ?? false, "the child outlives that thread")
     FileHandle.standardOutput.write(Data("child \(number.withLock { $0 } ?? 0)\n".utf8))
     _ = readLine()

@@ -8,7 +8,8 @@ let scenarios: [String: @Sendable ([String]) -> Void] = [
     "all": withEverythingFailing,
     "memory": withoutMemory,
     "exec": startingAnotherProgram,
-    "children": childrenWhileCallsFail,
+    "children": { _ in childrenWhileCallsFail(refuses: true) },
+    "children-in-sets": { _ in childrenWhileCallsFail(refuses: false) },
     "libraries": withoutLibraries,
 ]
 

@@ -4,9 +4,11 @@
 //     RONDO_FAULTS='all@0.01' RONDO_FAULT_SEED=7 LD_PRELOAD=./faults.so program
 //
 // RONDO_FAULTS is a list, separated by commas, of call@rate, or call=ERRNO@rate, as in "epoll_ctl=ENOSPC@1". The call
-// "all" stands for all of them but malloc, which stands for calloc and realloc too, and is for callers in C. Without an errno one is drawn from those that the call's manual page names; what a correct
-// program never sees (EFAULT, and EBADF where the caller would have to close what is not its own) is left out, and so are
-// epoll_ctl's EBADF, EINVAL and ELOOP, for which libev as Debian builds it aborts the process: only a wrong call gives them.
+// "all" stands for all of them but malloc, which stands for calloc and realloc too, and is for callers in C, and
+// epoll_ctl_del, which is epoll_ctl where it takes a descriptor out of a set. Without an errno one is drawn from those
+// that the call's manual page names; what a correct program never sees (EFAULT, and EBADF where the caller would have to
+// close what is not its own) is left out, and so are epoll_ctl's EBADF, EINVAL and ELOOP, for which libev as Debian builds
+// it aborts the process: only a wrong call gives them.
 // RONDO_FAULT_SEED chooses what is drawn; the n-th call of the process draws the n-th number, so one thread's program is
 // the same each time, and that of several differs as their calls do.
 // RONDO_FAULT_CALLERS: only calls made by objects whose path holds one of these words, separated by commas; none: all.
@@ -50,6 +52,7 @@
     C(sendmsg, EAGAIN, ECONNRESET, EINTR, ENOBUFS, ENOMEM, EPIPE)                                                      \
     C(epoll_create1, EMFILE, ENFILE, ENOMEM)                                                                           \
     C(epoll_ctl, ENOMEM, ENOSPC)                                                                                       \
+    C(epoll_ctl_del, ENOMEM)                                                                                           \
     C(epoll_wait, EBADF, EINTR, EINVAL)                                                                                \
     C(poll, EINTR, EINVAL, ENOMEM)                                                                                     \
     C(eventfd, EMFILE, ENFILE, ENODEV, ENOMEM)                                                                         \
@@ -151,7 +154,8 @@ static void set(const char *entry) {
     if (sscanf(entry, "%31[^=@]=%31[^@]@%lf", name, code, &rate) < 2) sscanf(entry, "%31[^@]@%lf", name, &rate);
     int found = 0;
     for (int call = 0; call < call_count; call++) {
-        if (strcmp(name, names[call]) && (strcmp(name, "all") || call == call_malloc)) continue;
+        int is_apart = call == call_malloc || call == call_epoll_ctl_del;
+        if (strcmp(name, names[call]) && (strcmp(name, "all") || is_apart)) continue;
         found = 1;
         rates[call] = rate;
         for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
@@ -229,7 +233,17 @@ MAKE(recvmsg, ssize_t, (int s, struct msghdr *message, int flags), (s, message, 
 MAKE(send, ssize_t, (int s, const void *bytes, size_t count, int flags), (s, bytes, count, flags))
 MAKE(sendmsg, ssize_t, (int s, const struct msghdr *message, int flags), (s, message, flags))
 MAKE(epoll_create1, int, (int flags), (flags))
-MAKE(epoll_ctl, int, (int set, int op, int f, struct epoll_event *event), (set, op, f, event))
+
+// What leaves a set can be made to fail alone: libev and Rondo have to live with a descriptor that stays in it.
+int epoll_ctl(int set, int op, int f, struct epoll_event *event) {
+    REAL(epoll_ctl);
+    int code = fault(call_epoll_ctl, __builtin_return_address(0));
+    if (!code && op == EPOLL_CTL_DEL) code = fault(call_epoll_ctl_del, __builtin_return_address(0));
+    if (!code) return real(set, op, f, event);
+    errno = code;
+    return -1;
+}
+
 MAKE(epoll_wait, int, (int set, struct epoll_event *events, int count, int time), (set, events, count, time))
 MAKE(eventfd, int, (unsigned count, int flags), (count, flags))
 MAKE(timerfd_create, int, (clockid_t clock, int flags), (clock, flags))

@@ -141,7 +141,7 @@ import Testing
             LoopThread { loop in
                 child.schedule(in: loop, forMode: .default)
                 isThere[index].open()
-                _ = loop.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: false)
+                return loop.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: false)
             }
         }
         let waiting = LoopThread { _ in child.wait() }
@@ -152,11 +152,8 @@ import Testing
         child.input?.close()
         #expect(await status == .exited(0))
         #expect(try waiting.value() == .exited(0))
-        // A loop that sleeps when another thread takes its last source away need not notice.
-        for thread in threads {
-            try thread.loop.stop()
-            try thread.value()
-        }
+        // The loop that has not told of it is left with nothing, and woken.
+        for thread in threads { #expect(try thread.value() == .finished) }
         #expect(log.entries == ["told"])
     }
 

@@ -149,7 +149,8 @@ import Testing
                     "/bin/sh", ["-c", "echo said; exec 3<&0; cat <&3 & exit 0"])
                 configuration.standardInput = .stream
                 configuration.standardOutput = .collected(limit: 100)
-                configuration.outputGrace = 0.05
+                // What the child has written is there, in the pipe or in memory.
+                configuration.outputGrace = 0
                 let child = try Child.spawn(configuration)
                 child.onEnd = { _, _ in log.note("end") }
                 child.onCompletion = { child, _ in
@@ -166,6 +167,54 @@ import Testing
             return log.entries
         }
         #expect(log == ["end", "said\n"])
+    }
+
+    @Test func `CH-12 CH-23 two loops tell one after the other, and the one that tells goes on`() throws {
+        var configuration = Child.Configuration("/bin/sh", ["-c", "exec 3<&0; cat <&3 & exit 0"])
+        configuration.standardInput = .stream
+        configuration.standardOutput = .stream
+        configuration.outputGrace = testPatience + 5
+        let child = try Child.spawn(configuration)
+        let log = EventLog()
+        let outputHasEnded = Latch()
+        let reading = LoopThread { loop in
+            guard let output = child.output else { return }
+            let reader = Reader()
+            reader.ended = { outputHasEnded.open() }
+            output.delegate = reader
+            output.schedule(in: loop, forMode: .default)
+            output.open()
+            loop.add(Port(), forMode: .default)
+            loop.runUntilStopped()
+        }
+        let other = try reading.loop
+        child.onEnd = { child, _ in
+            log.note("end")
+            // Now the other loop has the child as well, and learns that its output has ended.
+            child.schedule(in: other, forMode: .default)
+            child.input?.open()
+            child.input?.close()
+            try? outputHasEnded.wait()
+            // Signalled by then, its source has been served before the third of three blocks.
+            for _ in 0..<3 {
+                let isServed = Latch()
+                other.perform { isServed.open() }
+                try? isServed.wait()
+            }
+            log.note("end was told")
+        }
+        let telling = LoopThread { loop in
+            child.onCompletion = { _, _ in
+                log.note("completion on \(RunLoop.current === loop ? "the same" : "the other") loop")
+                loop.stop()
+            }
+            child.schedule(in: loop, forMode: .default)
+            loop.runUntilStopped()
+        }
+        try telling.value()
+        other.stop()
+        try reading.value()
+        #expect(log.entries == ["end", "end was told", "completion on the same loop"])
     }
 
     @Test func `CH-13 while the modes of an output do not run nothing is read, and the child waits`() throws {

@@ -30,22 +30,27 @@ import Testing
         let child = try Child.spawn("cat", standardInput: .stream)
         // A mode that is never run.
         child.schedule(in: .main, forMode: RunLoop.Mode("other"))
-        child.stop(after: 0.02)
+        // From the spawn: it has passed.
+        child.stop(after: .leastNonzeroMagnitude)
         #expect(child.wait() == .signalled(SIGTERM, coreDumped: false))
         child.unschedule(from: .main, forMode: RunLoop.Mode("other"))
         #expect(child.wasStopped)
     }
 
     @Test func `CH-16 a child that has ended in time is not stopped`() throws {
-        let child = try Child.spawn("true")
-        child.stop(after: 0.01)
+        let child = try Child.spawn("cat", standardInput: .stream)
+        child.stop(after: testPatience + 5)
+        #expect(!child.stopTimerIsGone)
+        child.input?.open()
+        child.input?.close()
         #expect(try end(of: child) == .exited(0))
         #expect(!child.wasStopped)
+        try child.waitUntilStopTimerIsGone()
     }
 
     @Test func `CH-16 a task's limit of time, and its cancellation, stop the child`() async throws {
         await #expect {
-            try await Child.run("tail", ["-f", "/dev/null"], timeLimit: 0.02, output: .string(limit: 10))
+            try await Child.run("tail", ["-f", "/dev/null"], timeLimit: 0, output: .string(limit: 10))
         } throws: { ($0 as? ChildError)?.code == .timeLimit }
         let task = Task { try await Child.run("tail", ["-f", "/dev/null"], output: .string(limit: 10)) }
         task.cancel()
@@ -54,11 +59,13 @@ import Testing
 
     @Test func `CH-17 the steps are taken one after another, and the last is SIGKILL`() throws {
         let child = try stubborn {
-            $0.stopping = [.init(signal: SIGTERM, seconds: 0.02), .init(signal: SIGINT, seconds: 5)]
+            $0.stopping = [
+                .init(signal: SIGTERM, seconds: 0), .init(signal: SIGINT, seconds: testPatience + 5),
+            ]
         }
         child.stop()
         #expect(try end(of: child) == .signalled(SIGINT, coreDumped: false))
-        let killed = try stubborn { $0.stopping = [.init(signal: SIGTERM, seconds: 0.02)] }
+        let killed = try stubborn { $0.stopping = [.init(signal: SIGTERM, seconds: 0)] }
         killed.stop()
         #expect(try end(of: killed) == .signalled(SIGKILL, coreDumped: false))
         for child in [child, killed] { child.output?.close() }
@@ -68,7 +75,7 @@ import Testing
         let child = try Child.spawn("cat", standardInput: .stream)
         child.stop()
         #expect(try end(of: child) == .signalled(SIGTERM, coreDumped: false))
-        #expect(child.stopTimerIsGone)
+        try child.waitUntilStopTimerIsGone()
         child.stop()
         #expect(child.stopTimerIsGone)
     }
@@ -94,4 +101,9 @@ import Testing
 
 extension Child {
     fileprivate var stopTimerIsGone: Bool { debugDescription.contains("no limit of time") }
+
+    /// It goes a moment after the status is known.
+    fileprivate func waitUntilStopTimerIsGone() throws {
+        try waitFor("the timer to go") { stopTimerIsGone ? () : nil }
+    }
 }

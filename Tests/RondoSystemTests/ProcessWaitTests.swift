@@ -1,6 +1,7 @@
 import Rondo
 import RondoMutex
 import RondoTestSupport
+import RondoTesting
 import Testing
 
 /// Waiting for the end of a process (section PR of the rules).
@@ -115,18 +116,20 @@ import Testing
     @Test func `PR-14 with nothing to serve it sleeps once, until the end`() throws {
         let (process, input) = reader()
         let log = EventLog()
+        // Moves on to the date that the loop would sleep to: a slice of time would be one.
+        let clock = ManualClock()
         let thread = LoopThread { loop in
+            clock.attach(to: loop)
             process.terminationHandler = { _ in }
             launchHere(process)
             let observer = log.observe(.beforeWaiting, of: loop, in: .default)
             process.waitUntilExit()
             observer.invalidate()
         }
-        // Long enough for ten slices of time, if there were any.
         try thread.loop.waitUntilAsleep()
-        _ = poll(nil, 0, 500)
         try input.close()
         try thread.value()
+        #expect(clock.elapsed == 0)
         #expect(log.count(of: "beforeWaiting") <= 2)
     }
 

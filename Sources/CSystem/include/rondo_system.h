@@ -64,6 +64,10 @@ int rondo_spawn_missing(void);
 /// - Returns: 1 if it was collected, 0 if it runs, -1 with errno set.
 int rondo_collect_child(int pidfd, int *kind, int *code);
 
+/// Waits until the child behind `pidfd` has ended, and does not collect it. Returns at once where that cannot be known: then
+/// it cannot be collected either.
+void rondo_wait_for_end(int pidfd);
+
 /// Waits until the child behind `pidfd` is stopped, continued or has ended, and takes note of the first two. It is not
 /// collected.
 ///
@@ -83,12 +87,14 @@ int rondo_set_nonblocking(int descriptor);
 /// A pipe, both ends close-on-exec.
 int rondo_pipe(int *ends);
 
-/// An epoll set of descriptors that become ready once.
+/// An epoll set that reports each descriptor once.
 int rondo_set_make(void);
 
-/// Adds a descriptor under a number of the caller's. -1 with errno set where the kernel refuses it.
+/// Adds a descriptor under a number of the caller's, or gives one that is in the set the new number; it will be reported
+/// once from now on. -1 with errno set where the kernel refuses it.
 int rondo_set_add(int set, int descriptor, uint64_t number);
 
+/// Removes a descriptor. Where that fails it may be reported once more, under its old number.
 void rondo_set_remove(int set, int descriptor);
 
 /// The numbers of at most `count` descriptors that are ready. It does not wait. Returns how many.

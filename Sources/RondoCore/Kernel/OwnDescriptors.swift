@@ -29,7 +29,8 @@ enum OwnDescriptors {
 
     /// The errno with which the kernel would refuse to add `descriptor` to an epoll set, in cases in which
     /// libev, as Debian builds it, aborts the process; nil: it would not. `EBADF` also if the number belongs
-    /// to a run loop itself: the program's descriptor was closed before.
+    /// to a run loop itself: the program's descriptor was closed before. (To ask adds the descriptor and takes it out
+    /// again; the errno of that, if it stays in the set.)
     ///
     /// - Parameter set: The epoll set; negative if there is none.
     static func refusal(of descriptor: Int32, addedTo set: Int32) -> Int32? {
@@ -39,7 +40,9 @@ enum OwnDescriptors {
         if contains(descriptor) { return EBADF }
         // An epoll set may be nested too deeply.
         guard set >= 0 else { return nil }
-        let code = rondo_epoll_refusal(set, descriptor)
-        return [EBADF, EINVAL, ELOOP].contains(code) ? code : nil
+        var stays: Int32 = 0
+        let code = rondo_epoll_refusal(set, descriptor, &stays)
+        // libev would find it in the set and take it for watched, though for nothing: its owner would wait in vain.
+        return stays != 0 || [EBADF, EINVAL, ELOOP].contains(code) ? code : nil
     }
 }

@@ -220,6 +220,9 @@ final class ModeLoop {
         if let code = refusal(of: watcher.pointee.io.fd), watcher.pointee.source != nil { return code }
         let others = refused
         refused = []
+        // Of what the kernel has refused, a change of events too, libev notes that it was done; and where it finds a
+        // descriptor in the set already, it trusts that note.
+        _ = rondo_epoll_remove(setDescriptor, watcher.pointee.io.fd)
         watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop, ioReadiness)
         errno = 0
         rondo_ev_poll(loop, 0)

@@ -264,8 +264,19 @@ extension RunLoop {
 
         /// Takes the source out of every mode of every loop, for ever: a pending signal is dropped, and later
         /// signals and additions do nothing (rule SRC-11). Any thread.
+        ///
+        /// It wakes no loop: one that sleeps in a mode that has nothing left now notices when something wakes it (rule
+        /// RL-32).
         public func invalidate() {
             invalidate(because: nil)
+        }
+
+        /// `invalidate()`, and a wake-up of every loop of another thread that has held the source, so that a run that has
+        /// nothing left ends.
+        package func invalidateAndWakeUp() {
+            let loops = state.withLock { $0.places.all.map(\.loop) }
+            invalidate()
+            for loop in loops { loop.wakeIfForeign() }
         }
 
         /// - Returns: The callback, which is not performed any more; nil: the source was invalid before.

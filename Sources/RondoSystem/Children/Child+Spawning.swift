@@ -8,8 +8,10 @@ extension Child {
         defer { pipes.closeChildEnds() }
         let spawner = Spawner(
             program: configuration.program, arguments: configuration.arguments,
-            environment: configuration.environment, workingDirectory: configuration.workingDirectory,
-            descriptors: pipes.descriptors, group: configuration.group,
+            variables: configuration.environment.variables,
+            searchPath: configuration.environment.searchPath,
+            workingDirectory: configuration.workingDirectory, descriptors: pipes.descriptors,
+            group: configuration.group.forSpawner,
             diesWithParent: configuration.diesWithParent, ignoredSignals: configuration.ignoredSignals)
         return Child(try spawner.spawn(), configuration, pipes)
     }

@@ -18,11 +18,19 @@ public import RondoStreams
 /// Linux 5.4 or later. No SIGCHLD handler is installed, and no children are collected that are not Rondo's own (rule CH-3).
 /// Any thread may use a `Child`; its streams belong to the threads that they are scheduled on.
 public final class Child: Sendable {
+    /// How a child has ended.
+    public typealias Status = ChildStatus
+    /// A change of a child by job control.
+    public typealias Stop = ChildStop
+
     let handle: ChildHandle
     let news = Mutex(ChildNews())
+    private let callbacks = Mutex(Callbacks())
     let stopping: [StopStep]
     let outputGrace: TimeInterval
     let stopTimer = Mutex<Timer?>(nil)
+    /// Ends the wait for outputs that others keep open. It keeps the child.
+    private let graceTimer = Mutex<Timer?>(nil)
     let collectors: [OutputCollector]
     private let errorCollector: OutputCollector?
     private let outputCollector: OutputCollector?
@@ -102,23 +110,31 @@ public final class Child: Sendable {
 
     // MARK: - Callbacks
 
+    // Where the child is scheduled on several loops, none calls while another one does.
+
     /// Called once when the child has ended, whatever its own children keep open (rule CH-5), in the modes that it is
     /// scheduled in. Set it before the child is scheduled.
     public var onEnd: (@Sendable (Child, Status) -> Void)? {
-        get { news.withLock { $0.onEnd.map(Callback.init) }?.call }
+        get { callbacks.withLock { $0 }.end }
         set {
-            let box = newValue.map(Callback.init)
-            news.withLock { $0.onEnd = box?.call }
+            let new = Callbacks(end: newValue)
+            exchange { callbacks in
+                defer { callbacks.end = new.end }
+                return Callbacks(end: callbacks.end)
+            }
         }
     }
 
     /// Called once when the child has ended and its piped outputs have too, or `outputGrace` after the end of the process
     /// (rule CH-12), in the modes that it is scheduled in. Set it before the child is scheduled.
     public var onCompletion: (@Sendable (Child, Status) -> Void)? {
-        get { news.withLock { $0.onCompletion.map(Callback.init) }?.call }
+        get { callbacks.withLock { $0 }.completion }
         set {
-            let box = newValue.map(Callback.init)
-            news.withLock { $0.onCompletion = box?.call }
+            let new = Callbacks(completion: newValue)
+            exchange { callbacks in
+                defer { callbacks.completion = new.completion }
+                return Callbacks(completion: callbacks.completion)
+            }
         }
     }
 
@@ -126,32 +142,36 @@ public final class Child: Sendable {
     /// latest is told. To set it takes a thread for as long as the child runs, since the kernel tells of a stop only a
     /// thread that waits for it.
     public var onStop: (@Sendable (Child, Stop) -> Void)? {
-        get { news.withLock { $0.onStop.map(StopCallback.init) }?.call }
+        get { callbacks.withLock { $0 }.stop }
         set {
-            let box = newValue.map(StopCallback.init)
-            let isFirst = news.withLock { news in
-                news.onStop = box?.call
-                defer { if box != nil { news.watchesStops = true } }
-                return box != nil && !news.watchesStops
+            let new = Callbacks(stop: newValue)
+            exchange { callbacks in
+                defer { callbacks.stop = new.stop }
+                return Callbacks(stop: callbacks.stop)
             }
-            if isFirst { watchStops() }
+            if newValue != nil, news.withLock({ $0.beginWatchingStops() }) { watchStops() }
         }
     }
 
-    /// A struct, since a bare closure that a lock's closure returns is wrapped in another one.
-    private struct Callback: Sendable {
-        let call: @Sendable (Child, Status) -> Void
+    /// What `change` replaces is released without the lock.
+    private func exchange(_ change: (inout Callbacks) -> Callbacks) {
+        let old = callbacks.withLock { change(&$0) }
+        withExtendedLifetime(old) {}
     }
 
-    private struct StopCallback: Sendable {
-        let call: @Sendable (Child, Stop) -> Void
+    /// A struct, since a bare closure that a lock's closure returns is wrapped in another one.
+    private struct Callbacks: Sendable {
+        var end: (@Sendable (Child, Status) -> Void)?
+        var completion: (@Sendable (Child, Status) -> Void)?
+        var stop: (@Sendable (Child, Stop) -> Void)?
     }
 
     // MARK: - Schedule
 
     /// Tells of the child on the thread of `loop`, while that runs in `mode`: its end, its completion, and what is collected
-    /// of its outputs. In several modes or loops each is told once (rule CH-23). If it has ended before, it is told in the
-    /// first pass (rule CH-2). Any thread.
+    /// of its outputs. In several modes or loops each is told once, no two at the same time (rule CH-23); when all is told
+    /// the other loops are woken, so that a run with nothing left ends. If it has ended before, it is told in the first pass
+    /// (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard newsSource.isValid else { return }
         // While a loop has the source, that keeps the child.
@@ -199,25 +219,38 @@ public final class Child: Sendable {
 
     /// On the thread of a loop that has found the pidfd ready: the end is told in this very callback.
     func endSourceIsReady() {
-        guard handle.collect() != nil else { return }
+        guard handle.collect() != nil else {
+            // A debugger that holds the child is to collect it first; until then the pidfd stays ready.
+            endSource.interest = []
+            return handle.reaper.watch(handle)
+        }
         newsSource.withdrawSignal()
         tell()
     }
 
     private func outputHasEnded() {
-        if news.withLock({ $0.outputEnded() }) { newsSource.signalAndWakeUp() }
+        guard news.withLock({ $0.outputEnded() }) else { return }
+        endGrace()
+        newsSource.signalAndWakeUp()
     }
+
+    private func endGrace() { graceTimer.withLock { $0.take() }?.invalidate() }
 
     private func completeAfterGrace() {
         let timer = Timer(timeInterval: outputGrace, repeats: false) { [self] _ in
             // What still holds them open may do so for ever.
-            for collector in collectors { collector.finish() }
+            for collector in collectors { collector.finishWithWhatIsThere() }
             if news.withLock({ $0.graceIsOver() }) { newsSource.signalAndWakeUp() }
         }
+        graceTimer.withLock { $0 = timer }
         RunLoop.loader.add(timer, forMode: .default)
+        // The outputs may have ended meanwhile.
+        if news.withLock({ $0.isComplete }) { endGrace() }
     }
 
+    /// On the thread of a loop. Where another one tells just now, that one goes on with what there is.
     private func tell() {
+        guard news.withLock({ $0.beginTelling() }) else { return }
         while let item = news.withLock({ $0.next() }) {
             switch item {
             case .ended(let status): onEnd?(self, status)
@@ -225,7 +258,8 @@ public final class Child: Sendable {
             case .completed(let status): onCompletion?(self, status)
             }
         }
-        if news.withLock({ $0.isOver }) { newsSource.invalidate() }
+        // Another loop may have nothing left now.
+        if news.withLock({ $0.isOver }) { newsSource.invalidateAndWakeUp() }
     }
 
     private func watchStops() {

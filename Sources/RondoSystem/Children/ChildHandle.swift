@@ -6,6 +6,15 @@ internal import Glibc
 internal import RondoCore
 internal import RondoMutex
 
+/// Collects the children that no loop of the program's has.
+protocol ChildCollecting: AnyObject, Sendable {
+    /// Collects the child when it ends. Again: nothing. Any thread.
+    func watch(_ child: ChildHandle)
+
+    /// Leaves the child to a loop, or to the thread that has collected it. Any thread.
+    func forget(_ child: ChildHandle)
+}
+
 /// A child's number and pidfd, and what has become of it.
 final class ChildHandle: Sendable {
     private struct State {
@@ -13,8 +22,8 @@ final class ChildHandle: Sendable {
         var pidfd: Int32
         /// The calls that use the pidfd without the lock.
         var users = 0
-        var status: Child.Status?
-        var observers: [@Sendable (Child.Status) -> Void] = []
+        var status: ChildStatus?
+        var observers: [@Sendable (ChildStatus) -> Void] = []
         /// The observers know of the end: nothing watches the pidfd any more.
         var isSettled = false
     }
@@ -24,12 +33,14 @@ final class ChildHandle: Sendable {
     let name: String
     /// Whether the child leads a process group of its own.
     let leadsGroup: Bool
-    let reaper: Reaper
+    let reaper: any ChildCollecting
     let spawned = LoopClock.machineNow
     private let state: Mutex<State>
     private let live = LiveObject(.child)
 
-    init(_ processIdentifier: Int32, pidfd: Int32, name: String, leadsGroup: Bool, reaper: Reaper) {
+    init(
+        _ processIdentifier: Int32, pidfd: Int32, name: String, leadsGroup: Bool, reaper: any ChildCollecting
+    ) {
         self.processIdentifier = processIdentifier
         self.name = name
         self.leadsGroup = leadsGroup
@@ -45,10 +56,10 @@ final class ChildHandle: Sendable {
     // MARK: - The end
 
     /// How the child has ended; nil: it was not collected yet.
-    var status: Child.Status? { state.withLock { $0.status } }
+    var status: ChildStatus? { state.withLock { $0.status } }
 
     /// Calls `observer` once the child has ended: on the thread that finds it, or here and now if it was found before.
-    func whenEnded(_ observer: @escaping @Sendable (Child.Status) -> Void) {
+    func whenEnded(_ observer: @escaping @Sendable (ChildStatus) -> Void) {
         let status = state.withLock { state in
             if state.status == nil { state.observers.append(observer) }
             return state.status
@@ -60,14 +71,14 @@ final class ChildHandle: Sendable {
     ///
     /// - Returns: How it has ended; nil: it runs.
     @discardableResult
-    func collect() -> Child.Status? {
+    func collect() -> ChildStatus? {
         let (status, observers) = state.withLock {
-            state -> (Child.Status?, [@Sendable (Child.Status) -> Void]?) in
+            state -> (ChildStatus?, [@Sendable (ChildStatus) -> Void]?) in
             guard state.status == nil else { return (state.status, nil) }
             var (kind, code): (Int32, Int32) = (0, 0)
             let found = rondo_collect_child(state.pidfd, &kind, &code)
             guard found != 0 else { return (nil, nil) }
-            let status = found > 0 ? Child.Status(kind: kind, code: code) : .unknown
+            let status = found > 0 ? ChildStatus(kind: kind, code: code) : .unknown
             state.status = status
             defer { state.observers = [] }
             return (status, state.observers)
@@ -89,20 +100,16 @@ final class ChildHandle: Sendable {
     }
 
     /// Waits for the end; no callback of the thread's loop runs meanwhile (rule CH-23).
-    func wait() -> Child.Status {
+    func wait() -> ChildStatus {
         while true {
             if let status = collect() { return status }
-            withDescriptor { pidfd in
-                var wanted = pollfd(fd: pidfd, events: Int16(POLLIN), revents: 0)
-                // Where memory has run out the kernel answers at once.
-                if poll(&wanted, 1, -1) < 0, errno != EINTR { usleep(1_000) }
-            }
+            withDescriptor { rondo_wait_for_end($0) }
         }
     }
 
     /// Waits until the child is stopped or goes on; nil: it has ended.
-    func waitForStop() -> Child.Stop? {
-        var stop: Child.Stop?
+    func waitForStop() -> ChildStop? {
+        var stop: ChildStop?
         withDescriptor { pidfd in
             var (kind, code): (Int32, Int32) = (0, 0)
             guard rondo_wait_for_stop(pidfd, &kind, &code) == 0 else { return }

@@ -3,45 +3,38 @@
 //     runs ── ended ──> ended, outputs open ── last output ended, or grace over ──> complete
 //
 // The outputs may also end first. A callback that is not set is not called, and counts as told.
+//
+// Several loops may have the news at once. One thread tells at a time: another one leaves it what there is, and goes.
 
+internal import Glibc
 internal import RondoCore
-
-extension Child {
-    /// A change of a child by job control.
-    public enum Stop: Hashable, Sendable {
-        /// By this signal, SIGSTOP or SIGTSTP as a rule.
-        case stopped(Int32)
-        case continued
-    }
-}
 
 /// What has happened to a child and was not told yet.
 struct ChildNews: Sendable {
     enum Item: Equatable {
-        case ended(Child.Status)
-        case stopped(Child.Stop)
-        case completed(Child.Status)
+        case ended(ChildStatus)
+        case stopped(ChildStop)
+        case completed(ChildStatus)
     }
 
-    var onEnd: (@Sendable (Child, Child.Status) -> Void)?
-    var onCompletion: (@Sendable (Child, Child.Status) -> Void)?
-    var onStop: (@Sendable (Child, Child.Stop) -> Void)?
-    /// A thread waits for stops.
-    var watchesStops = false
     /// A task waits for the end, wherever the child is scheduled.
     var isAwaited = false
     /// The piped outputs that have not met their end.
     var openOutputs = 0
 
+    /// A thread waits for stops.
+    private var watchesStops = false
     private(set) var isStopping = false
-    private var status: Child.Status?
-    private var owedStop: Child.Stop?
+    private var status: ChildStatus?
+    private var owedStop: ChildStop?
     private var isEndTold = false
     private var isCompletionTold = false
     private var hasNoGrace = false
+    /// The thread that tells, and how many of its callbacks are under way: one may run its loop again.
+    private var teller: (thread: pthread_t, depth: Int)?
 
     /// - Returns: Whether outputs are open.
-    mutating func ended(_ status: Child.Status) -> Bool {
+    mutating func ended(_ status: ChildStatus) -> Bool {
         self.status = status
         return openOutputs > 0
     }
@@ -65,15 +58,42 @@ struct ChildNews: Sendable {
         return true
     }
 
-    mutating func stopped(_ stop: Child.Stop) { owedStop = stop }
+    /// - Returns: False: a thread waits for stops already.
+    mutating func beginWatchingStops() -> Bool {
+        defer { watchesStops = true }
+        return !watchesStops
+    }
 
-    private var isComplete: Bool { status != nil && (openOutputs == 0 || hasNoGrace) }
+    mutating func stopped(_ stop: ChildStop) { owedStop = stop }
+
+    /// The child has ended, and so have its outputs, as far as they are waited for.
+    var isComplete: Bool { status != nil && (openOutputs == 0 || hasNoGrace) }
 
     /// Everything was told.
     var isOver: Bool { isEndTold && isCompletionTold }
 
-    /// The next item to be told, which counts as told from here on.
+    /// The calling thread begins to tell, and asks for the next item until there is none.
+    ///
+    /// - Returns: False: another thread does.
+    mutating func beginTelling() -> Bool {
+        let thread = pthread_self()
+        guard let teller else {
+            teller = (thread, 1)
+            return true
+        }
+        guard pthread_equal(teller.thread, thread) != 0 else { return false }
+        self.teller = (thread, teller.depth + 1)
+        return true
+    }
+
+    /// The next item for the thread that tells, which counts as told from here on; nil: the thread tells no more.
     mutating func next() -> Item? {
+        if let item = nextOwed() { return item }
+        teller = teller.flatMap { $0.depth > 1 ? ($0.thread, $0.depth - 1) : nil }
+        return nil
+    }
+
+    private mutating func nextOwed() -> Item? {
         if let stop = owedStop.take(), status == nil { return .stopped(stop) }
         guard let status else { return nil }
         if !isEndTold {

@@ -4,7 +4,7 @@ internal import RondoMutex
 
 /// Reads an output of a child into memory, in the modes of the child, up to a limit (rules CH-13 and CH-14).
 final class OutputCollector: Sendable {
-    /// What is read in one turn at most, so that others have theirs.
+    /// What is read in one turn at most, so that others have theirs: as much as a pipe holds.
     private static let piece = 64 * 1024
 
     private struct State {
@@ -16,6 +16,25 @@ final class OutputCollector: Sendable {
         var failure: Int32?
         var overflow: (@Sendable () -> Void)?
         var source: RunLoop.Source?
+
+        /// Reads once.
+        ///
+        /// - Returns: Whether nothing is to be read any more: the end has come, the limit was passed, or it failed.
+        mutating func readPiece(upTo limit: Int) -> Bool {
+            guard descriptor >= 0 else { return false }
+            let count = withUnsafeTemporaryAllocation(byteCount: OutputCollector.piece, alignment: 1) {
+                buffer in
+                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                if count < 0, errno != EAGAIN, errno != EINTR { failure = errno }
+                if count > 0 {
+                    let room = limit - data.count
+                    data.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer.prefix(min(count, room))))
+                    if count > room { hasOverflown = true }
+                }
+                return count
+            }
+            return count == 0 || hasOverflown || failure != nil
+        }
     }
 
     let limit: Int
@@ -57,25 +76,18 @@ final class OutputCollector: Sendable {
     }
 
     private func read() {
-        let (isOver, overflow) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
-            guard state.descriptor >= 0 else { return (false, nil) }
-            let descriptor = state.descriptor
-            let count = withUnsafeTemporaryAllocation(byteCount: Self.piece, alignment: 1) { buffer in
-                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-                if count < 0, errno != EAGAIN, errno != EINTR { state.failure = errno }
-                if count > 0 {
-                    let room = limit - state.data.count
-                    state.data.append(
-                        contentsOf: UnsafeRawBufferPointer(rebasing: buffer.prefix(min(count, room))))
-                    if count > room { state.hasOverflown = true }
-                }
-                return count
-            }
-            let isOver = count == 0 || state.hasOverflown || state.failure != nil
+        let (isOver, overflow) = state.withLock { state in
+            let isOver = state.readPiece(upTo: limit)
             return (isOver, state.hasOverflown ? state.overflow : nil)
         }
         if isOver { finish() }
         overflow?()
+    }
+
+    /// Reads what the pipe holds, and closes it, though it may have no end yet. On any thread.
+    func finishWithWhatIsThere() {
+        state.withLock { _ = $0.readPiece(upTo: limit) }
+        finish()
     }
 
     private func fail() {

@@ -9,7 +9,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// Collects the children that no loop of the program's has.
-final class Reaper: Sendable {
+final class Reaper: ChildCollecting {
     private static let shared = Mutex<Reaper?>(nil)
     /// How many children one look finds.
     private static let atOnce = 64
@@ -20,7 +20,7 @@ final class Reaper: Sendable {
         /// The children, by their objects, whose pidfds are in the set or wait to be.
         var numbers: [ObjectIdentifier: UInt64] = [:]
         var lastNumber: UInt64 = 0
-        /// The kernel did not take them.
+        /// The kernel did not take them into the set, or has reported them, and they are still to be collected.
         var refused: Set<UInt64> = []
         var source: RunLoop.Source?
         var retry: Timer?
@@ -66,7 +66,6 @@ final class Reaper: Sendable {
 
     // MARK: - Any thread
 
-    /// Collects the child when it ends. Again: nothing.
     func watch(_ child: ChildHandle) {
         let number = state.withLock { state -> UInt64? in
             guard state.numbers[ObjectIdentifier(child)] == nil else { return nil }
@@ -76,17 +75,11 @@ final class Reaper: Sendable {
             return state.lastNumber
         }
         guard let number else { return }
-        if !addToSet(child, number) {
-            state.withLock { state in
-                if state.children[number] != nil { state.refused.insert(number) }
-            }
-            retryLater()
-        }
+        if !addToSet(child, number) { lookLater(after: number) }
         // It was collected meanwhile by another thread, which has not found it here.
         if child.status != nil { forget(child) }
     }
 
-    /// Leaves the child to a loop, or to the thread that has collected it.
     func forget(_ child: ChildHandle) {
         let found = state.withLock { state -> ChildHandle? in
             guard let number = state.numbers.removeValue(forKey: ObjectIdentifier(child)) else { return nil }
@@ -99,7 +92,7 @@ final class Reaper: Sendable {
     /// - Returns: False: the kernel does not take it.
     private func addToSet(_ child: ChildHandle, _ number: UInt64) -> Bool {
         var isDone = true
-        child.withDescriptor { isDone = rondo_set_add(set, $0, number) == 0 || errno == EEXIST }
+        child.withDescriptor { isDone = rondo_set_add(set, $0, number) == 0 }
         return isDone
     }
 
@@ -109,9 +102,21 @@ final class Reaper: Sendable {
         var numbers = [UInt64](repeating: 0, count: Self.atOnce)
         let count = Int(rondo_set_ready(set, &numbers, Int32(Self.atOnce)))
         for number in numbers.prefix(count) {
-            // Collecting it takes it out of the set.
-            state.withLock { $0.children[number] }?.collect()
+            // Collecting it takes it out of the set. One that has left may be reported once more.
+            guard let child = state.withLock({ $0.children[number] }), child.collect() == nil else {
+                continue
+            }
+            // It has ended, and a debugger that holds it is to collect it first; the set reports it only once.
+            lookLater(after: number)
         }
+    }
+
+    /// Looks after a child by a timer from now on.
+    private func lookLater(after number: UInt64) {
+        state.withLock { state in
+            if state.children[number] != nil { state.refused.insert(number) }
+        }
+        retryLater()
     }
 
     /// Looks after the refused children by a timer, until the kernel takes them.

@@ -8,11 +8,14 @@ internal import RondoCore
 struct Spawner: Sendable {
     var program: String
     var arguments: [String]
-    var environment: Child.Environment
+    /// "NAME=value" each; nil: the parent's as they are.
+    var variables: [String]?
+    /// Where a program is looked for whose name has no slash; nil: where the system has its own.
+    var searchPath: String?
     var workingDirectory: String?
     /// The child's descriptors, by number: those of the parent that they are made from; -1: the child has none.
     var descriptors: [Int32: Int32]
-    var group: Child.Group
+    var group: rondo_spawn_group
     var diesWithParent = false
     var ignoredSignals: Set<Int32> = []
 
@@ -37,7 +40,8 @@ struct Spawner: Sendable {
         switch outcome {
         case .spawned(let number, let pidfd):
             return ChildHandle(
-                number, pidfd: pidfd, name: program, leadsGroup: group != .parents, reaper: reaper)
+                number, pidfd: pidfd, name: program, leadsGroup: group != rondo_spawn_group_parents,
+                reaper: reaper)
         case .failed(let step, let code):
             throw failure(step, code)
         }
@@ -46,13 +50,7 @@ struct Spawner: Sendable {
     // MARK: - What cannot be
 
     private func check() throws(ChildError) {
-        let variables: [String] =
-            switch environment {
-            case .inherited: []
-            case .exactly(let variables): variables.map { $0 + $1 }
-            case .changed(let changes): changes.map { $0 + ($1 ?? "") }
-            }
-        let strings = [program, workingDirectory ?? ""] + arguments + variables
+        let strings = [program, workingDirectory ?? ""] + arguments + (variables ?? [])
         guard !strings.contains(where: { $0.utf8.contains(0) }) else {
             throw ChildError(
                 .configuration, systemCode: EINVAL, path: program,
@@ -108,7 +106,7 @@ struct Spawner: Sendable {
                         paths: paths.constantPointer, arguments: argumentStrings.pointer,
                         environment: environment,
                         directory: directory, targets: targetStart, sources: sourceStart,
-                        descriptor_count: Int32(targets.count), group: groupForC,
+                        descriptor_count: Int32(targets.count), group: group,
                         dies_with_thread: diesWithParent ? 1 : 0,
                         ignored_signals: ignoredSignals.reduce(0) { $0 | 1 << UInt64($1 - 1) })
                     let number = rondo_spawn(&request, &pidfd, &step)
@@ -118,39 +116,11 @@ struct Spawner: Sendable {
         }
     }
 
-    private var groupForC: rondo_spawn_group {
-        switch group {
-        case .parents: rondo_spawn_group_parents
-        case .own: rondo_spawn_group_own
-        case .session: rondo_spawn_group_session
-        }
-    }
-
-    /// "NAME=value" each; nil: the parent's as they are.
-    private var variables: [String]? {
-        switch environment {
-        case .inherited: return nil
-        case .exactly(let variables): return variables.map { "\($0)=\($1)" }
-        case .changed(let changes):
-            var variables = ProcessInfo.processInfo.environment
-            for (name, value) in changes { variables[name] = value }
-            return variables.map { "\($0)=\($1)" }
-        }
-    }
-
     /// The files that may be the program, in the order in which they are tried (rule CH-20).
     private var candidates: [String] {
         guard !program.contains("/") else { return [program] }
-        let given: String? =
-            switch environment {
-            case .inherited: getenv("PATH").map { String(cString: $0) }
-            case .exactly(let variables): variables["PATH"]
-            case .changed(let changes):
-                changes.keys.contains("PATH")
-                    ? changes["PATH"] ?? nil : getenv("PATH").map { String(cString: $0) }
-            }
         // An empty entry is the working directory, as for a shell.
-        return (given ?? Self.standardPath).split(separator: ":", omittingEmptySubsequences: false).map {
+        return (searchPath ?? Self.standardPath).split(separator: ":", omittingEmptySubsequences: false).map {
             ($0.isEmpty ? "." : $0) + "/" + program
         }
     }

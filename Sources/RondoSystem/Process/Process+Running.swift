@@ -1,3 +1,4 @@
+internal import CSystem
 internal import Glibc
 public import RondoCore
 
@@ -56,8 +57,9 @@ extension Process {
         let spawner = Spawner(
             // A path has a slash: PATH is not looked at.
             program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
-            environment: settings.environment.map(Child.Environment.exactly) ?? .inherited,
-            workingDirectory: settings.currentDirectory, descriptors: descriptors, group: .own)
+            variables: settings.environment.map { $0.map { "\($0)=\($1)" } },
+            workingDirectory: settings.currentDirectory, descriptors: descriptors,
+            group: rondo_spawn_group_own)
         do throws(ChildError) {
             return try spawner.spawn()
         } catch {
@@ -69,7 +71,7 @@ extension Process {
     // MARK: - The end
 
     /// On the thread that has collected the child.
-    private func hasEnded(_ status: Child.Status) {
+    private func hasEnded(_ status: ChildStatus) {
         let waits = state.withLock { state in
             state.status = status
             defer { state.waits = [] }

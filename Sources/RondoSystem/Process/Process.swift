@@ -33,7 +33,7 @@ open class Process: NSObject, @unchecked Sendable {
         var hasStarted = false
         var child: ChildHandle?
         /// The child has ended, and everything that asks this process knows.
-        var status: Child.Status?
+        var status: ChildStatus?
         var suspensions = 0
         var waits: [LoopWait] = []
         var telling = ProcessTelling()
@@ -171,7 +171,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    private func statusAfterTheEnd(_ name: String) -> Child.Status {
+    private func statusAfterTheEnd(_ name: String) -> ChildStatus {
         let (hasStarted, status) = state.withLock { ($0.child != nil, $0.status) }
         if let status { return status }
         fatalError(

@@ -1,0 +1,39 @@
+internal import CSystem
+internal import Glibc
+internal import RondoCore
+
+extension Child.Environment {
+    /// "NAME=value" each; nil: the parent's as they are.
+    var variables: [String]? {
+        switch self {
+        case .inherited: return nil
+        case .exactly(let variables): return variables.map { "\($0)=\($1)" }
+        case .changed(let changes):
+            var variables = ProcessInfo.processInfo.environment
+            for (name, value) in changes { variables[name] = value }
+            return variables.map { "\($0)=\($1)" }
+        }
+    }
+
+    /// The PATH of the child, if its environment was given, or else the parent's (rule CH-20).
+    var searchPath: String? {
+        switch self {
+        case .inherited: Self.parentsPath
+        case .exactly(let variables): variables["PATH"]
+        case .changed(let changes):
+            changes.keys.contains("PATH") ? changes["PATH"] ?? nil : Self.parentsPath
+        }
+    }
+
+    private static var parentsPath: String? { getenv("PATH").map { String(cString: $0) } }
+}
+
+extension Child.Group {
+    var forSpawner: rondo_spawn_group {
+        switch self {
+        case .parents: rondo_spawn_group_parents
+        case .own: rondo_spawn_group_own
+        case .session: rondo_spawn_group_session
+        }
+    }
+}
