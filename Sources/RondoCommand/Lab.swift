@@ -39,7 +39,9 @@ struct Lab: ParsableCommand {
             abstract: "Run one experiment.",
             discussion: "Ends with 0 if the behaviour is as documented, else with 1.")
 
-        @Argument(help: "Its name, as `rondo lab list` prints it.")
+        @Argument(
+            help: "Its name, as `rondo lab list` prints it.",
+            completion: .list(Experiment.all.map(\.name)))
         var name: String
 
         @Flag(

@@ -194,7 +194,8 @@ package final class Recorder: RunLoop.Instrument {
                         HeldBackSpans.Held(
                             loop: loop, mode: state.index.place(ofMode: held.mode), kind: kind,
                             subject: state.index.place(
-                                of: held.kind.hasSubject ? held.subject : nil, kind: kind, label: held.label,
+                                of: held.kind.hasSubject || held.label != nil ? held.subject : nil,
+                                kind: kind, label: held.label,
                                 loop: loop),
                             since: held.since))
                 }
@@ -206,7 +207,7 @@ package final class Recorder: RunLoop.Instrument {
 }
 
 extension RunLoopEvent.CallOut {
-    /// Blocks have no identity, and the main queue is not one of many.
+    /// Blocks without a label have no identity, and the main queue is not one of many.
     fileprivate var hasSubject: Bool {
         switch self {
         case .block, .mainQueue: false

@@ -75,6 +75,29 @@ import Testing
         }
     }
 
+    private actor Lodger {
+        nonisolated let executor: RunLoop.ModeExecutor
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+        init(_ loop: RunLoop) { executor = loop.executor(in: .work) }
+        func work() {}
+    }
+
+    @Test func `an actor's jobs have a label of their own, while they wait and when they run`() throws {
+        let (held, events) = try onLoopThread { loop in
+            let lodger = Lodger(loop)
+            Task { await lodger.work() }
+            var held = loop.heldBackInWords
+            while held.count < 2 {
+                loop.poll(.other)  // until the task has begun, on a thread of its own
+                held = loop.heldBackInWords
+            }
+            return (held, Recorder.record(loop) { loop.poll(.work) }.map(\.summary))
+        }
+        let name = RunLoop.Mode.work.shortName
+        #expect(held == ["block ", "block actors in \(name)"])
+        #expect(events.prefix(3) == ["work 1 entry", "work 1 block actors in \(name)", "work 1 block"])
+    }
+
     private final class Work: DeferredWork {
         func performDeferredWork() -> Bool { false }
     }

@@ -317,6 +317,14 @@ import Testing
         try check((recording, experiment.verdict(on: recording)), of: experiment)
     }
 
+    @Test func `each way to save a download has a lane of its own, by its name`() throws {
+        let lines = try Tool.run(["lab", "run", "save-a-download"]).components(separatedBy: "\n")
+        let picture = lines.drop { !$0.hasPrefix("  run loop of") }.prefix { !$0.hasPrefix("  Memory") }
+        for way in ["output stream", "file handle", "URLDownload", "in memory"] {
+            #expect(picture.contains { $0.hasPrefix("    \(way) ") }, "\(way)")
+        }
+    }
+
     @Test func `every experiment has alterations, a question and a code that is that of its source`() throws {
         #expect(Set(Self.alterations.keys) == Set(Experiment.all.map(\.name)))
         #expect(Set(Experiment.all.map(\.name)).count == Experiment.all.count)

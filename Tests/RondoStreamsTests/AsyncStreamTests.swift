@@ -73,7 +73,7 @@ import Testing
         defer { server.terminate() }
         try await withLoop { loop in
             nonisolated(unsafe) let streams = streamsToHost(port)
-            let pair = AsyncStreamPair((input: streams.0, output: streams.1), in: loop)
+            let pair = AsyncStreamPair(StreamPair(input: streams.0, output: streams.1), in: loop)
             let content = pattern(1_000_000)
             async let sent: Void = {
                 try await pair.writer.write(content)
@@ -169,7 +169,7 @@ import Testing
         let refused = try RefusedPort()
         try await withLoop { loop in
             nonisolated(unsafe) let streams = streamsToHost(refused.port)
-            let pair = AsyncStreamPair((input: streams.0, output: streams.1), in: loop)
+            let pair = AsyncStreamPair(StreamPair(input: streams.0, output: streams.1), in: loop)
             for _ in 0..<2 {
                 let error = await #expect(throws: NSError.self) { try await all(pair.chunks) }
                 #expect(error?.code == Int(ECONNREFUSED))
@@ -211,13 +211,73 @@ import Testing
         await #expect(throws: NSError.self) { try await writer.write([6]) }
     }
 
+    /// No `nonisolated(unsafe)` here: the compiler has to take it as a program writes it.
+    @Test func `a pair of streams goes to a task as a whole, and connects by itself`() async throws {
+        // Each serves one connection.
+        let servers = try [
+            PythonServer.start(.plainEcho), PythonServer.start(.plainEcho), PythonServer.start(.echo),
+        ]
+        defer { for server in servers { server.0.terminate() } }
+        let ports = servers.map { Int($0.1) }
+        try await withLoop { loop in
+            var input: InputStream?
+            var output: OutputStream?
+            Foundation.Stream.getStreamsToHost(
+                withName: "127.0.0.1", port: ports[0], inputStream: &input, outputStream: &output)
+            let made = AsyncStreamPair(StreamPair(input: input!, output: output!), in: loop)
+            let connected = AsyncStreamPair(StreamPair(toHost: "127.0.0.1", port: ports[1]), in: loop)
+            let secured = AsyncStreamPair(
+                StreamPair(toHost: "localhost", port: ports[2], tls: .test), in: loop)
+            for pair in [made, connected, secured] {
+                try await pair.writer.write([1, 2, 3])
+                var iterator = pair.chunks.makeAsyncIterator()
+                #expect(try await iterator.next() == [1, 2, 3])
+                await pair.writer.close()
+            }
+            let sink = Sink()
+            let server = try UnixServer { sink.take($0) }
+            let local = AsyncStreamPair(StreamPair(toUnixSocket: server.path), in: loop)
+            try await local.writer.write([4])
+            await local.writer.close()
+        }
+    }
+
+    @Test func `US-85 the lines of a stream, with and without the empty ones`() async throws {
+        let text = "one\r\n\ntwo\u{2028}zwölf\rlast"
+        try await withLoop { loop in
+            for length in [1, 2, 7, 100] {
+                var lines: [String] = []
+                let some = StreamChunks(InputStream(data: Data(text.utf8)), in: loop, maximumLength: length)
+                for try await line in some.lines { lines.append(line) }
+                #expect(lines == ["one", "two", "zwölf", "last"])
+                lines = []
+                let all = StreamChunks(InputStream(data: Data(text.utf8)), in: loop, maximumLength: length)
+                for try await line in all.lines(keepingEmpty: true) { lines.append(line) }
+                #expect(lines == ["one", "", "two\u{2028}zwölf", "last"])
+            }
+        }
+    }
+
+    @Test func `US-85 a line of a stream that never ends is an error, again and again`() async throws {
+        try await withLoop { loop in
+            let content = Data(repeating: 65, count: StreamChunks.Lines.maximumLength + 1)
+            var iterator = StreamChunks(InputStream(data: content), in: loop).lines.makeAsyncIterator()
+            for _ in 0..<2 {
+                do {
+                    _ = try await iterator.next()
+                    Issue.record("a line")
+                } catch { #expect((error as NSError).code == Int(EMSGSIZE)) }
+            }
+        }
+    }
+
     @Test func `a sequence that is dropped closes its stream`() async throws {
         try await withLoop { loop in
             let (ours, theirs) = try PlainSocket.pair()
             defer { close(theirs) }
             do {
                 nonisolated(unsafe) let (input, output) = ownedStreamsOnSocket(ours)
-                let pair = AsyncStreamPair((input: input, output: output), in: loop)
+                let pair = AsyncStreamPair(StreamPair(input: input, output: output), in: loop)
                 try await pair.writer.write([7])
             }
             #expect(PlainSocket.receiveAll(theirs) == [7])

@@ -258,7 +258,8 @@ import Testing
 
     private func secured(timeout: TimeInterval? = nil) throws -> StreamListener {
         var configuration = StreamListener.Configuration()
-        configuration.tls = try TLSServerTests.settings()
+        // As a program writes it that names an identity and says nothing of the side.
+        configuration.tls = try TLSServerTests.settings { $0.role = .client }
         configuration.socketOptions.connectTimeout = timeout
         return try StreamListener(port: 0, host: "localhost", configuration: configuration)
     }

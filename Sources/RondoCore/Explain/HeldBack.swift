@@ -32,6 +32,10 @@ extension RunLoop {
         var found = waiting.blocks.map {
             HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
         }
+        found += waiting.executors.filter(\.hasWaitingJobs).map {
+            HeldBack(
+                subject: ObjectIdentifier($0), kind: .block, label: $0.traceLabel, mode: $0.mode, since: nil)
+        }
         found += waiting.notifications.map {
             HeldBack(
                 subject: ObjectIdentifier(self), kind: .notification("several"), label: nil, mode: $0,
@@ -98,6 +102,8 @@ extension LoopState {
     /// Members of modes that do not run, and of none that does.
     fileprivate struct WaitingElsewhere {
         var blocks: [RunLoop.Mode] = []
+        /// Those of actors, whose jobs run inside a block.
+        var executors: [RunLoop.ModeExecutor] = []
         /// The modes of notifications that are to be posted as soon as possible.
         var notifications: [RunLoop.Mode] = []
         var timers: [(date: TimerDate<Timer>, mode: RunLoop.Mode)] = []
@@ -113,6 +119,9 @@ extension LoopState {
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         let isCommon = running?.isCommon ?? false
+        found.executors = executors.filter { $0.key != running?.name && !($0.key == .common && isCommon) }
+            .map(
+                \.value)
         found.notifications = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
             (notifications?.count(.asap, named: $0.rawValue) ?? 0) > 0 && $0 != running?.name
                 && !($0 == .common && isCommon)

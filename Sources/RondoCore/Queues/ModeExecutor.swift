@@ -85,7 +85,7 @@ extension RunLoop {
                 state.depth = depth
                 return state.jobs
             }
-            for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            traced { for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) } }
             let mustSchedule = state.withLock { state in
                 state.depth = nil
                 state.isScheduled = !state.jobs.isEmpty
@@ -93,6 +93,18 @@ extension RunLoop {
             }
             if mustSchedule { schedule() }
         }
+
+        /// Inside the block that runs the jobs a recording shows a call-out of this executor.
+        private func traced(_ jobs: () -> Void) {
+            guard let loop, let running = loop.state.withLock({ $0.activations.last?.mode }) else {
+                return jobs()
+            }
+            Trace.callOut(loop, running, .block, label: traceLabel, of: self, jobs)
+        }
+
+        var hasWaitingJobs: Bool { state.withLock { $0.isScheduled && !$0.jobs.isEmpty } }
+        /// What a recording calls the jobs of its actors.
+        var traceLabel: String { "actors in \(mode.shortName)" }
 
         /// Inside a job, or inside any other callback of this mode while no job is on the stack:
         /// `assumeIsolated` works in a timer's block as well.

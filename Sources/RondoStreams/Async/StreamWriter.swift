@@ -156,15 +156,14 @@ public struct AsyncStreamPair: Sendable {
     public let writer: StreamWriter
 
     /// - Parameters:
-    ///   - streams: Those of a connection or of a bound pair; opened already or not.
+    ///   - pair: The streams of a connection or of a bound pair; opened already or not.
     ///   - mode: `.common` stands for every common mode.
     public init(
-        _ streams: sending (input: InputStream, output: OutputStream), in loop: RunLoop,
-        forMode mode: RunLoop.Mode = .default
+        _ pair: sending StreamPair, in loop: RunLoop, forMode mode: RunLoop.Mode = .default
     ) {
         // Each is used by its driver alone from here on, and what they share has a lock (SocketPair,
         // BoundPair).
-        nonisolated(unsafe) let (input, output) = streams
+        nonisolated(unsafe) let (input, output) = (pair.input, pair.output)
         chunks = StreamChunks(input, in: loop, forMode: mode)
         writer = StreamWriter(output, in: loop, forMode: mode)
         // Or a writer that is done before the first chunk was asked for would have closed the only stream
@@ -179,7 +178,7 @@ public struct AsyncStreamPair: Sendable {
         _ connection: StreamListener.Connection, in loop: RunLoop, forMode mode: RunLoop.Mode = .default
     ) {
         // Handed over with the connection, whose streams no other owner has.
-        nonisolated(unsafe) let streams = (input: connection.input, output: connection.output)
-        self.init(streams, in: loop, forMode: mode)
+        nonisolated(unsafe) let pair = StreamPair(input: connection.input, output: connection.output)
+        self.init(pair, in: loop, forMode: mode)
     }
 }

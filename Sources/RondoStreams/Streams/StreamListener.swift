@@ -36,7 +36,7 @@ public final class StreamListener {
         public var replacesStaleSocket = true
         /// The permissions of a Unix socket's file, such as 0o600; nil: what the process's mask leaves.
         public var permissions: UInt32?
-        /// What connections are secured with, this side being the server; nil: nothing.
+        /// What connections are secured with; nil: nothing. This side is the server, whatever `role` says.
         public var tls: TLSSettings?
         /// How the sockets of connections behave. The time to connect is that of TLS's handshake, if it is shorter
         /// than `handshakeTimeout`.
@@ -139,6 +139,7 @@ public final class StreamListener {
         settings =
             SocketSettings.standard.changed {
                 $0.tls = configuration.tls
+                $0.tls?.role = .server
                 $0.options = configuration.socketOptions
                 $0.handshakes = UnfinishedHandshakes(
                     limit: configuration.maximumUnfinishedHandshakes, seconds: configuration.handshakeTimeout)

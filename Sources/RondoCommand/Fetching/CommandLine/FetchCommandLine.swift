@@ -40,7 +40,7 @@ struct FetchCommandLine: Sendable {
         var onlyURLs = false
         while let argument = rest.popFirst() {
             if onlyURLs || !argument.hasPrefix("-") || argument == "-" {
-                current.urls.append(argument)
+                current.add(url: argument)
             } else if argument == "--" {
                 onlyURLs = true
             } else if argument.hasPrefix("--") {

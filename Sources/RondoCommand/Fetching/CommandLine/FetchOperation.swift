@@ -37,10 +37,13 @@ struct FetchOperation: Sendable {
 
     // MARK: What is loaded, and where it goes
 
-    var urls: [String] = []
+    private(set) var urls: [String] = []
+    /// As many: whether each takes the name of its file from its path, unless -o has one for it.
+    private(set) var takesRemoteName: [Bool] = []
     var outputs: [Output] = []
     var uploads: [String] = []
     var takesGlobs = true
+    /// Of the URLs that follow.
     var usesRemoteNames = false
     var usesSuggestedNames = false
     var outputFolder: String?
@@ -51,6 +54,11 @@ struct FetchOperation: Sendable {
     var printsHeads = false
     var headPath: String?
     var writeOut: WriteOut?
+
+    mutating func add(url: String) {
+        urls.append(url)
+        takesRemoteName.append(usesRemoteNames)
+    }
 
     // MARK: The request
 

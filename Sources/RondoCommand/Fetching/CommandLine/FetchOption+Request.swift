@@ -115,7 +115,7 @@ extension FetchOption {
         .flag(nil, "path-as-is", .request, "Send /../ and /./ of the URL's path as they stand.") {
             $0.current.keepsDots = $1
         },
-        .value(nil, "url", "url", .request, "A URL, as without an option.") { $0.current.urls.append($1) },
+        .value(nil, "url", "url", .request, "A URL, as without an option.") { $0.current.add(url: $1) },
         .value(
             nil, "proto-default", "scheme", .request, "The scheme of URLs that name none, http unless set."
         ) { $0.current.defaultScheme = $1.lowercased() },
@@ -137,7 +137,9 @@ extension FetchOption {
         .flag("O", "remote-name", .output, "Write the body to a file named as the end of the URL's path.") {
             if $1 { $0.current.outputs.append(.remoteName) }
         },
-        .flag(nil, "remote-name-all", .output, "As -O for every URL.") { $0.current.usesRemoteNames = $1 },
+        .flag(nil, "remote-name-all", .output, "As -O for every URL that follows.") {
+            $0.current.usesRemoteNames = $1
+        },
         .flag("J", "remote-header-name", .output, "With -O: take the name that the server suggests.") {
             $0.current.usesSuggestedNames = $1
         },

@@ -58,13 +58,27 @@ extension FetchOption {
         .ignored(nil, "ssl-allow-beast", "Of old versions of TLS."),
         .ignored(nil, "parallel-immediate", "Of HTTP/2."),
         .ignored(nil, "compressed-ssh", "Of SSH."),
-        .ignored(nil, "dns-servers", "The system looks names up.", value: "addresses"),
+        .ignored(nil, "create-file-mode", "Of files on servers.", value: "mode"),
+        .ignored(nil, "disable-eprt", "Of FTP."),
+        .ignored(nil, "disable-epsv", "Of FTP."),
+        .ignored(nil, "ftp-create-dirs", "Of FTP."),
+        .ignored(nil, "ftp-skip-pasv-ip", "Of FTP."),
+        .ignored(nil, "egd-file", "The system has random numbers.", value: "file"),
+        .ignored(nil, "random-file", "The same.", value: "file"),
+        .ignored(nil, "false-start", "Of old versions of TLS."),
+        .ignored(nil, "ssl-auto-client-cert", "Of Windows."),
+        .ignored(nil, "ssl-revoke-best-effort", "Of Windows."),
+        .ignored(nil, "proxy-ssl-allow-beast", "Of old versions of TLS."),
+        .ignored(nil, "proxy-ssl-auto-client-cert", "Of Windows."),
+        .ignored(nil, "socks5-basic", "As it is done anyway."),
+        .ignored(nil, "suppress-connect-headers", "Heads of proxies' tunnels are not printed anyway."),
     ]
 
     static let missing: [FetchOption] = {
         let http1 = "HTTP/1.1 is spoken: leave the option out"
         let other = "only http, https and file URLs are loaded"
         let basic = "use -u (Basic), --digest or --oauth2-bearer"
+        let tunnel = "use --proxy-cacert, --proxy-cert and --proxy-key"
         return [
             .missing("0", "http1.0", http1), .missing(nil, "http0.9", http1), .missing(nil, "http2", http1),
             .missing(nil, "http2-prior-knowledge", http1), .missing(nil, "http3", http1),
@@ -93,6 +107,9 @@ extension FetchOption {
             .missing(nil, "mail-from", takesValue: true, other),
             .missing(nil, "mail-rcpt", takesValue: true, other),
             .missing(nil, "doh-url", takesValue: true, "use --resolve"),
+            .missing(nil, "dns-servers", takesValue: true, "use --resolve"),
+            .missing(nil, "dns-ipv4-addr", takesValue: true, "use --resolve"),
+            .missing(nil, "dns-ipv6-addr", takesValue: true, "use --resolve"),
             .missing(nil, "dns-interface", takesValue: true, "use --resolve"),
             .missing(nil, "hsts", takesValue: true, "use https URLs"),
             .missing(nil, "alt-svc", takesValue: true, "use --connect-to"),
@@ -105,6 +122,27 @@ extension FetchOption {
             .missing(nil, "curves", takesValue: true, "use --ciphers or --tls13-ciphers"),
             .missing(nil, "tcp-fastopen", "leave the option out"),
             .missing(nil, "disallow-username-in-url", "leave the option out"),
+            .missing(nil, "form-escape", "names are percent-encoded, as by browsers: leave the option out"),
+            .missing(nil, "xattr", "use -w '%{url_effective}'"),
+            .missing(nil, "tlsuser", takesValue: true, basic),
+            .missing(nil, "tlspassword", takesValue: true, basic),
+            .missing(nil, "tlsauthtype", takesValue: true, basic),
+            .missing(nil, "delegation", takesValue: true, basic),
+            .missing(nil, "service-name", takesValue: true, basic),
+            .missing(nil, "socks5-gssapi", "use -U"),
+            .missing(nil, "proxy-ciphers", takesValue: true, tunnel),
+            .missing(nil, "proxy-tls13-ciphers", takesValue: true, tunnel),
+            .missing(nil, "proxy-crlfile", takesValue: true, tunnel),
+            .missing(nil, "proxy-pinnedpubkey", takesValue: true, tunnel),
+            .missing(nil, "proxy-tlsv1", tunnel),
+            .missing(nil, "ftp-method", takesValue: true, other),
+            .missing(nil, "ftp-account", takesValue: true, other),
+            .missing(nil, "krb", takesValue: true, other),
+            .missing(nil, "mail-auth", takesValue: true, other),
+            .missing(nil, "login-options", takesValue: true, other),
+            .missing(nil, "pubkey", takesValue: true, other),
+            .missing(nil, "hostpubmd5", takesValue: true, other),
+            .missing(nil, "hostpubsha256", takesValue: true, other),
             .missing(nil, "crlf", "convert the file, and use --data-binary or -T"),
         ]
     }()

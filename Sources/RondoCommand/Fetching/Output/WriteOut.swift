@@ -57,6 +57,13 @@ struct WriteOut: Equatable, Sendable {
         return isHeader ? .header(name) : .variable(name)
     }
 
+    /// The variables that curl has and that stay empty: of a server's certificates nothing is kept.
+    var emptyNames: [String] {
+        pieces.compactMap {
+            if case .variable(let name) = $0, ["certs", "num_certs"].contains(name) { name } else { nil }
+        }
+    }
+
     /// The variables that there are not, which are passed over.
     var unknownNames: [String] {
         let known = Set(TransferRecord().values.map(\.0)).union([

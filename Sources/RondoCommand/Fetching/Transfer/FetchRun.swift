@@ -140,6 +140,10 @@ final class TransferQueue {
             for name in writeOut.unknownNames {
                 context.messages.write("rondo: unknown --write-out variable: '\(name)'\n")
             }
+            for name in writeOut.emptyNames {
+                context.messages.write(
+                    "rondo: --write-out variable '\(name)' stays empty: use `openssl s_client -showcerts`\n")
+            }
             for line in writeOut.lines(for: transfer.record) {
                 (line.isError ? Terminal.standardError : Terminal.standardOutput).write(line.text)
             }

@@ -416,8 +416,8 @@ final class FetchTransfer {
         whenOver.take()?()
     }
 
-    /// Nothing was to be loaded.
-    private var isUnmet: Bool { record.status == 304 && operation.timeCondition != nil }
+    /// Nothing was to be loaded, by -z or --etag-compare or a field of the user's own: no file is made.
+    private var isUnmet: Bool { record.status == 304 }
 
     private func setRemoteTime() {
         guard let path = output.path,

@@ -51,7 +51,7 @@ struct TransferJobs {
             let named = url < current.outputs.count ? current.outputs[url] : nil
             return TransferJob(
                 url: text, operation: current, operationNumber: operation,
-                output: named ?? (current.usesRemoteNames ? .remoteName : nil), matches: matches,
+                output: named ?? (current.takesRemoteName[url] ? .remoteName : nil), matches: matches,
                 upload: globs.uploads?.url(at: index / globs.urls.count).text, number: number,
                 isOneOfSeveral: globs.urls.count * uploads > 1)
         }

@@ -71,6 +71,12 @@ extension TLSOptions {
         settings.cipherSuites = cipherSuites
         if let minimumVersion { settings.minimumVersion = minimumVersion }
         if let maximumVersion {
+            guard settings.minimumVersion <= maximumVersion || minimumVersion == nil else {
+                throw FetchFailure(
+                    .secureConnectionFailed,
+                    "\(option)tls-max: it is below the version that is asked for at least",
+                    status: .noTLS)
+            }
             settings.maximumVersion = maximumVersion
             settings.minimumVersion = min(settings.minimumVersion, maximumVersion)
         }

@@ -1,4 +1,5 @@
 internal import RondoCore
+internal import RondoStreams
 
 extension URLConnection {
     /// The lines of a body, as they come. To be iterated once; see `Bytes.lines(keepingEmpty:)`.

@@ -79,9 +79,10 @@ private final class Saver: NSObject, URLConnectionDataDelegate, URLDownloadDeleg
         try URLConnection.labelled("file handle", url, saver).start()
     }
     try stage.inTemporaryFile("URLDownload") { path, saver in
-        let download = URLDownload(request: URLRequest(url: url), delegate: saver)
+        let download = URLDownload(request: URLRequest(url: url), delegate: saver, startImmediately: false)
         download.label = "URLDownload"
         download.setDestination(path, allowOverwrite: true)
+        download.start()
     }
     try stage.inTemporaryFile("in memory") { path, saver in
         var body = Data()

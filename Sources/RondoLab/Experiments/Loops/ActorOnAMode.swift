@@ -16,7 +16,7 @@ extension Experiment {
         why: """
             loop.executor(in:) hands the actor's jobs to the loop as blocks for that mode. So the compiler keeps the \
             actor's state apart as ever, and the run loop decides when it may be touched: in that mode, on that thread. \
-            In the timeline the job is the performed block: it waits all through default, and runs when tracking begins.
+            In the timeline the actor's job waits all through default, and runs when tracking begins, inside a performed block.
             """,
         rules: ["RL-60", "RL-8"], body: actorOnAModeCode
     ) { evidence in

@@ -1,8 +1,8 @@
-internal import RondoCore
+package import RondoCore
 
 /// Divides a text that comes in pieces into lines: pieces in, lines out (rule US-85).
-struct LineSplitter {
-    enum Found: Equatable {
+package struct LineSplitter {
+    package enum Found: Equatable {
         case line(String)
         /// No whole line is there.
         case nothing
@@ -21,22 +21,31 @@ struct LineSplitter {
     private var skipsLineFeed = false
 
     /// - Parameter keepsEmpty: Lines end at LF, CR and CR LF only, and empty ones count.
-    init(keepsEmpty: Bool, maximumLength: Int) {
+    package init(keepsEmpty: Bool, maximumLength: Int) {
         self.keepsEmpty = keepsEmpty
         self.maximumLength = maximumLength
     }
 
-    mutating func add(_ piece: Data) {
+    package mutating func add(_ piece: Data) {
+        forgetGiven()
+        bytes.append(contentsOf: piece)
+    }
+
+    mutating func add(_ piece: [UInt8]) {
+        forgetGiven()
+        bytes.append(contentsOf: piece)
+    }
+
+    private mutating func forgetGiven() {
         // What was given already is let go when it is the greater part, so that no byte is moved often.
         if start * 2 >= bytes.count {
             bytes.removeFirst(start)
             searched -= start
             start = 0
         }
-        bytes.append(contentsOf: piece)
     }
 
-    mutating func next() -> Found {
+    package mutating func next() -> Found {
         skipLineFeed()
         while let end = findEnd() {
             let line = start..<end.lowerBound
@@ -51,7 +60,7 @@ struct LineSplitter {
     }
 
     /// What follows the last end of a line; nil: nothing. No more pieces come.
-    mutating func takeRest() -> String? {
+    package mutating func takeRest() -> String? {
         defer {
             bytes = []
             (start, searched) = (0, 0)

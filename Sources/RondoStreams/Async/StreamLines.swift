@@ -1,0 +1,68 @@
+internal import RondoCore
+
+extension StreamChunks {
+    /// The lines of what comes, in UTF-8, that are not empty. See `lines(keepingEmpty:)`.
+    public var lines: Lines { lines(keepingEmpty: false) }
+
+    /// The lines of what comes, as they come, in UTF-8.
+    ///
+    /// Without empty lines they end at LF, CR, CR LF, U+000B, U+000C, U+0085, U+2028 and U+2029; with them at LF, CR and
+    /// CR LF only, as the lines of most protocols do. (The same as of a response's bytes, rule US-85.)
+    public func lines(keepingEmpty keepsEmpty: Bool) -> Lines { Lines(chunks: self, keepsEmpty: keepsEmpty) }
+
+    /// The lines of a stream. To be iterated once: an iterator keeps what has come behind its last line.
+    ///
+    /// What ends a line is not part of it. What follows the last end is a line, unless it is nothing. What is no UTF-8
+    /// becomes U+FFFD.
+    public struct Lines: AsyncSequence, Sendable {
+        public typealias Element = String
+        public typealias Failure = any Error
+
+        /// The most bytes of a line, as of a response's; a longer one fails with `EMSGSIZE`.
+        public static let maximumLength = 1 << 24
+
+        let chunks: StreamChunks
+        let keepsEmpty: Bool
+
+        public func makeAsyncIterator() -> Iterator {
+            Iterator(
+                chunks: chunks.makeAsyncIterator(),
+                splitter: LineSplitter(keepsEmpty: keepsEmpty, maximumLength: Self.maximumLength))
+        }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            fileprivate var chunks: StreamChunks.Iterator
+            fileprivate var splitter: LineSplitter
+            fileprivate var state = State.open
+
+            fileprivate enum State {
+                case open
+                case ended
+                case tooLong
+            }
+
+            /// The next line; nil at the end.
+            ///
+            /// - Throws: What `StreamChunks.Iterator.next()` throws; an error `EMSGSIZE` in `NSPOSIXErrorDomain` for a line
+            ///   that is too long, and for each call after it.
+            public mutating func next() async throws -> String? {
+                while state == .open {
+                    switch splitter.next() {
+                    case .line(let line): return line
+                    case .tooLong: state = .tooLong
+                    case .nothing:
+                        guard let chunk = try await chunks.next() else {
+                            state = .ended
+                            return splitter.takeRest()
+                        }
+                        splitter.add(chunk)
+                    }
+                }
+                guard state == .ended else {
+                    throw NSError.posix(EMSGSIZE, "a line has more than \(Lines.maximumLength) bytes")
+                }
+                return nil
+            }
+        }
+    }
+}
