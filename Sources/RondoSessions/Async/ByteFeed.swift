@@ -20,12 +20,3 @@ final class ByteFeed: Sendable {
         if let error { source.failed(URLErrors.urlError(error, url: url)) } else { source.finished() }
     }
 }
-
-/// The task, to its reader.
-struct TaskFlow: ByteFlow {
-    let task: URLSessionTask
-
-    func start() { task.resume() }
-    func holdBack(_ holds: Bool) { task.work.holdBack(holds) }
-    func cancel() { task.cancel() }
-}

@@ -38,8 +38,10 @@ final class TaskWait<Value: Sendable>: Sendable {
     /// To be held by what tells the outcome, and by nothing else.
     func promise() -> Promise { Promise(self) }
 
-    /// Resumes the task, unless the function's own was cancelled, and waits.
-    nonisolated(nonsending) func outcome(of task: URLSessionTask) async throws -> Value {
+    /// Resumes the session's task, unless the function's own was cancelled, and waits.
+    nonisolated(nonsending) func outcome(
+        resume: @Sendable () -> Void, cancel: @escaping @Sendable () -> Void
+    ) async throws -> Value {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let kept = state.withLock { state -> Result<Value, any Error>? in
@@ -50,11 +52,11 @@ final class TaskWait<Value: Sendable>: Sendable {
                     state = .waiting(continuation)
                     return nil
                 }
-                if let kept { continuation.resume(with: kept) } else { task.resume() }
+                if let kept { continuation.resume(with: kept) } else { resume() }
             }
         } onCancel: {
             end(.failure(URLErrors.error(.cancelled, url: url)))
-            task.cancel()
+            cancel()
         }
     }
 

@@ -17,8 +17,8 @@ extension URLSession {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let task = URLSessionDataTask(
-            TaskWork(self, request, .data, .data(wait.handler()), isAwaited: true))
-        return try await wait.outcome(of: awaited(task, delegate))
+            parts(TaskPlan(.data, request, isAwaited: true), .data(wait.handler())))
+        return try await outcome(of: task, delegate, wait)
     }
 
     /// Loads a URL; see `data(for:delegate:)`.
@@ -48,8 +48,8 @@ extension URLSession {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let task = URLSessionUploadTask(
-            TaskWork(self, request, .upload, .data(wait.handler()), content, isAwaited: true))
-        return try await wait.outcome(of: awaited(task, delegate))
+            parts(TaskPlan(.upload, request, content, isAwaited: true), .data(wait.handler())))
+        return try await outcome(of: task, delegate, wait)
     }
 
     /// Loads `request` into a temporary file, in constant memory. The file is the caller's to move or remove.
@@ -82,8 +82,8 @@ extension URLSession {
     ) async throws -> (URL, URLResponse) {
         let wait = TaskWait<(URL, URLResponse)>(url: request?.url)
         let task = URLSessionDownloadTask(
-            TaskWork(self, request, .download, .download(wait.fileHandler()), content, isAwaited: true))
-        return try await wait.outcome(of: awaited(task, delegate))
+            parts(TaskPlan(.download, request, content, isAwaited: true), .download(wait.fileHandler())))
+        return try await outcome(of: task, delegate, wait)
     }
 
     /// Loads `request` and returns once the response is there; the body is read as it comes: byte by byte, by `lines`,
@@ -96,7 +96,8 @@ extension URLSession {
         let source = ByteSource(url: request.url)
         let task = awaited(
             URLSessionDataTask(
-                TaskWork(self, request, .data, .bytes(ByteFeed(source, url: request.url)), isAwaited: true)),
+                parts(
+                    TaskPlan(.data, request, isAwaited: true), .bytes(ByteFeed(source, url: request.url)))),
             delegate)
         let handle = ByteSource.Handle(source)
         let response = try await source.response(of: TaskFlow(task: task))
@@ -111,8 +112,30 @@ extension URLSession {
     }
 
     /// Takes in a task that an async function waits for.
-    func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?) -> Made {
+    private func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?)
+        -> Made
+    {
         if let delegate { task.delegate = delegate }
         return made(task)
     }
+
+    private nonisolated(nonsending) func outcome<Value: Sendable>(
+        of task: URLSessionTask, _ delegate: (any URLSessionTaskDelegate)?, _ wait: TaskWait<Value>
+    ) async throws -> Value {
+        let task = awaited(task, delegate)
+        return try await wait.outcome {
+            task.resume()
+        } cancel: {
+            task.cancel()
+        }
+    }
+}
+
+/// A task, to the reader of its bytes.
+private struct TaskFlow: ByteFlow {
+    let task: URLSessionTask
+
+    func start() { task.resume() }
+    func holdBack(_ holds: Bool) { task.work.holdBack(holds) }
+    func cancel() { task.cancel() }
 }

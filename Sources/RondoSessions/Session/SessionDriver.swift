@@ -24,7 +24,15 @@ enum SessionDriver: Sendable {
         if case .queue(let queue) = self { queue } else { nil }
     }
 
-    /// The loop of calls, for traces.
+    /// The loop that moves the tasks, for traces.
+    var servingLoop: RunLoop {
+        switch self {
+        case .queue: RunLoop.loader
+        case .loop(let modes): modes.first?.loop ?? RunLoop.loader
+        }
+    }
+
+    /// The loop of calls; nil: they come on the queue.
     var loop: RunLoop? {
         if case .loop(let modes) = self { modes.first?.loop } else { nil }
     }

@@ -6,19 +6,19 @@ internal import RondoCore
 
 extension URLSession {
     func makeDataTask(_ request: URLRequest, _ receiver: TaskReceiver) -> URLSessionDataTask {
-        made(URLSessionDataTask(TaskWork(self, request, .data, receiver)))
+        made(URLSessionDataTask(parts(TaskPlan(.data, request), receiver)))
     }
 
     func makeUploadTask(
         _ request: URLRequest?, _ content: TaskContent, _ receiver: TaskReceiver = .delegate
     ) -> URLSessionUploadTask {
-        made(URLSessionUploadTask(TaskWork(self, request, .upload, receiver, content)))
+        made(URLSessionUploadTask(parts(TaskPlan(.upload, request, content), receiver)))
     }
 
     func makeDownloadTask(
         _ request: URLRequest?, _ content: TaskContent = .ofRequest, _ receiver: TaskReceiver = .delegate
     ) -> URLSessionDownloadTask {
-        made(URLSessionDownloadTask(TaskWork(self, request, .download, receiver, content)))
+        made(URLSessionDownloadTask(parts(TaskPlan(.download, request, content), receiver)))
     }
 
     func makeDownloadTask(resuming data: Data, _ receiver: TaskReceiver) -> URLSessionDownloadTask {
@@ -26,12 +26,17 @@ extension URLSession {
         return makeDownloadTask(resumeData?.request, .rest(resumeData), receiver)
     }
 
+    /// What a new task consists of.
+    func parts(_ plan: TaskPlan, _ receiver: TaskReceiver) -> URLSessionTask.Parts {
+        audience.parts(of: self, plan, receiver)
+    }
+
     /// Takes in a new task, and tells of it.
     func made<Made: URLSessionTask>(_ task: Made) -> Made {
         if table.add(task) {
-            task.work.tellCreated(task)
+            task.calls?.tellCreated(task)
         } else {
-            task.work.endUnborn(task)
+            task.work.endUnborn()
         }
         return task
     }
@@ -39,11 +44,11 @@ extension URLSession {
     // MARK: - Invalidation
 
     func invalidate(cancelsAll: Bool) {
-        guard !isShared else { return }
+        guard !engine.isShared else { return }
         let (unresumed, running) = table.invalidate()
         for task in unresumed { task.cancel() }
         if cancelsAll { for task in running { task.cancel() } }
-        pool.renew()
+        engine.pool.renew()
         becomeInvalidIfDone()
     }
 
@@ -55,10 +60,7 @@ extension URLSession {
 
     private func becomeInvalidIfDone() {
         guard table.takeEnd() else { return }
-        pool.retire()
-        driver.perform { [self] in
-            delegateObject?.base.urlSession(self, didBecomeInvalidWithError: nil)
-            letGoOfDelegate()
-        }
+        engine.pool.retire()
+        engine.driver.perform { [self] in audience.tellInvalid(self) }
     }
 }

@@ -13,89 +13,32 @@ internal import RondoMutex
 open class URLSession: NSObject, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
 
-    private struct State {
-        var delegate: SessionDelegateObject?
-        var description: String?
-    }
-
     /// The session of the process: global storages, no delegate, the connections that `URLConnection` has. Invalidation
     /// has no effect on it.
     open class var shared: URLSession { sharedSession }
-    private static let sharedSession = URLSession(.default, nil, .queue(serialQueue()), isShared: true)
 
-    let values: SessionValues
-    let settings: LoadSettings
-    let pool: ConnectionPool
-    let driver: SessionDriver
+    let engine: SessionEngine
     let table = SessionTasks()
-    let isShared: Bool
+    let audience: any SessionAudience
     private let ownConfiguration: URLSessionConfiguration
     /// Of a session on a run loop it is never used.
     private let queue: OperationQueue
-    private let state: Mutex<State>
+    private let name = Mutex<String?>(nil)
     private let live = LiveObject(.session)
 
-    // MARK: - Making
-
-    /// A session without a delegate, whose handlers come on a serial queue of its own.
-    public convenience init(configuration: URLSessionConfiguration) {
-        self.init(configuration: configuration, delegate: nil, delegateQueue: nil)
-    }
-
-    /// - Parameters:
-    ///   - delegate: Held until the session is invalidated or goes.
-    ///   - queue: Where its methods and completion handlers are called. It should be a serial one: on another the calls of one
-    ///     task come in order and one at a time, those of different tasks side by side (rule US-19). Nil: a serial queue of
-    ///     the session's own.
-    public convenience init(
-        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
-        delegateQueue queue: OperationQueue?
+    init(
+        _ configuration: URLSessionConfiguration, _ audience: any SessionAudience, _ driver: SessionDriver,
+        isShared: Bool
     ) {
-        self.init(configuration, delegate, .queue(queue ?? Self.serialQueue()), isShared: false)
-    }
-
-    /// A session on a run loop: its tasks are driven by `runLoop` in `modes`, and every call to the delegate and every
-    /// completion handler comes on that loop's thread in those modes, and at no other time (rules US-21 and US-22).
-    ///
-    /// - Parameter modes: `.common` stands for every common mode. Empty stands for the default mode, with a warning.
-    public convenience init(
-        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, runLoop: RunLoop,
-        modes: [RunLoop.Mode] = [.default]
-    ) {
-        if modes.isEmpty {
-            Log.sessions.warning("A session on a run loop without modes is in the default mode.")
-        }
-        var places: [LoopMode] = []
-        for mode in modes.isEmpty ? [.default] : modes {
-            let place = LoopMode(loop: runLoop, mode: mode)
-            if !places.contains(place) { places.append(place) }
-        }
-        self.init(configuration, delegate, .loop(places), isShared: false)
-    }
-
-    private init(
-        _ configuration: URLSessionConfiguration, _ delegate: (any URLSessionDelegate)?,
-        _ driver: SessionDriver, isShared: Bool
-    ) {
-        self.isShared = isShared
-        self.driver = driver
         // Foundation's `copy()` is an `Any`.
         ownConfiguration = configuration.copy() as? URLSessionConfiguration ?? .default
-        values = ownConfiguration.values
-        pool = isShared ? .shared : ConnectionPool(connectionsPerServer: values.connectionsPerHost)
-        settings = values.settings(pool, countsRegisteredClasses: isShared)
+        engine = SessionEngine(ownConfiguration.values, driver, isShared: isShared)
+        self.audience = audience
         queue = driver.queue ?? OperationQueue()
-        state = Mutex(State(delegate: delegate.map(SessionDelegateObject.init)))
         super.init()
     }
 
-    deinit { if !isShared { pool.retire() } }
-
-    private static func serialQueue() -> OperationQueue {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        return queue
-    }
+    deinit { if !engine.isShared { engine.pool.retire() } }
 
     // MARK: - What it was made with
 
@@ -108,29 +51,20 @@ open class URLSession: NSObject, @unchecked Sendable {
     open var delegateQueue: OperationQueue { queue }
 
     /// Nil once the session has become invalid.
-    open var delegate: (any URLSessionDelegate)? { state.withLock { $0.delegate }?.base }
+    open var delegate: (any URLSessionDelegate)? { audience.delegate }
 
     /// The run loop that drives the session and makes its calls; nil: a queue makes them.
-    public var runLoop: RunLoop? { driver.loop }
+    public var runLoop: RunLoop? { engine.driver.loop }
 
     /// The modes of `runLoop` in which it does; empty without one.
     public var modes: [RunLoop.Mode] {
-        if case .loop(let places) = driver { places.map(\.mode) } else { [] }
+        if case .loop(let places) = engine.driver { places.map(\.mode) } else { [] }
     }
 
     /// A name for the program's own use, and for traces; nil at first.
     open var sessionDescription: String? {
-        get { state.withLock { $0.description } }
-        set { state.withLock { $0.description = newValue } }
-    }
-
-    var delegateObject: SessionDelegateObject? { state.withLock { $0.delegate } }
-
-    /// The last call has returned.
-    func letGoOfDelegate() {
-        // Released without the lock.
-        let delegate = state.withLock { state in state.delegate.take() }
-        withExtendedLifetime(delegate) {}
+        get { name.withLock { $0 } }
+        set { name.withLock { $0 = newValue } }
     }
 
     // MARK: - Invalidation
@@ -263,7 +197,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// The tasks that were resumed and have not ended, by their identifiers.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
-        driver.perform { [self] in completionHandler(table.all) }
+        engine.driver.perform { [self] in completionHandler(table.all) }
     }
 
     /// The same, as data, upload and download tasks.
@@ -273,7 +207,7 @@ open class URLSession: NSObject, @unchecked Sendable {
                 [URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]
             ) -> Void
     ) {
-        driver.perform { [self] in
+        engine.driver.perform { [self] in
             let all = table.all
             completionHandler(
                 all.compactMap { $0 is URLSessionUploadTask ? nil : $0 as? URLSessionDataTask },
@@ -299,7 +233,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// Writes what is kept to the disk, and has later requests go over new connections.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
-        pool.renew()
-        driver.perform(completionHandler)
+        engine.pool.renew()
+        engine.driver.perform(completionHandler)
     }
 }

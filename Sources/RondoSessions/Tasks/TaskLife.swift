@@ -24,7 +24,12 @@ struct TaskLife {
     /// How many more calls of `resume()` it takes. A new task has been suspended once.
     private var suspensions = 1
 
-    var state: URLSessionTask.State {
+    /// What the program is shown of it.
+    enum Standing {
+        case running, suspended, canceling, completed
+    }
+
+    var standing: Standing {
         switch phase {
         case .unresumed: .suspended
         case .resumed: suspensions > 0 ? .suspended : .running

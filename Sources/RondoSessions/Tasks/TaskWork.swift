@@ -3,27 +3,20 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// What a task does: its load, and where it stands. The calls that tell of it are in `TaskCalls`.
+/// What a task does: its load, and where it stands. What it tells goes to its audience.
 ///
-/// While it runs its session holds it, and it holds its session; with its last call it lets go of everything.
-final class TaskWork: LoadClient, Sendable {
+/// With its last call it lets go of everything.
+final class TaskWork: Sendable {
     struct State {
         var life = TaskLife()
-        /// Nil once the task has ended.
-        var session: URLSession?
-        /// Held from the first `resume()` to the last call.
-        var task: URLSessionTask?
         /// The identifier of the task that has taken the place of the one that was made with this.
         var successor: Int?
         var load: Load?
-        var receiver: TaskReceiver
-        /// The task's own.
-        var delegate: SessionDelegateObject?
         var currentRequest: URLRequest?
         var response: URLResponse?
         var error: (any Error)?
         var description: String?
-        var priority: Float = URLSessionTask.defaultPriority
+        var priority = TaskWork.defaultPriority
         var earliestBeginDate: Date?
         var prefersIncrementalDelivery = true
         var counts = TaskCounts()
@@ -32,64 +25,45 @@ final class TaskWork: LoadClient, Sendable {
         var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
         /// The rest of an earlier download may be told of still.
         var awaitsRest = false
-        /// What a completion handler is to get.
-        var body = Data()
         /// The delegate's method that has not answered yet, for explanations.
         var owedAnswer: String?
         /// Told right before the end.
         var metrics: LoadMetrics?
-        /// No delegate hears of the task.
-        var hasNoDelegates = false
     }
 
+    static let defaultPriority: Float = 0.5
+
     let identifier: Int
-    let kind: TaskKind
-    /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
-    let isAwaited: Bool
-    let originalRequest: URLRequest?
-    let content: TaskContent
+    let plan: TaskPlan
     let createdAt = Date()
-    let driver: SessionDriver?
-    /// Of a WebSocket task.
-    let webSocket: WebSocketLink?
+    /// Nil: of no session, as `audience`.
+    let engine: SessionEngine?
+    let audience: (any TaskAudience)?
     let state: Mutex<State>
     private let live = LiveObject(.sessionTask)
 
-    /// - Parameter request: As it was given; nil: the task fails when it begins.
-    init(
-        _ session: URLSession, _ request: URLRequest?, _ kind: TaskKind, _ receiver: TaskReceiver,
-        _ content: TaskContent = .ofRequest, webSocket: WebSocketLink? = nil, isAwaited: Bool = false
-    ) {
-        self.webSocket = webSocket
-        identifier = session.table.nextIdentifier()
-        self.isAwaited = isAwaited
-        self.kind = kind
-        self.content = content
-        originalRequest = request
-        driver = session.driver
-        let prepared = content.prepare(session.values.configured(request ?? TaskContent.noRequest))
-        var state = State(session: session, receiver: receiver, currentRequest: prepared)
+    init(_ identifier: Int, _ plan: TaskPlan, by engine: SessionEngine, for audience: any TaskAudience) {
+        self.identifier = identifier
+        self.plan = plan
+        self.engine = engine
+        self.audience = audience
+        let prepared = plan.content.prepare(engine.values.configured(plan.request ?? TaskContent.noRequest))
+        var state = State(currentRequest: prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
-        state.awaitsRest = content.isRest
+        state.awaitsRest = plan.content.isRest
         self.state = Mutex(state)
     }
 
     /// Of no session: it never does anything.
     init() {
         identifier = 0
-        kind = .data
-        webSocket = nil
-        isAwaited = false
-        originalRequest = nil
-        content = .ofRequest
-        driver = nil
-        state = Mutex(State(receiver: .delegate))
+        plan = TaskPlan(.data, nil)
+        engine = nil
+        audience = nil
+        state = Mutex(State())
     }
 
-    deinit {
-        let state = state.withLock { $0 }
-        if !state.life.wasResumed { state.session?.table.forget(identifier) }
-    }
+    var webSocket: WebSocketLink? { plan.webSocket }
 
     /// Bytes of the response's body, as they were transferred.
     var bytesReceived: Int64 {
@@ -98,31 +72,32 @@ final class TaskWork: LoadClient, Sendable {
     }
 
     var isOutstanding: Bool { state.withLock { $0.life.isOutstanding } }
+    var isCanceling: Bool { state.withLock { $0.life.isCanceling } }
 
     // MARK: - What the program says
 
-    func resume(_ task: URLSessionTask) { change(task) { $0.resume() } }
-    func suspend(_ task: URLSessionTask) { change(task) { $0.suspend() } }
-    func cancel(_ task: URLSessionTask) { change(task) { $0.cancel() } }
+    // `number` is the identifier of the task that the program has: another one may have taken its place, and then nothing
+    // that is said to it counts.
 
-    private func change(_ task: URLSessionTask, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
-        let number = task.taskIdentifier
-        let action = state.withLock { state in
-            // Another task may have taken its place.
-            number == state.successor ?? identifier ? change(&state.life) : .nothing
-        }
-        perform(action, task)
+    func resume(_ number: Int) { change(number) { $0.resume() } }
+    func suspend(_ number: Int) { change(number) { $0.suspend() } }
+    func cancel(_ number: Int) { change(number) { $0.cancel() } }
+
+    private func change(_ number: Int, _ change: @Sendable (inout TaskLife) -> TaskLife.Action) {
+        perform(
+            state.withLock { state in
+                number == state.successor ?? identifier ? change(&state.life) : .nothing
+            })
     }
 
-    func state(of task: URLSessionTask) -> URLSessionTask.State {
-        let number = task.taskIdentifier
-        return state.withLock { number == $0.successor ?? identifier ? $0.life.state : .completed }
+    func standing(of number: Int) -> TaskLife.Standing {
+        state.withLock { number == $0.successor ?? identifier ? $0.life.standing : .completed }
     }
 
-    private func perform(_ action: TaskLife.Action, _ task: URLSessionTask) {
+    private func perform(_ action: TaskLife.Action) {
         switch action {
         case .nothing: break
-        case .start, .abortUnresumed: start(task)
+        case .start, .abortUnresumed: start()
         case .applySuspension: applySuspension()
         case .abort: abort()
         }
@@ -134,18 +109,26 @@ final class TaskWork: LoadClient, Sendable {
     }
 
     /// - Parameter handler: Called once, where the session's calls come: before the end is told, if that is still to come.
-    func cancel(_ task: URLSessionTask, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
-        let number = task.taskIdentifier
+    func cancel(_ number: Int, givingResumeData handler: @escaping @Sendable (Data?) -> Void) {
         let action = state.withLock { state -> TaskLife.Action? in
             guard number == state.successor ?? identifier, !state.life.isCompleted else { return nil }
             state.resumeDataHandlers.append(handler)
             return state.life.cancel()
         }
         guard let action else {
-            driver?.perform { handler(nil) }
+            engine?.driver.perform { handler(nil) }
             return
         }
-        perform(action, task)
+        perform(action)
+    }
+
+    /// The task is being cancelled, by a closing handshake: it goes on if it was suspended.
+    func beginClosing() {
+        let load = state.withLock { state in
+            _ = state.life.cancel()
+            return state.load
+        }
+        load?.resume()
     }
 
     /// Several threads may come here at once: the last one leaves the load as it should be.
@@ -158,25 +141,29 @@ final class TaskWork: LoadClient, Sendable {
         }
     }
 
-    // MARK: - The load
-
-    private func start(_ task: URLSessionTask) {
-        let (session, request, delegate) = state.withLock { state in
-            state.task = task
-            state.hasNoDelegates = state.delegate == nil && state.session?.delegateObject == nil
-            return (state.session, state.currentRequest, state.delegate)
+    func setPriority(_ priority: Float) {
+        let priority = priority.isNaN ? Self.defaultPriority : min(max(priority, 0), 1)
+        let load = state.withLock { state in
+            state.priority = priority
+            return state.load
         }
-        guard let session, let request else { return }
-        guard session.table.hold(task) else { return endUnborn(task) }
-        let order = content.order(request)
+        load?.priority = priority
+    }
+
+    /// The program wants no more content at present, or again. Any thread.
+    func holdBack(_ holds: Bool) { state.withLock { $0.load }?.holdBack(holds) }
+
+    // MARK: - The beginning
+
+    private func start() {
+        guard let engine, let audience, let request = state.withLock({ $0.currentRequest }) else { return }
+        guard audience.begin() else { return endUnborn() }
+        let order = plan.content.order(request)
         let sent: URLRequest
         do throws(URLError) {
-            sent = try sentRequest(order.request)
+            sent = try webSocket?.sentRequest(order.request) ?? order.request
         } catch {
-            return session.driver.perform { [self] in
-                end(.failure(error))
-                loadDidEnd()
-            }
+            return fail(error)
         }
         state.withLock { state in
             state.currentRequest = order.request
@@ -184,17 +171,13 @@ final class TaskWork: LoadClient, Sendable {
         }
         let schedule: [LoopMode]
         do throws(SystemError) {
-            schedule = try session.driver.schedule()
+            schedule = try engine.driver.schedule()
         } catch {
-            let failure = URLErrors.noThread(error, url: request.url)
-            return session.driver.perform { [self] in
-                end(.failure(failure), order.earlier)
-                loadDidEnd()
-            }
+            return fail(URLErrors.noThread(error, url: request.url), order.earlier)
         }
         let load = Load(
-            for: self, request: LoadRequest(sent), schedule: schedule, settings: session.settings,
-            defaults: defaults(session.delegateObject, delegate), writesFile: kind == .download,
+            for: self, request: LoadRequest(sent), schedule: schedule, settings: engine.settings,
+            defaults: audience.defaults, writesFile: plan.kind == .download,
             continuing: order.earlier, upgrade: webSocket.map { WebSocketWire($0) })
         let (isSuspended, isCanceling, priority) = state.withLock { state in
             state.load = load
@@ -207,100 +190,30 @@ final class TaskWork: LoadClient, Sendable {
         load.start()
         // Another thread may have found no load meanwhile.
         applySuspension()
-        if state.withLock({ $0.life.isCanceling }) { abort() }
+        if self.isCanceling { abort() }
     }
 
-    func setPriority(_ priority: Float) {
-        let priority = priority.isNaN ? URLSessionTask.defaultPriority : min(max(priority, 0), 1)
-        let load = state.withLock { state in
-            state.priority = priority
-            return state.load
+    /// It ends without a load.
+    private func fail(_ error: URLError, _ partial: PartialDownload? = nil) {
+        engine?.driver.perform { [self] in
+            _ = make(.fail(error, partial: partial))
+            loadDidEnd()
         }
-        load?.priority = priority
     }
-
-    /// What the load can know of the delegates.
-    private func defaults(_ session: SessionDelegateObject?, _ own: SessionDelegateObject?)
-        -> DelegateDefaults
-    {
-        let isDelegate = state.withLock { $0.receiver.isDelegate }
-        if let own {
-            let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
-            if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
-            return defaults
-        }
-        guard let session else { return .ofNoDelegate }
-        return isDelegate ? session.kind.ofTasks : session.kind.ofHandlers
-    }
-
-    // MARK: - LoadClient
-
-    /// A load that was cancelled has its last call to make still.
-    var isCancelled: Bool { false }
-
-    var keepsPartialDownloads: Bool { true }
-
-    var nameInRunLoops: String? {
-        if let description = state.withLock({ $0.description }) { return description }
-        return RunLoop.isTraced ? originalRequest?.url.map { ($0.host ?? "") + $0.path } : nil
-    }
-
-    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
-    var delegateQueue: OperationQueue? {
-        if isAwaited, state.withLock({ $0.hasNoDelegates }) { return nil }
-        return driver?.queue
-    }
-
-    /// The program wants no more content at present, or again. Any thread.
-    func holdBack(_ holds: Bool) { state.withLock { $0.load }?.holdBack(holds) }
-
-    func setCurrentRequest(_ request: URLRequest) {
-        let shown = webSocket == nil ? request : WebSocketURL.shown(request)
-        state.withLock { $0.currentRequest = shown }
-    }
-
-    func loadDidEnd() {
-        let old = state.withLock { state in
-            let old = state
-            state.session = nil
-            state.task = nil
-            state.load = nil
-            state.receiver = .delegate
-            state.delegate = nil
-            state.body = Data()
-            state.metrics = nil
-            return old
-        }
-        webSocket?.loadDidEnd()
-        if let task = old.task { old.session?.taskDidEnd(task) }
-    }
-
-    // MARK: - The end
 
     /// The session takes no tasks any more: the task is over before it has begun (rule US-75).
-    func endUnborn(_ task: URLSessionTask) {
+    func endUnborn() {
         let error = URLErrors.error(
-            .cancelled, "The session was invalidated: it makes no more tasks.", url: originalRequest?.url)
-        let (receiver, handlers) = state.withLock { state in
-            guard state.life.complete() else {
-                return (TaskReceiver.delegate, [] as [@Sendable (Data?) -> Void])
-            }
+            .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.request?.url)
+        let handlers = state.withLock { state -> [@Sendable (Data?) -> Void]? in
+            guard state.life.complete() else { return nil }
             state.error = error
-            state.session = nil
-            state.task = nil
-            defer {
-                state.receiver = .delegate
-                state.resumeDataHandlers = []
-            }
-            return (state.receiver, state.resumeDataHandlers)
+            defer { state.resumeDataHandlers = [] }
+            return state.resumeDataHandlers
         }
-        if let webSocket { driver?.perform { _ = webSocket.end(error) } }
-        for handler in handlers { driver?.perform { handler(nil) } }
-        switch receiver {
-        case .delegate: break
-        case .data(let handler): driver?.perform { handler(nil, nil, error) }
-        case .download(let handler): driver?.perform { handler(nil, nil, error) }
-        case .bytes(let feed): feed.end(error)
-        }
+        guard let handlers else { return }
+        if let webSocket { engine?.driver.perform { _ = webSocket.end(error) } }
+        for handler in handlers { engine?.driver.perform { handler(nil) } }
+        audience?.endUnborn(error)
     }
 }

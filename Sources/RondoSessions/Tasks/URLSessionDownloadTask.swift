@@ -10,7 +10,7 @@ open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
     ///   server does not say that it can continue, nothing has come, or the task had ended. The data hold the request's
     ///   fields.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
-        work.cancel(self, givingResumeData: completionHandler)
+        work.cancel(taskIdentifier, givingResumeData: completionHandler)
     }
 
     /// The same.

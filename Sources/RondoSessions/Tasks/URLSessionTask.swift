@@ -18,20 +18,32 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case completed = 3
     }
 
+    /// What a task consists of.
+    struct Parts {
+        let work: TaskWork
+        let calls: any TaskDelegation
+    }
+
     let work: TaskWork
+    /// Nil: of no session.
+    let calls: (any TaskDelegation)?
     private let number: Int
 
     /// - Parameter identifier: Another than that of its work, for a task that takes another's place.
-    init(_ work: TaskWork, identifier: Int? = nil) {
-        self.work = work
+    init(_ parts: Parts, identifier: Int? = nil) {
+        work = parts.work
+        calls = parts.calls
         number = identifier ?? work.identifier
         super.init()
+        // The work is another task's already where this one takes its place.
+        if identifier == nil { parts.calls.belong(to: self) }
     }
 
     /// A task of no session, which never does anything; for classes that stand in for tasks in tests.
     @available(*, deprecated, message: "Tasks are made by a session.")
     public override init() {
         work = TaskWork()
+        calls = nil
         number = 0
         super.init()
     }
@@ -42,7 +54,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open var taskIdentifier: Int { number }
 
     /// The request as it was given.
-    open var originalRequest: URLRequest? { work.originalRequest }
+    open var originalRequest: URLRequest? { work.plan.request }
 
     /// The request as it stands: with what the configuration adds, after redirects.
     open var currentRequest: URLRequest? { work.state.withLock { $0.currentRequest } }
@@ -62,32 +74,26 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Asked before the session's delegate, method by method (rule US-40). To be set before the first `resume()`; held until
     /// the last call.
     open var delegate: (any URLSessionTaskDelegate)? {
-        get { work.state.withLock { $0.delegate }?.task }
+        get { calls?.delegate }
         set {
-            let object = newValue.map { SessionDelegateObject($0) }
-            let (isLate, old) = work.state.withLock { state -> (Bool, SessionDelegateObject?) in
-                if state.life.wasResumed { return (true, nil) }
-                defer { state.delegate = object }
-                return (false, state.delegate)
-            }
-            withExtendedLifetime(old) {}
-            if isLate { Log.sessions.warning("A delegate that a task gets after resume() has no effect.") }
+            guard let calls, !calls.setDelegate(newValue) else { return }
+            Log.sessions.warning("A delegate that a task gets after resume() has no effect.")
         }
     }
 
     // MARK: - Running
 
-    open var state: State { work.state(of: self) }
+    open var state: State { State(work.standing(of: number)) }
 
     /// Begins or goes on, once it was called as often as `suspend()`. A new task has been suspended once.
-    open func resume() { work.resume(self) }
+    open func resume() { work.resume(number) }
 
     /// Nothing is sent or read for the task any more, no time passes for its timeouts, and nothing is told of it, until it is
     /// resumed (rule US-30).
-    open func suspend() { work.suspend(self) }
+    open func suspend() { work.suspend(number) }
 
     /// Ends the task: what is told of it still is the end, with `URLError.cancelled` (rule US-32).
-    open func cancel() { work.cancel(self) }
+    open func cancel() { work.cancel(number) }
 
     /// Where the task waits in line for a connection: 0…1, higher first. A hint.
     open var priority: Float {
@@ -95,7 +101,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { work.setPriority(newValue) }
     }
 
-    public static let defaultPriority: Float = 0.5
+    public static let defaultPriority: Float = TaskWork.defaultPriority
     public static let lowPriority: Float = 0.25
     public static let highPriority: Float = 0.75
 
@@ -125,7 +131,11 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Cancelling it cancels the task, pausing and resuming it suspend and resume the task (rule US-38).
     ///
     /// It changes where the session's calls come.
-    open var progress: Progress { work.progress(of: self) }
+    open var progress: Progress {
+        work.progress(
+            cancel: { [weak self] in self?.cancel() }, pause: { [weak self] in self?.suspend() },
+            resume: { [weak self] in self?.resume() })
+    }
 
     // MARK: - Without effect here (rule US-15)
 
@@ -147,6 +157,32 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     open override func copy() -> Any { self }
     /// The task itself.
     open func copy(with zone: NSZone? = nil) -> Any { self }
+}
+
+extension URLSessionTask.State {
+    fileprivate init(_ standing: TaskLife.Standing) {
+        switch standing {
+        case .running: self = .running
+        case .suspended: self = .suspended
+        case .canceling: self = .canceling
+        case .completed: self = .completed
+        }
+    }
+}
+
+/// The delegate's side of a task, as the task knows it.
+protocol TaskDelegation: AnyObject, Sendable {
+    /// The task was made that begins with `TaskAudience.begin()`.
+    func belong(to task: URLSessionTask)
+
+    /// The task's own; nil after the last call.
+    var delegate: (any URLSessionTaskDelegate)? { get }
+
+    /// - Returns: False: the task has begun, and keeps the one that it has.
+    func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) -> Bool
+
+    /// Before the function returns that makes the task.
+    func tellCreated(_ task: URLSessionTask)
 }
 
 /// A task whose response comes as data.

@@ -6,7 +6,7 @@ open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
     ///
     /// - Parameter completionHandler: Called once, with nil, where the session's calls come.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
-        work.cancel(self, givingResumeData: completionHandler)
+        work.cancel(taskIdentifier, givingResumeData: completionHandler)
     }
 
     /// The same.

@@ -18,9 +18,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     private let link: WebSocketLink
 
-    init(_ work: TaskWork, _ link: WebSocketLink) {
+    init(_ parts: Parts, _ link: WebSocketLink) {
         self.link = link
-        super.init(work)
+        super.init(parts)
     }
 
     // MARK: - Settings

@@ -143,8 +143,26 @@ final class WebSocketLink: Sendable {
 
     // MARK: - The load
 
+    /// The request as the engine loads it.
+    ///
+    /// - Throws: Where it is none of a WebSocket's (rule WS-1).
+    func sentRequest(_ request: URLRequest) throws(URLError) -> URLRequest {
+        let url = request.url
+        guard WebSocketURL.isWebSocket(url), let sent = WebSocketURL.sent(request) else {
+            throw URLErrors.error(
+                .unsupportedURL, "A WebSocket is opened by a GET of a ws or wss URL.", url: url)
+        }
+        guard canOffer(with: request) else {
+            throw URLErrors.error(
+                .badURL,
+                "The WebSocket's protocols cannot be offered: each is a token (RFC 9110, section 5.6.2), and named once.",
+                url: url)
+        }
+        return sent
+    }
+
     /// Whether these protocols, and those that the request names itself, can be offered.
-    func canOffer(with request: URLRequest) -> Bool {
+    private func canOffer(with request: URLRequest) -> Bool {
         var handshake = WebSocketHandshake(protocols: protocols)
         var fields = HeaderFields()
         if let own = request.value(forHTTPHeaderField: "Sec-WebSocket-Protocol") {

@@ -19,6 +19,18 @@ final class SessionDelegateObject: @unchecked Sendable {
         download = object as? any URLSessionDownloadDelegate
         webSocket = object as? any URLSessionWebSocketDelegate
         kind = SessionDelegateClass.of(type(of: object))
-        SessionDelegateClass.lookForUncalledMethods(of: object)
+        if task == nil {
+            kind.noteLacking(
+                .created, .waiting, .redirect, .redirectAsync, .taskChallenge, .taskChallengeAsync,
+                .bodyStream, .bodyStreamAsync, .sent, .informational, .metrics, .completed)
+        }
+        if data == nil {
+            kind.noteLacking(.response, .responseAsync, .becameDownload, .data, .willCache, .willCacheAsync)
+        }
+        if download == nil { kind.noteLacking(.wrote, .resumed) }
+        if webSocket == nil { kind.noteLacking(.opened, .closed) }
+        // A class that conforms to the lesser protocols alone may have methods of the others.
+        DelegateMethodCheck.sessions.lookOnce(
+            at: type(of: object), conforms: data != nil || download != nil)
     }
 }

@@ -1,6 +1,8 @@
 public import FoundationNetworking
 public import RondoCore
 
+// How a session makes WebSocket tasks.
+
 extension URLSession {
     /// A WebSocket to a ws or wss URL.
     public func webSocketTask(with url: URL) -> URLSessionWebSocketTask {
@@ -21,10 +23,8 @@ extension URLSession {
     }
 
     private func makeWebSocketTask(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
-        let link = WebSocketLink(protocols: protocols, driver: driver)
-        let work = TaskWork(self, request, .webSocket, .delegate, webSocket: link)
-        let task = URLSessionWebSocketTask(work, link)
-        link.belong(to: work, request.url)
-        return made(task)
+        let link = WebSocketLink(protocols: protocols, driver: engine.driver)
+        return made(
+            URLSessionWebSocketTask(parts(TaskPlan(.webSocket, request, webSocket: link), .delegate), link))
     }
 }

@@ -27,17 +27,10 @@ final class SessionDelegateClass: Sendable {
     static func of(_ type: Any.Type) -> SessionDelegateClass {
         known.withLock { known in
             if let found = known[ObjectIdentifier(type)] { return found }
-            let new = SessionDelegateClass(type)
+            let new = SessionDelegateClass()
             known[ObjectIdentifier(type)] = new
             return new
         }
-    }
-
-    /// Warns of methods of `object`'s class that look like a delegate's and are not called, once a class.
-    static func lookForUncalledMethods(of object: any URLSessionDelegate) {
-        // A class that conforms to the lesser protocols alone may have methods of the others.
-        let conforms = object is any URLSessionDataDelegate || object is any URLSessionDownloadDelegate
-        DelegateMethodCheck.sessions.lookOnce(at: type(of: object), conforms: conforms)
     }
 
     private let defaults: Atomic<UInt64>
@@ -46,27 +39,12 @@ final class SessionDelegateClass: Sendable {
     /// The same of a task with a completion handler, which is told less.
     let ofHandlers = DelegateDefaults()
 
-    private init(_ type: Any.Type) {
-        var missing: UInt64 = 0
-        if !(type is any URLSessionTaskDelegate.Type) {
-            missing |= Self.bits(
-                .created, .waiting, .redirect, .redirectAsync, .taskChallenge, .taskChallengeAsync)
-            missing |= Self.bits(.bodyStream, .bodyStreamAsync, .sent, .informational, .metrics, .completed)
-        }
-        if !(type is any URLSessionDataDelegate.Type) {
-            missing |= Self.bits(
-                .response, .responseAsync, .becameDownload, .data, .willCache, .willCacheAsync)
-        }
-        if !(type is any URLSessionDownloadDelegate.Type) { missing |= Self.bits(.wrote, .resumed) }
-        if !(type is any URLSessionWebSocketDelegate.Type) { missing |= Self.bits(.opened, .closed) }
-        defaults = Atomic(missing)
+    private init() {
+        defaults = Atomic(0)
         ofTasks.insert(.shouldUseCredentialStorage)
         ofHandlers.insert(.shouldUseCredentialStorage)
         ofHandlers.insert(.willCacheResponse)
-        share(missing)
     }
-
-    private static func bits(_ methods: SessionMethod...) -> UInt64 { methods.reduce(0) { $0 | $1.bit } }
 
     /// It is known to have no such method.
     func lacks(_ method: SessionMethod) -> Bool { defaults.load(ordering: .relaxed) & method.bit != 0 }
@@ -74,8 +52,12 @@ final class SessionDelegateClass: Sendable {
     func lacks(_ methods: SessionMethod...) -> Bool { methods.allSatisfy { lacks($0) } }
 
     /// The default of `method` was called.
-    func noteDefault(_ method: SessionMethod) {
-        let (old, new) = defaults.bitwiseOr(method.bit, ordering: .relaxed)
+    func noteDefault(_ method: SessionMethod) { noteLacking(method) }
+
+    /// It does not conform to the protocol of these methods.
+    func noteLacking(_ methods: SessionMethod...) {
+        let bits = methods.reduce(0) { $0 | $1.bit }
+        let (old, new) = defaults.bitwiseOr(bits, ordering: .relaxed)
         if old != new { share(new) }
     }
 
@@ -89,12 +71,6 @@ final class SessionDelegateClass: Sendable {
                 loads.insert(.canAuthenticate)
             }
         }
-    }
-
-    /// It has a method that gives new body streams.
-    func noteBodyStreamMethod() {
-        ofTasks.noteBodyStreamMethod()
-        ofHandlers.noteBodyStreamMethod()
     }
 }
 

@@ -1,0 +1,31 @@
+internal import RondoCore
+internal import RondoMutex
+
+/// The calls of a session: its delegate, which its tasks' calls go to as well.
+final class SessionCalls: SessionAudience, Sendable {
+    private let object: Mutex<SessionDelegateObject?>
+
+    init(_ delegate: (any URLSessionDelegate)?) {
+        object = Mutex(delegate.map(SessionDelegateObject.init))
+    }
+
+    var delegateObject: SessionDelegateObject? { object.withLock { $0 } }
+    var delegate: (any URLSessionDelegate)? { delegateObject?.base }
+
+    func parts(
+        of session: URLSession, _ plan: TaskPlan, _ receiver: TaskReceiver
+    ) -> URLSessionTask.Parts {
+        let identifier = session.table.nextIdentifier()
+        let calls = TaskCalls(identifier, session, self, receiver, isAwaited: plan.isAwaited)
+        plan.webSocket?.belong(to: calls, plan.request?.url)
+        return URLSessionTask.Parts(
+            work: TaskWork(identifier, plan, by: session.engine, for: calls), calls: calls)
+    }
+
+    func tellInvalid(_ session: URLSession) {
+        delegate?.urlSession(session, didBecomeInvalidWithError: nil)
+        // Released without the lock.
+        let delegate = object.withLock { $0.take() }
+        withExtendedLifetime(delegate) {}
+    }
+}

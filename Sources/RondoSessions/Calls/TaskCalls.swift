@@ -1,0 +1,387 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoMutex
+
+/// The calls of one task: makes of what its work has to tell calls of delegates' methods, or of a completion handler.
+///
+/// While the task runs its session holds it, and it holds its session; with the last call all of it is let go.
+final class TaskCalls: TaskAudience, Sendable {
+    private struct State {
+        /// Nil once the task has ended.
+        var session: URLSession?
+        /// The task that was made, until it begins.
+        weak var made: URLSessionTask?
+        /// Held from the beginning to the last call; another one where the task has become a download.
+        var task: URLSessionTask?
+        /// The task's own.
+        var delegate: SessionDelegateObject?
+        var receiver: TaskReceiver
+        /// What a completion handler is to get.
+        var body = Data()
+        var hasBegun = false
+        /// No delegate hears of the task.
+        var hasNoDelegates = false
+    }
+
+    private let identifier: Int
+    private let isAwaited: Bool
+    /// The session's delegate.
+    private let sessionCalls: SessionCalls
+    private let state: Mutex<State>
+
+    init(
+        _ identifier: Int, _ session: URLSession, _ sessionCalls: SessionCalls, _ receiver: TaskReceiver,
+        isAwaited: Bool
+    ) {
+        self.identifier = identifier
+        self.isAwaited = isAwaited
+        self.sessionCalls = sessionCalls
+        state = Mutex(State(session: session, receiver: receiver))
+    }
+
+    deinit {
+        let state = state.withLock { $0 }
+        if !state.hasBegun { state.session?.table.forget(identifier) }
+    }
+
+    /// Nil once the task has ended.
+    private var addressees: Addressees? {
+        let (session, task, receiver, own) = state.withLock {
+            ($0.session, $0.task, $0.receiver, $0.delegate)
+        }
+        guard let session, let task else { return nil }
+        let delegates = [own, sessionCalls.delegateObject].compactMap { $0 }
+        return Addressees(
+            session: session, task: task, receiver: receiver, delegates: delegates,
+            contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [])
+    }
+
+    // MARK: - TaskAudience
+
+    func begin() -> Bool {
+        let hasDelegate = sessionCalls.delegateObject != nil
+        let (session, task) = state.withLock { state in
+            state.hasBegun = true
+            state.task = state.made
+            state.hasNoDelegates = state.delegate == nil && !hasDelegate
+            return (state.session, state.task)
+        }
+        guard let session, let task else { return false }
+        return session.table.hold(task)
+    }
+
+    var hasNoDelegates: Bool { state.withLock { $0.hasNoDelegates } }
+
+    var defaults: DelegateDefaults {
+        let (isDelegate, own) = state.withLock { ($0.receiver.isDelegate, $0.delegate) }
+        let session = sessionCalls.delegateObject
+        if let own {
+            let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
+            if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
+            return defaults
+        }
+        guard let session else { return .ofNoDelegate }
+        return isDelegate ? session.kind.ofTasks : session.kind.ofHandlers
+    }
+
+    var answersResponses: Bool {
+        guard let addressees else { return false }
+        return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
+    }
+
+    var hearsOfInformational: Bool {
+        guard let addressees else { return false }
+        return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
+    }
+
+    /// Of a task that has a delegate of its own that one alone has agreed.
+    var sharesVerdicts: Bool {
+        state.withLock { $0.delegate == nil && !($0.session?.engine.isShared ?? true) }
+    }
+
+    func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer {
+        guard let all = addressees else { return .none }
+        return RunLoop.tracingDelegateCall(
+            call.sessionName, of: all.task, label: work.nameInRunLoops,
+            on: all.session.engine.driver.servingLoop
+        ) { deliver(call, of: work, to: all) }
+    }
+
+    func endUnborn(_ error: URLError) {
+        let old = state.withLock { state in
+            let old = state
+            state.session = nil
+            state.task = nil
+            state.receiver = .delegate
+            state.delegate = nil
+            return old
+        }
+        if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
+    }
+
+    func workDidEnd() {
+        let old = state.withLock { state in
+            let old = state
+            state.session = nil
+            state.task = nil
+            state.receiver = .delegate
+            state.delegate = nil
+            state.body = Data()
+            return old
+        }
+        if let task = old.task { old.session?.taskDidEnd(task) }
+    }
+
+    // MARK: - Calls
+
+    private func deliver(_ call: DelegateCall, of work: TaskWork, to all: Addressees) -> DelegateCall.Answer {
+        let (session, task) = (all.session, all.task)
+        switch call {
+        case .willSend(let request, let redirect):
+            // There is no response to show with a canonical request (rule US-53).
+            guard let response = redirect as? HTTPURLResponse else { return .request(request) }
+            return askAboutRedirect(response, request, of: work, all)
+        case .shouldUseCredentialStorage: return .usesStorage(true)
+        case .challenge(let challenge, _, let isOfTLS):
+            all.show(challenge, isOfTLS: isOfTLS)
+            return .challenge(.taken)
+        case .needNewBodyStream:
+            return all.ask(.bodyStream(session, task), of: work) { answer in
+                answer.map { .bodyStream($0.stream) } ?? .noBodyStreamMethod
+            }
+        case .sent(let bytes, let total, let expected):
+            all.tell(.sent) { delegate in
+                delegate.task?.urlSession(
+                    session, task: task, didSendBodyData: Int64(bytes), totalBytesSent: Int64(total),
+                    totalBytesExpectedToSend: Int64(expected))
+            }
+        case .response(let response, let isQuestion): return receive(response, isQuestion, of: work, all)
+        case .data(let data): receive(data, of: work, all)
+        case .willCache(let cached):
+            guard let task = task as? URLSessionDataTask else { return .cached(cached) }
+            return all.ask(.willCache(session, task, cached), of: work, all.contentDelegates) {
+                .cached($0 ?? cached)
+            }
+        case .wrote(let bytes, let total, let expected):
+            all.tellOfFile(.wrote) { delegate, task in
+                delegate.urlSession(
+                    session, downloadTask: task, didWriteData: Int64(bytes), totalBytesWritten: total,
+                    totalBytesExpectedToWrite: expected > 0 ? expected : -1)
+            }
+        case .resumed(let total, let expected):
+            all.tellOfFile(.resumed) { delegate, task in
+                delegate.urlSession(
+                    session, downloadTask: task, didResumeAtOffset: total,
+                    expectedTotalBytes: expected > 0 ? expected : -1)
+            }
+        case .informational(let response):
+            all.tell(.informational) {
+                $0.task?.urlSession(session, task: task, didReceiveInformationalResponse: response)
+            }
+        case .waitingForConnectivity:
+            all.tell(.waiting) { $0.task?.urlSession(session, taskIsWaitingForConnectivity: task) }
+        case .upgraded(_, _, let call): call()
+        case .didCancel, .metrics: break
+        case .finish: end(.success(nil), of: work, all)
+        case .finishDownload(let file): end(.success(file), of: work, all)
+        case .fail(let error, let partial): end(.failure(error), partial, of: work, all)
+        }
+        return .none
+    }
+
+    private func askAboutRedirect(
+        _ response: HTTPURLResponse, _ request: URLRequest, of work: TaskWork, _ all: Addressees
+    ) -> DelegateCall.Answer {
+        guard work.webSocket != nil else {
+            return all.ask(.redirect(all.session, all.task, response, request), of: work) {
+                .request($0 ?? request)
+            }
+        }
+        let shown = WebSocketURL.shown(request)
+        return all.ask(.redirect(all.session, all.task, response, shown), of: work) { answer in
+            .request((answer ?? shown).flatMap { WebSocketURL.sent($0) ?? $0 })
+        }
+    }
+
+    // MARK: - Response and content
+
+    private func receive(
+        _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: Addressees
+    ) -> DelegateCall.Answer {
+        state.withLock { $0.body = Data() }
+        let feed = all.receiver.feed
+        guard isQuestion, let task = all.task as? URLSessionDataTask else {
+            feed?.source.received(response)
+            return isQuestion ? .disposition(.allow) : .none
+        }
+        return all.ask(.response(all.session, task, response), of: work, all.contentDelegates) {
+            [self] disposition in
+            switch disposition ?? .allow {
+            case .allow:
+                feed?.source.received(response)
+                return .disposition(.allow)
+            case .becomeDownload where isAwaited:
+                Log.sessions.warning("A task that an async function waits for cannot become a download.")
+                feed?.source.received(response)
+                return .disposition(.allow)
+            case .cancel:
+                task.cancel()
+                return .later
+            case .becomeDownload:
+                // The answer may have come on any thread.
+                all.session.engine.driver.perform { self.becomeDownload(task, response, of: work, all) }
+                return .later
+            }
+        }
+    }
+
+    private func receive(_ data: Data, of work: TaskWork, _ all: Addressees) {
+        if let task = all.task as? URLSessionDataTask {
+            all.tell(.data, all.contentDelegates) {
+                $0.data?.urlSession(all.session, dataTask: task, didReceive: data)
+            }
+        }
+        switch all.receiver {
+        case .delegate, .download: break
+        case .bytes(let feed): feed.source.received(data)
+        case .data:
+            let limit = URLConnection.maximumCollectedBytes
+            let isTooMuch = state.withLock { state in
+                if state.body.count + data.count > limit { return true }
+                if state.body.isEmpty { state.body = data } else { state.body.append(data) }
+                return false
+            }
+            if isTooMuch { work.abort(.collectedTooMuch(limit)) }
+        }
+    }
+
+    /// Rule US-46.
+    private func becomeDownload(
+        _ dataTask: URLSessionDataTask, _ response: URLResponse, of work: TaskWork, _ all: Addressees
+    ) {
+        let download = URLSessionDownloadTask(
+            .init(work: work, calls: self), identifier: all.session.table.nextIdentifier())
+        guard work.pass(to: download.taskIdentifier) else { return }
+        state.withLock { $0.task = download }
+        all.session.table.replace(dataTask, by: download)
+        all.tell(.becameDownload) {
+            $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: download)
+        }
+        work.answer(.disposition(.becomeDownload(response)))
+    }
+
+    // MARK: - The end
+
+    /// The last calls.
+    ///
+    /// - Parameter partial: What there is of a download that has failed.
+    private func end(
+        _ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload? = nil, of work: TaskWork,
+        _ all: Addressees
+    ) {
+        guard let (known, resumeData) = work.outcome(outcome, partial) else { return }
+        var outcome = known
+        if case .success(let file?) = outcome, all.receiver.isDelegate || !all.contentDelegates.isEmpty {
+            all.finish(file)
+            // That call may have cancelled the task.
+            if work.isCanceling { outcome = .failure(work.cancellation) }
+        }
+        var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
+        if let webSocket = work.webSocket { error = webSocket.end(error) }
+        guard let ending = work.complete(error) else { return }
+        for handler in ending.resumeDataHandlers { handler(resumeData) }
+        if let metrics = ending.metrics {
+            all.tell(.metrics) {
+                $0.task?.urlSession(
+                    all.session, task: all.task,
+                    didFinishCollecting: URLSessionTaskMetrics(metrics, createdAt: work.createdAt))
+            }
+        }
+        let response = ending.response
+        switch all.receiver {
+        case .delegate:
+            all.tell(.completed) {
+                $0.task?.urlSession(all.session, task: all.task, didCompleteWithError: error)
+            }
+        case .data(let handler):
+            if let error { handler(nil, response, error) } else { handler(takeBody(), response, nil) }
+        case .download(let handler):
+            if case .success(let file?) = outcome {
+                handler(file.url, response, nil)
+                file.discard()
+            } else {
+                handler(nil, response, error)
+            }
+        case .bytes(let feed): feed.end(error)
+        }
+    }
+
+    private func takeBody() -> Data { state.withLock { $0.body } }
+}
+
+extension TaskCalls: TaskDelegation {
+    func belong(to task: URLSessionTask) { state.withLock { $0.made = task } }
+
+    var delegate: (any URLSessionTaskDelegate)? { state.withLock { $0.delegate }?.task }
+
+    func setDelegate(_ delegate: (any URLSessionTaskDelegate)?) -> Bool {
+        let object = delegate.map { SessionDelegateObject($0) }
+        let (isLate, old) = state.withLock { state -> (Bool, SessionDelegateObject?) in
+            if state.hasBegun { return (true, nil) }
+            defer { state.delegate = object }
+            return (false, state.delegate)
+        }
+        withExtendedLifetime(old) {}
+        return !isLate
+    }
+
+    func tellCreated(_ task: URLSessionTask) {
+        guard let session = state.withLock({ $0.session }), let delegate = sessionCalls.delegateObject,
+            !delegate.kind.lacks(.created)
+        else { return }
+        delegate.task?.urlSession(session, didCreateTask: task)
+    }
+}
+
+extension TaskCalls: WebSocketClient {
+    func tellOpened(_ subprotocol: String?) {
+        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask else { return }
+        all.tell(.opened) {
+            $0.webSocket?.urlSession(all.session, webSocketTask: task, didOpenWithProtocol: subprotocol)
+        }
+    }
+
+    func tellClosed(_ code: Int, _ reason: Data?) {
+        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask,
+            let code = URLSessionWebSocketTask.CloseCode(rawValue: code)
+        else { return }
+        all.tell(.closed) {
+            $0.webSocket?.urlSession(all.session, webSocketTask: task, didCloseWith: code, reason: reason)
+        }
+    }
+}
+
+extension DelegateCall {
+    /// What traces call it.
+    fileprivate var sessionName: String {
+        switch self {
+        case .willSend: "willPerformHTTPRedirection"
+        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
+        case .challenge: "didReceive challenge"
+        case .didCancel: "didCancel challenge"
+        case .needNewBodyStream: "needNewBodyStream"
+        case .sent: "didSendBodyData"
+        case .response: "didReceive response"
+        case .data: "didReceive data"
+        case .willCache: "willCacheResponse"
+        case .wrote: "didWriteData"
+        case .resumed: "didResumeAtOffset"
+        case .informational: "didReceiveInformationalResponse"
+        case .waitingForConnectivity: "taskIsWaitingForConnectivity"
+        case .metrics: "didFinishCollecting metrics"
+        case .upgraded(let name, _, _): name
+        case .finish, .finishDownload, .fail: "didCompleteWithError"
+        }
+    }
+}

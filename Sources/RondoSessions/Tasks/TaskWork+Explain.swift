@@ -1,0 +1,45 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+
+extension TaskWork {
+    /// Why no call has come (rule US-90). Any thread.
+    var obstacle: DeliveryObstacle {
+        let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedAnswer) }
+        if life.isCompleted { return RunLoop.invalidObstacle }
+        if life.standing == .suspended {
+            return DeliveryObstacle(
+                reason: .suspended,
+                description: life.wasResumed
+                    ? "it is suspended: call resume() once for each suspend()"
+                    : "it was not resumed: call resume()")
+        }
+        if let queue = engine?.driver.queue, queue.isSuspended {
+            return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
+        }
+        let obstacle = RunLoop.obstacle(places: places)
+        guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
+        if let method {
+            return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")
+        }
+        switch load?.currentStanding ?? .underWay {
+        case .waitsForPlace:
+            return DeliveryObstacle(
+                reason: .waits,
+                description: "it waits for a place: as many connections to its host as may be are in use")
+        case .waitsForConnectivity:
+            return DeliveryObstacle(reason: .waits, description: "it waits for a network")
+        case .underWay: break
+        }
+        guard obstacle.reason == .nothingToDeliver else { return obstacle }
+        return DeliveryObstacle(reason: .nothingToDeliver, description: "it waits for the server")
+    }
+
+    private var places: [(loop: RunLoop, mode: RunLoop.Mode)] {
+        switch engine?.driver {
+        case .queue: [(RunLoop.loader, .default)]
+        case .loop(let modes): modes.map { ($0.loop, $0.mode) }
+        case nil: []
+        }
+    }
+}

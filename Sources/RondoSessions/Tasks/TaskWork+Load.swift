@@ -1,0 +1,205 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+
+// What a task's work does for its load, and what its audience asks of it.
+
+extension TaskWork: LoadClient {
+    /// A load that was cancelled has its last call to make still.
+    var isCancelled: Bool { false }
+
+    var keepsPartialDownloads: Bool { true }
+
+    var nameInRunLoops: String? {
+        if let description = state.withLock({ $0.description }) { return description }
+        return RunLoop.isTraced ? plan.request?.url.map { ($0.host ?? "") + $0.path } : nil
+    }
+
+    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
+    var delegateQueue: OperationQueue? {
+        if plan.isAwaited, audience?.hasNoDelegates ?? true { return nil }
+        return engine?.driver.queue
+    }
+
+    var answersResponses: Bool {
+        (plan.kind == .data || plan.kind == .upload) && audience?.answersResponses ?? false
+    }
+
+    var hearsOfInformational: Bool { audience?.hearsOfInformational ?? false }
+    var sharesVerdicts: Bool { audience?.sharesVerdicts ?? false }
+
+    func make(_ call: DelegateCall) -> DelegateCall.Answer {
+        guard let audience, note(call) else { return .none }
+        return audience.make(call, of: self)
+    }
+
+    func setCurrentRequest(_ request: URLRequest) {
+        let shown = webSocket == nil ? request : WebSocketURL.shown(request)
+        state.withLock { $0.currentRequest = shown }
+    }
+
+    func loadDidEnd() {
+        let old = state.withLock { state in
+            let old = (state.load, state.metrics)
+            state.load = nil
+            state.metrics = nil
+            return old
+        }
+        withExtendedLifetime(old) {}
+        webSocket?.loadDidEnd()
+        audience?.workDidEnd()
+    }
+
+    /// Keeps what a call says, before it is made.
+    ///
+    /// - Returns: False: the program is not told of it.
+    private func note(_ call: DelegateCall) -> Bool {
+        switch call {
+        case .sent(_, let total, let expected):
+            state.withLock { state in
+                state.counts.sent = Int64(total)
+                state.counts.expectedToSend = Int64(expected)
+            }
+            showProgress()
+        case .response(let response, _):
+            state.withLock { state in
+                state.response = response
+                state.counts.note(response)
+            }
+            showProgress()
+        case .data: showProgress()
+        case .wrote:
+            state.withLock { $0.awaitsRest = false }
+            showProgress()
+        case .resumed:
+            // A connection that was lost meanwhile is no affair of the delegate's.
+            return state.withLock { state in
+                defer { state.awaitsRest = false }
+                return state.awaitsRest
+            }
+        case .metrics(let metrics):
+            state.withLock { $0.metrics = metrics }
+            return false
+        case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .willCache,
+            .informational, .waitingForConnectivity, .upgraded, .finish, .finishDownload, .fail:
+            break
+        }
+        return true
+    }
+
+    // MARK: - What the audience answers
+
+    /// The load waits for the answer of a delegate's method.
+    func noteOwedAnswer(_ method: String) { state.withLock { $0.owedAnswer = method } }
+
+    /// It has come. Any thread.
+    func answer(_ answer: DelegateCall.Answer) {
+        let load = state.withLock { state in
+            state.owedAnswer = nil
+            return state.load
+        }
+        load?.answer(answer)
+    }
+
+    /// More has come than is collected.
+    func abort(_ failure: LoadFailure) { state.withLock { $0.load }?.abort(failure) }
+
+    /// Another task, with this identifier, takes the place of the one that the program has.
+    ///
+    /// - Returns: False: it has ended.
+    func pass(to successor: Int) -> Bool {
+        state.withLock { state in
+            guard state.life.isOutstanding, state.successor == nil else { return false }
+            state.successor = successor
+            // The new task has one of its own.
+            state.progress = TaskProgress()
+            return true
+        }
+    }
+
+    // MARK: - The end
+
+    /// What is told of the end.
+    struct Ending {
+        let response: URLResponse?
+        /// Nil: nothing was measured.
+        let metrics: LoadMetrics?
+        let resumeDataHandlers: [@Sendable (Data?) -> Void]
+    }
+
+    /// What the program is to hear of how the load has ended; nil: it has heard of the end.
+    ///
+    /// - Parameter partial: What there is of a download that has failed.
+    func outcome(_ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload?) -> (
+        outcome: Result<DownloadFile?, any Error>, resumeData: Data?
+    )? {
+        let (life, givesResumeData) = state.withLock { ($0.life, !$0.resumeDataHandlers.isEmpty) }
+        if life.isCompleted { return nil }
+        var outcome = outcome
+        // A WebSocket that has opened is closed, and not broken off, by its cancellation (rule WS-18).
+        if life.isCanceling, !(webSocket?.hasOpened ?? false) { outcome = .failure(cancellation) }
+        let resumeData = !life.isCanceling || givesResumeData ? partial?.keep() : nil
+        if let resumeData, case .failure(let error) = outcome {
+            outcome = .failure(Self.error(error, resumeData))
+        }
+        return (outcome, resumeData)
+    }
+
+    /// The last calls are about to be made; nil: they were.
+    func complete(_ error: (any Error)?) -> Ending? {
+        let ending = state.withLock { state -> Ending? in
+            guard state.life.complete() else { return nil }
+            state.error = error
+            state.counts.received = state.load?.transferredBytes ?? 0
+            defer { state.resumeDataHandlers = [] }
+            return Ending(
+                response: state.response, metrics: state.metrics, resumeDataHandlers: state.resumeDataHandlers
+            )
+        }
+        if ending != nil { showProgress() }
+        return ending
+    }
+
+    var cancellation: URLError {
+        URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url)
+    }
+
+    /// `error` with what it takes to go on with the download.
+    private static func error(_ error: any Error, _ resumeData: Data) -> any Error {
+        guard let error = error as? URLError else { return error }
+        var userInfo = error.userInfo
+        userInfo[NSURLSessionDownloadTaskResumeData] = resumeData
+        return URLError(error.code, userInfo: userInfo)
+    }
+
+    // MARK: - Progress (rule US-38)
+
+    /// The progress of the task that the program has; the first call makes it, which calls these functions.
+    func progress(
+        cancel: @escaping @Sendable () -> Void, pause: @escaping @Sendable () -> Void,
+        resume: @escaping @Sendable () -> Void
+    ) -> Progress {
+        let received = bytesReceived
+        return state.withLock { state in
+            state.progress.object(
+                showing: Self.progressValues(state, received: received), cancel: cancel, pause: pause,
+                resume: resume)
+        }
+    }
+
+    private func showProgress() {
+        let (progress, load) = state.withLock { ($0.progress.current, $0.load) }
+        guard let progress else { return }
+        let values = state.withLock { state in
+            Self.progressValues(state, received: load?.transferredBytes ?? state.counts.received)
+        }
+        // Those that it is a part of may be the program's.
+        values.show(in: progress)
+    }
+
+    private static func progressValues(_ state: State, received: Int64) -> TaskProgress.Values {
+        TaskProgress.Values(
+            state.counts, received: received, hasResponse: state.response != nil,
+            hasSucceeded: state.life.isCompleted && state.error == nil)
+    }
+}
