@@ -21,7 +21,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// The session of the process: global storages, no delegate, the connections that `URLConnection` has. Invalidation
     /// has no effect on it.
     open class var shared: URLSession { sharedSession }
-    private static let sharedSession = URLSession(.default, nil, .queue(serialQueue()), isShared: true)
+    private static let sharedSession = URLSession(.default, nil, .queue(DelegateQueue(serialQueue())), isShared: true)
 
     let values: SessionValues
     let settings: LoadSettings
@@ -51,7 +51,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
         delegateQueue queue: OperationQueue?
     ) {
-        self.init(configuration, delegate, .queue(queue ?? Self.serialQueue()), isShared: false)
+        self.init(configuration, delegate, .queue(DelegateQueue(queue ?? Self.serialQueue())), isShared: false)
     }
 
     /// A session on a run loop: its tasks are driven by `runLoop` in `modes`, and every call to the delegate and every
@@ -84,7 +84,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         values = ownConfiguration.values
         pool = isShared ? .shared : ConnectionPool(connectionsPerServer: values.connectionsPerHost)
         settings = values.settings(pool, countsRegisteredClasses: isShared)
-        queue = driver.queue ?? OperationQueue()
+        queue = driver.queue?.queue ?? OperationQueue()
         state = Mutex(State(delegate: delegate.map(SessionDelegateObject.init)))
         super.init()
     }

@@ -332,7 +332,15 @@ extension TaskWork {
             tell(.completed, all) {
                 $0.task?.urlSession(all.session, task: all.task, didCompleteWithError: error)
             }
-        case .data(let handler): error == nil ? handler(body, response, nil) : handler(nil, response, error)
+        case .data(let handler):
+            let give: @Sendable () -> Void = { [error] in
+                error == nil ? handler(body, response, nil) : handler(nil, response, error)
+            }
+            if !isAwaited, isCollected, let queue = all.session.driver.queue {
+                queue.submit(give)
+            } else {
+                give()
+            }
         case .download(let handler):
             if case .success(let file?) = outcome {
                 handler(file.url, response, nil)

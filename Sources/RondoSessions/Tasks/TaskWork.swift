@@ -245,10 +245,17 @@ final class TaskWork: LoadClient, Sendable {
         return RunLoop.isTraced ? originalRequest?.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
-    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
-    var delegateQueue: OperationQueue? {
-        if isAwaited, state.withLock({ $0.hasNoDelegates }) { return nil }
-        return driver?.queue
+    /// Nil too where nothing but an async function or a handler at the end is told of the task: the driver collects the
+    /// content, resumes the one by itself, and has the other called on the queue.
+    var delegateQueue: DelegateQueue? { isCollected ? nil : driver?.queue }
+
+    /// There is no delegate: content goes to an async function, or to a completion handler with the end.
+    var isCollected: Bool {
+        state.withLock { state in
+            guard state.hasNoDelegates else { return false }
+            if case .data = state.receiver { return true }
+            return isAwaited
+        }
     }
 
     /// The program wants no more content at present, or again. Any thread.

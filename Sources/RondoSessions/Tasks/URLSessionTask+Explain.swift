@@ -33,7 +33,7 @@ extension TaskWork {
                     ? "it is suspended: call resume() once for each suspend()"
                     : "it was not resumed: call resume()")
         }
-        if let queue = driver?.queue, queue.isSuspended {
+        if let queue = driver?.queue?.queue, queue.isSuspended {
             return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
         }
         let obstacle = RunLoop.obstacle(places: places)
