@@ -4,6 +4,7 @@ import PackageDescription
 
 let names = [
     "BackgroundLoader", "CustomMode", "CommonModesAndTimer", "DownloadToStream", "EventStream",
+    "EightDownloads",
     "WebSocketChat",
 ]
 

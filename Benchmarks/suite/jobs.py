@@ -112,6 +112,8 @@ def jobs(workload, peers, left_out):
     if workload == "W6":
         bulk("http"), bulk("https")
         add("rondo", rondo, "request", "http://localhost:{http}/1g.bin")
+        for way in ("connection", "task"):
+            add(f"rondo-{way}", rondo, "save", way, "http://localhost:{http}/1g.bin")
     if workload == "W7":
         for peer, path in (("rondo", rondo), ("libev", ev), ("nio", nio)):
             add(peer, path, "idle", "{port}", 9_000, server=[c("hold_server")])

@@ -157,6 +157,6 @@ class Runner:
                 float(words.get("rss_kib", "nan")), int(count), disturbed)
             self.figures.add(name, words["peer"], entry)
             # Peak memory is a figure of its own: once for each program.
-            if name in ("W1.churn.cpu", "W6.http.cpu", "W6.https.cpu", "W6.request.cpu"):
+            if name in ("W1.churn.cpu", "W6.http.cpu", "W6.https.cpu", "W6.http.file.cpu", "W6.request.cpu"):
                 peak = Entry(entry.peak, "KiB", entry.wall, entry.cpu, entry.peak, entry.count, False)
                 self.figures.add(name.replace(".cpu", ".peak"), words["peer"], peak)

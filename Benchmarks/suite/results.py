@@ -29,7 +29,7 @@ class Standing:
         values = {peer: value * row.factor for peer, value in medians.items()}
         self.rondo, self.limit = values.pop(row.ours, None), values.pop(row.limit, None)
         if row.above:
-            base = figures.medians(row.above).get(row.ours)
+            base = figures.medians(row.above).get("rondo")
             self.rondo = self.rondo - base * row.factor if self.rondo is not None and base is not None else None
             # The peers' programs have no such figure, so there is nothing to compare with.
             values = {}

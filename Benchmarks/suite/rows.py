@@ -74,6 +74,11 @@ ROWS = [
     Row("W6.http.peak", "1 GiB over HTTP, peak memory above a program that makes a `URLRequest`", "MiB", None, 6, 2,
         MIB, above="W6.request.peak", is_absolute=True),
     Row("W6.https.peak", "the same over HTTPS", "MiB", None, 9, 4, MIB, above="W6.request.peak", is_absolute=True),
+    # By a `URLConnection` whose delegate writes.
+    Row("W6.http.file.cpu", "1 GiB over HTTP into a file by a download task, CPU", "s", "rondo-connection", 1.15, 1.03,
+        ours="rondo-task"),
+    Row("W6.http.file.peak", "the same, peak memory above a program that makes a `URLRequest`", "MiB", None, 6, 3,
+        MIB, ours="rondo-task", above="W6.request.peak", is_absolute=True),
     Row("W7.idle", "an idle TCP stream pair", "bytes", "libev", 1800, 600, is_absolute=True),
     Row("W7.idle-http", "an idle pooled HTTP connection", "bytes", "curl-multi", 4096, 2048, is_absolute=True),
     Row("W8.pass.10000.other-mode", "an empty pass in another mode, 10,000 timers in default", "ns", "libev", 0.6, 0.4),

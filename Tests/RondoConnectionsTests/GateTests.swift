@@ -151,7 +151,7 @@ import Testing
         let inside = Box(0)
         let overlaps = Box(0)
         for number in 1...1000 {
-            _ = calls.add(.sent(number, total: 0, expected: 0), to: queue) { call in
+            _ = calls.add(.sent(number, total: 0, expected: 0), to: DelegateQueue(queue)) { call in
                 if inside.mutate({
                     $0 += 1; return $0
                 }) != 1 {
@@ -178,7 +178,7 @@ import Testing
         var mayRead = true
         for number in 1...5 {
             #expect(mayRead == (number <= 5))
-            let adding = calls.add(.data(quarter), to: queue) { _ in
+            let adding = calls.add(.data(quarter), to: DelegateQueue(queue)) { _ in
                 made.value += 1
                 if made.value == 3 {
                     half.open()
@@ -201,13 +201,13 @@ import Testing
         let queue = OperationQueue()
         queue.isSuspended = true
         let made = Box(0)
-        for _ in 0..<5 { _ = calls.add(.finish, to: queue) { _ in made.mutate { $0 += 1 } } }
+        for _ in 0..<5 { _ = calls.add(.finish, to: DelegateQueue(queue)) { _ in made.mutate { $0 += 1 } } }
         calls.removeAll()
         queue.isSuspended = false
         queue.waitUntilAllOperationsAreFinished()
         #expect(made.value == 0)
         // And it goes on afterwards.
-        _ = calls.add(.finish, to: queue) { _ in made.mutate { $0 += 1 } }
+        _ = calls.add(.finish, to: DelegateQueue(queue)) { _ in made.mutate { $0 += 1 } }
         try waitFor("the call") { made.value == 1 ? () : nil }
     }
 }

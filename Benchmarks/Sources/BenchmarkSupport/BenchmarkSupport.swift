@@ -143,11 +143,13 @@ public func reportGet(
     report("\(workload).cpu", peer, cpu * 1e4 / Double(requests), "cpu-s/10k-requests", wall: wall, cpu: cpu)
 }
 
-public func reportBulk(_ peer: String, url: String, bytes: Int, wall: Double, cpu: Double) {
+public func reportBulk(
+    _ peer: String, url: String, bytes: Int, wall: Double, cpu: Double, variant: String = ""
+) {
     let scheme = url.hasPrefix("https") ? "https" : "http"
     precondition(bytes == 1 << 30, "body length \(bytes)")
-    report("W6.\(scheme).rate", peer, Double(bytes) / wall / 1e6, "MB/s", wall: wall, cpu: cpu)
-    report("W6.\(scheme).cpu", peer, cpu, "cpu-s/GiB", wall: wall, cpu: cpu)
+    report("W6.\(scheme)\(variant).rate", peer, Double(bytes) / wall / 1e6, "MB/s", wall: wall, cpu: cpu)
+    report("W6.\(scheme)\(variant).cpu", peer, cpu, "cpu-s/GiB", wall: wall, cpu: cpu)
 }
 
 /// W3's descriptors: `n` stream socketpairs, non-blocking.

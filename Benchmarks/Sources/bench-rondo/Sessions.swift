@@ -33,7 +33,7 @@ func getBySession(_ way: SessionWay, _ address: String, requests: Int, concurren
     configuration.httpCookieStorage = .shared
     configuration.urlCache = .shared
     allow(connections: concurrency)
-    let count = SessionCount()
+    let count = SessionCount(stopping: way == .loop ? RunLoop.current : nil)
     let delegate = SessionGetter(request, count)
     let session =
         switch way {
@@ -51,7 +51,7 @@ func getBySession(_ way: SessionWay, _ address: String, requests: Int, concurren
             }
         }
         if way == .loop {
-            while !count.isDone { RunLoop.current.run(mode: .default, before: .distantFuture) }
+            runUntilStopped()
         } else {
             count.wait()
         }
@@ -77,6 +77,10 @@ private final class SessionCount: Sendable {
     private let unfinished = Atomic(0)
     private let received = Atomic(0)
     private let done = DispatchSemaphore(value: 0)
+    private let loop: RunLoop?
+
+    /// - Parameter loop: Is stopped when all are done.
+    init(stopping loop: RunLoop?) { self.loop = loop }
 
     func begin(_ requests: Int) {
         left.store(requests, ordering: .relaxed)
@@ -89,10 +93,12 @@ private final class SessionCount: Sendable {
     func received(_ count: Int) { received.wrappingAdd(count, ordering: .relaxed) }
 
     func finishedOne() {
-        if unfinished.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { done.signal() }
+        if unfinished.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+            done.signal()
+            loop?.stop()
+        }
     }
 
-    var isDone: Bool { unfinished.load(ordering: .acquiring) == 0 }
     var bytes: Int { received.load(ordering: .relaxed) }
     func wait() { done.wait() }
 }

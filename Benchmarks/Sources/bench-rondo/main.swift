@@ -48,6 +48,7 @@ Thread.detachNewThread {
             concurrency: argument(5, 64))
     case "once": getOnce(argument(2, ""), requests: argument(3, 20_000), concurrency: argument(4, 16))
     case "bulk": bulk(argument(2, ""))
+    case "save": save(SavingWay(rawValue: argument(2, "task")) ?? .task, argument(3, ""))
     case "request": makeRequest(argument(2, ""))
     case "crawl":
         crawl(
@@ -65,7 +66,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
-                + "session|once|bulk|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
+                + "session|once|bulk|save|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
         )
         exit(2)
     }

@@ -57,7 +57,7 @@ extension URLConnection {
     ) {
         let collector = Collector { collector in
             let (response, result) = (collector.response, collector.result)
-            queue.submit {
+            DelegateQueue(queue).submit {
                 switch result {
                 case .success(let data): handler(response, data, nil)
                 case .failure(let error): handler(nil, nil, error)

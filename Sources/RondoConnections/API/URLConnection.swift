@@ -24,7 +24,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     private struct State: ~Copyable {
         var phase = Phase.created
         var places: [LoopMode] = []
-        var queue: OperationQueue?
+        var queue: DelegateQueue?
         /// Nil once it is let go.
         var delegate: DelegateObject?
         var currentRequest: URLRequest
@@ -140,7 +140,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
                 return state.complain(
                     "A connection has either a schedule or a delegate queue; the schedule was there first.")
             }
-            state.queue = queue
+            state.queue = queue.map { DelegateQueue($0) }
             isQueued.store(queue != nil, ordering: .releasing)
             return nil
         }
@@ -283,7 +283,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     package var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
     /// By which queue the delegate is told; nil: by none.
-    package var delegateQueue: OperationQueue? {
+    package var delegateQueue: DelegateQueue? {
         isQueued.load(ordering: .acquiring) ? state.withLock { $0.queue } : nil
     }
 

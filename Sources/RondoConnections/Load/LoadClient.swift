@@ -1,5 +1,5 @@
 package import FoundationNetworking
-package import RondoCore
+internal import RondoCore
 
 /// What a load works for: a connection, or the task of a session, which makes the calls to the delegate.
 ///
@@ -12,7 +12,7 @@ package protocol LoadClient: AnyObject, Sendable {
     var nameInRunLoops: String? { get }
 
     /// The queue that calls are made on; nil: the thread of the loop that serves the load.
-    var delegateQueue: OperationQueue? { get }
+    var delegateQueue: DelegateQueue? { get }
 
     /// Responses are questions: the client says what becomes of their bodies.
     var answersResponses: Bool { get }

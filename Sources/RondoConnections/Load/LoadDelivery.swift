@@ -10,7 +10,7 @@ struct LoadDelivery {
         case dropped
         /// It waits until the load is resumed.
         case waits
-        case byQueue(OperationQueue?)
+        case byQueue(DelegateQueue?)
         /// By the caller, on this thread.
         case atOnce
     }

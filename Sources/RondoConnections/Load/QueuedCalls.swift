@@ -1,4 +1,4 @@
-package import RondoCore
+internal import RondoCore
 internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
@@ -36,7 +36,7 @@ final class QueuedCalls: Sendable {
     ///     what comes after it as well, or calls would overtake each other.
     ///   - make: Makes a call, on the queue.
     func add(
-        _ call: DelegateCall, to queue: OperationQueue?, make: @escaping @Sendable (DelegateCall) -> Void
+        _ call: DelegateCall, to queue: DelegateQueue?, make: @escaping @Sendable (DelegateCall) -> Void
     ) -> Adding {
         let waiting = Waiting(call: call)
         let (isTaken, drain, mayRead) = state.withLock { state -> (Bool, (@Sendable () -> Void)?, Bool) in
@@ -96,13 +96,4 @@ final class QueuedCalls: Sendable {
     }
 
     var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }
-}
-
-extension OperationQueue {
-    /// Adds an operation, from a run loop, which does not wait where the system has no thread for it.
-    package func submit(_ body: @escaping @Sendable () -> Void) {
-        // The main queue needs none.
-        if self === OperationQueue.main { return addOperation(body) }
-        DispatchSubmitter.shared.submit { self.addOperation(body) }
-    }
 }

@@ -71,7 +71,13 @@ final class TaskCalls: TaskAudience, Sendable {
         return session.table.hold(task)
     }
 
-    var hasNoDelegates: Bool { state.withLock { $0.hasNoDelegates } }
+    var isCollected: Bool {
+        state.withLock { state in
+            guard state.hasNoDelegates else { return false }
+            if case .data = state.receiver { return true }
+            return isAwaited
+        }
+    }
 
     var defaults: DelegateDefaults {
         let (isDelegate, own) = state.withLock { ($0.receiver.isDelegate, $0.delegate) }
@@ -305,7 +311,13 @@ final class TaskCalls: TaskAudience, Sendable {
                 $0.task?.urlSession(all.session, task: all.task, didCompleteWithError: error)
             }
         case .data(let handler):
-            if let error { handler(nil, response, error) } else { handler(takeBody(), response, nil) }
+            let body = error == nil ? takeBody() : nil
+            let give: @Sendable () -> Void = { [error] in handler(body, response, error) }
+            if !isAwaited, isCollected, let queue = all.session.engine.driver.queue {
+                queue.submit(give)
+            } else {
+                give()
+            }
         case .download(let handler):
             if case .success(let file?) = outcome {
                 handler(file.url, response, nil)

@@ -4,7 +4,8 @@ public import RondoCore
 // How a session is put together: what it loads with, what drives it, and what makes its calls.
 
 extension URLSession {
-    static let sharedSession = URLSession(.default, SessionCalls(nil), .queue(serialQueue()), isShared: true)
+    static let sharedSession = URLSession(
+        .default, SessionCalls(nil), .queue(DelegateQueue(serialQueue())), isShared: true)
 
     /// A session without a delegate, whose handlers come on a serial queue of its own.
     public convenience init(configuration: URLSessionConfiguration) {
@@ -21,7 +22,8 @@ extension URLSession {
         delegateQueue queue: OperationQueue?
     ) {
         self.init(
-            configuration, SessionCalls(delegate), .queue(queue ?? Self.serialQueue()), isShared: false)
+            configuration, SessionCalls(delegate), .queue(DelegateQueue(queue ?? Self.serialQueue())),
+            isShared: false)
     }
 
     /// A session on a run loop: its tasks are driven by `runLoop` in `modes`, and every call to the delegate and every

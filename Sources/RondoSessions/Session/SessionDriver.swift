@@ -5,7 +5,7 @@ internal import RondoCore
 /// What moves the tasks of a session, and where its calls come.
 enum SessionDriver: Sendable {
     /// `RunLoop.loader` moves the tasks; calls are operations of this queue (rules US-17 to US-20).
-    case queue(OperationQueue)
+    case queue(DelegateQueue)
     /// This loop in these modes, for both (rules US-21 and US-22).
     case loop([LoopMode])
 
@@ -20,7 +20,7 @@ enum SessionDriver: Sendable {
     }
 
     /// The queue of calls; nil: they come on the loop.
-    var queue: OperationQueue? {
+    var queue: DelegateQueue? {
         if case .queue(let queue) = self { queue } else { nil }
     }
 

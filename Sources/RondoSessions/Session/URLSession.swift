@@ -34,7 +34,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         ownConfiguration = configuration.copy() as? URLSessionConfiguration ?? .default
         engine = SessionEngine(ownConfiguration.values, driver, isShared: isShared)
         self.audience = audience
-        queue = driver.queue ?? OperationQueue()
+        queue = driver.queue?.queue ?? OperationQueue()
         super.init()
     }
 

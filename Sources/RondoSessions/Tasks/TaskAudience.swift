@@ -13,8 +13,9 @@ protocol TaskAudience: AnyObject, Sendable {
     /// What the load can know of the delegates. After `begin()`.
     var defaults: DelegateDefaults { get }
 
-    /// No delegate hears of the task. After `begin()`.
-    var hasNoDelegates: Bool { get }
+    /// No delegate hears of the task: an async function gets what it brings, or a completion handler all of it with the end.
+    /// After `begin()`.
+    var isCollected: Bool { get }
 
     /// As `LoadClient` has them.
     var answersResponses: Bool { get }

@@ -15,10 +15,10 @@ extension TaskWork: LoadClient {
         return RunLoop.isTraced ? plan.request?.url.map { ($0.host ?? "") + $0.path } : nil
     }
 
-    /// Nil too where nothing but an async function is told of the task: it is resumed from the driver, without the queue.
-    var delegateQueue: OperationQueue? {
-        if plan.isAwaited, audience?.hasNoDelegates ?? true { return nil }
-        return engine?.driver.queue
+    /// Nil too where the driver collects the content: it resumes an async function by itself, and has a completion handler
+    /// alone called on the queue.
+    var delegateQueue: DelegateQueue? {
+        audience?.isCollected ?? plan.isAwaited ? nil : engine?.driver.queue
     }
 
     var answersResponses: Bool {

@@ -1,0 +1,80 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// What a program may do to the queue that it gave a session.
+@Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DelegateQueueTests {
+    private func serialQueue(suspended: Bool = false) -> OperationQueue {
+        let queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        queue.isSuspended = suspended
+        return queue
+    }
+
+    @Test func `US-17 the handler of a suspended queue waits, and several come in the order of their ends`()
+        throws
+    {
+        let server = try echoServer()
+        let queue = serialQueue(suspended: true)
+        let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
+        let (seen, done) = (Box<[String]>([]), Latch())
+        let tasks = (0..<3).map { number in
+            session.dataTask(with: server.url("/\(number)")) { data, _, _ in
+                #expect(OperationQueue.current === queue)
+                seen.value.append(String(decoding: data ?? Data(), as: UTF8.self))
+                if seen.value.count == 3 { done.open() }
+            }
+        }
+        for task in tasks {
+            task.resume()
+            try waitFor("the end") { task.state == .completed ? () : nil }
+        }
+        #expect(seen.value.isEmpty)
+        queue.isSuspended = false
+        try done.wait()
+        #expect(seen.value == ["GET /0 0", "GET /1 0", "GET /2 0"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-17 a handler that suspends the queue is the last for now`() throws {
+        let server = try echoServer()
+        let queue = serialQueue(suspended: true)
+        let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
+        let (seen, first, last) = (Box(0), Latch(), Latch())
+        for number in 1...3 {
+            let task = session.dataTask(with: server.url("/\(number)")) { _, _, _ in
+                seen.value += 1
+                if seen.value == 1 {
+                    queue.isSuspended = true
+                    first.open()
+                }
+                if seen.value == 3 { last.open() }
+            }
+            task.resume()
+            try waitFor("the end") { task.state == .completed ? () : nil }
+        }
+        queue.isSuspended = false
+        try first.wait()
+        // What could still come would be called by the operation that runs now.
+        try waitFor("the operation's end") { queue.operations.allSatisfy { !$0.isExecuting } ? () : nil }
+        #expect(seen.value == 1)
+        queue.isSuspended = false
+        try last.wait()
+        #expect(seen.value == 3)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-17 cancelAllOperations loses no call`() throws {
+        let server = try echoServer()
+        let queue = serialQueue(suspended: true)
+        let notes = Notes()
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: queue)
+        session.dataTask(with: server.url("/a")).resume()
+        try waitFor("a call that waits") { queue.operationCount > 0 ? () : nil }
+        queue.cancelAllOperations()
+        queue.isSuspended = false
+        try waitFor("the end") { notes.completed == 1 ? () : nil }
+        #expect(notes.calls == ["response 200", "data", "complete"])
+        session.invalidateAndCancel()
+    }
+}
