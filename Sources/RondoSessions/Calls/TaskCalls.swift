@@ -10,6 +10,8 @@ final class TaskCalls: TaskAudience, Sendable {
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
+        /// Those of the session, with its delegate: the program may have tasks that have ended, which hold neither.
+        var sessionCalls: SessionCalls?
         /// The task that was made, until it begins.
         weak var made: URLSessionTask?
         /// Held from the beginning to the last call; another one where the task has become a download.
@@ -26,8 +28,6 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private let identifier: Int
     private let isAwaited: Bool
-    /// The session's delegate.
-    private let sessionCalls: SessionCalls
     private let state: Mutex<State>
 
     init(
@@ -36,8 +36,7 @@ final class TaskCalls: TaskAudience, Sendable {
     ) {
         self.identifier = identifier
         self.isAwaited = isAwaited
-        self.sessionCalls = sessionCalls
-        state = Mutex(State(session: session, receiver: receiver))
+        state = Mutex(State(session: session, sessionCalls: sessionCalls, receiver: receiver))
     }
 
     deinit {
@@ -47,20 +46,22 @@ final class TaskCalls: TaskAudience, Sendable {
 
     /// Nil once the task has ended.
     private var addressees: Addressees? {
-        let (session, task, receiver, own) = state.withLock {
-            ($0.session, $0.task, $0.receiver, $0.delegate)
+        let (session, sessionCalls, task, receiver, own) = state.withLock {
+            ($0.session, $0.sessionCalls, $0.task, $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
-        let delegates = [own, sessionCalls.delegateObject].compactMap { $0 }
+        let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
         return Addressees(
             session: session, task: task, receiver: receiver, delegates: delegates,
             contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [])
     }
 
+    private var sessionDelegate: SessionDelegateObject? { state.withLock { $0.sessionCalls }?.delegateObject }
+
     // MARK: - TaskAudience
 
     func begin() -> Bool {
-        let hasDelegate = sessionCalls.delegateObject != nil
+        let hasDelegate = sessionDelegate != nil
         let (session, task) = state.withLock { state in
             state.hasBegun = true
             state.task = state.made
@@ -75,7 +76,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     var defaults: DelegateDefaults {
         let (isDelegate, own) = state.withLock { ($0.receiver.isDelegate, $0.delegate) }
-        let session = sessionCalls.delegateObject
+        let session = sessionDelegate
         if let own {
             let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
             if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
@@ -112,6 +113,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let old = state.withLock { state in
             let old = state
             state.session = nil
+            state.sessionCalls = nil
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
@@ -124,6 +126,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let old = state.withLock { state in
             let old = state
             state.session = nil
+            state.sessionCalls = nil
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
@@ -337,7 +340,7 @@ extension TaskCalls: TaskDelegation {
     }
 
     func tellCreated(_ task: URLSessionTask) {
-        guard let session = state.withLock({ $0.session }), let delegate = sessionCalls.delegateObject,
+        guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
             !delegate.kind.lacks(.created)
         else { return }
         delegate.task?.urlSession(session, didCreateTask: task)
