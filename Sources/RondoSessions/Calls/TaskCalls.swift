@@ -228,6 +228,14 @@ final class TaskCalls: TaskAudience, Sendable {
                 Log.sessions.warning("A task that an async function waits for cannot become a download.")
                 feed?.source.received(response)
                 return .disposition(.allow)
+            case .becomeStream where !work.hasUpgraded || isAwaited:
+                Log.sessions.warning(
+                    "A data task becomes a stream by a 101 that it has asked for, and by no other.")
+                task.cancel()
+                return .later
+            case .becomeStream:
+                all.session.engine.driver.perform { self.becomeStream(task, of: work, all) }
+                return .later
             case .cancel:
                 task.cancel()
                 return .later
@@ -274,6 +282,24 @@ final class TaskCalls: TaskAudience, Sendable {
         work.answer(.disposition(.becomeDownload(response)))
     }
 
+    /// Rule US-47.
+    private func becomeStream(_ dataTask: URLSessionDataTask, of work: TaskWork, _ all: Addressees) {
+        guard work.isOutstanding else { return }
+        let url = dataTask.currentRequest?.url
+        let link = StreamLink(
+            host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
+            driver: all.session.engine.driver, awaitsConnection: true)
+        let stream = URLSessionStreamTask(
+            all.session.parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+        if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
+        // It begins before the data task ends: so the session is never without a task.
+        stream.resume()
+        all.tell(.becameStream) {
+            $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: stream)
+        }
+        if !work.becomeStream(link, successor: stream.taskIdentifier) { link.loseConnection() }
+    }
+
     // MARK: - The end
 
     /// The last calls.
@@ -292,7 +318,8 @@ final class TaskCalls: TaskAudience, Sendable {
         }
         var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
         if let webSocket = work.webSocket { error = webSocket.end(error) }
-        guard let ending = work.complete(error) else { return }
+        work.plan.stream?.end(error)
+        guard let ending = work.complete(error), !ending.isSilent else { return }
         for handler in ending.resumeDataHandlers { handler(resumeData) }
         if let metrics = ending.metrics {
             all.tell(.metrics) {
@@ -361,6 +388,26 @@ extension TaskCalls: WebSocketClient {
         else { return }
         all.tell(.closed) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didCloseWith: code, reason: reason)
+        }
+    }
+}
+
+extension TaskCalls: StreamClient {
+    /// Calls the first of the delegates that has `method`.
+    private func tellOfStream(
+        _ method: SessionMethod,
+        _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void
+    ) {
+        guard let all = addressees, let task = all.task as? URLSessionStreamTask else { return }
+        all.tell(method) { delegate in delegate.stream.map { call($0, all.session, task) } }
+    }
+
+    func tellReadClosed() { tellOfStream(.readClosed) { $0.urlSession($1, readClosedFor: $2) } }
+    func tellWriteClosed() { tellOfStream(.writeClosed) { $0.urlSession($1, writeClosedFor: $2) } }
+
+    func tellCaptured(_ streams: CapturedStreams) {
+        tellOfStream(.captured) {
+            $0.urlSession($1, streamTask: $2, didBecome: streams.input, outputStream: streams.output)
         }
     }
 }
