@@ -53,7 +53,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// The client has ended the load: it hears of the end in a pass.
     func abort() {
         answers?.cancel()
-        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: state.request) : nil)
+        // Read before the state is changed: the closure is called while it is.
+        let request = state.request
+        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: request) : nil)
         content.discardAll()
     }
 
