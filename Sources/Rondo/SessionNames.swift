@@ -18,7 +18,11 @@ public typealias URLSessionDataDelegate = RondoSessions.URLSessionDataDelegate
 @_documentation(visibility: internal)
 public typealias URLSessionDownloadDelegate = RondoSessions.URLSessionDownloadDelegate
 @_documentation(visibility: internal)
+public typealias URLSessionStreamTask = RondoSessions.URLSessionStreamTask
+@_documentation(visibility: internal)
 public typealias URLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
+@_documentation(visibility: internal)
+public typealias URLSessionStreamDelegate = RondoSessions.URLSessionStreamDelegate
 @_documentation(visibility: internal)
 public typealias URLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
 @_documentation(visibility: internal)
@@ -39,7 +43,9 @@ public typealias NSURLSessionDelegate = RondoSessions.URLSessionDelegate
 public typealias NSURLSessionTaskDelegate = RondoSessions.URLSessionTaskDelegate
 public typealias NSURLSessionDataDelegate = RondoSessions.URLSessionDataDelegate
 public typealias NSURLSessionDownloadDelegate = RondoSessions.URLSessionDownloadDelegate
+public typealias NSURLSessionStreamTask = RondoSessions.URLSessionStreamTask
 public typealias NSURLSessionWebSocketTask = RondoSessions.URLSessionWebSocketTask
+public typealias NSURLSessionStreamDelegate = RondoSessions.URLSessionStreamDelegate
 public typealias NSURLSessionWebSocketDelegate = RondoSessions.URLSessionWebSocketDelegate
 public typealias NSURLSessionTaskMetrics = RondoSessions.URLSessionTaskMetrics
 public typealias NSURLSessionTaskTransactionMetrics = RondoSessions.URLSessionTaskTransactionMetrics

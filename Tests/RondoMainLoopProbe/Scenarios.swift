@@ -8,7 +8,8 @@ let scenarios: [String: Scenario] = [
     "RL-14": { _ in mainLoopIsNeverEmpty() }, "RL-58": { _ in mainQueueSkipsTheWait() },
     "RL-59": { _ in mainQueueIsDrainedByTheMainLoopOnly() }, "TH-1": mainThreadWithoutARun,
     "TH-3": scheduledOnTheMainLoop, "UC-61": synchronousOnTheMainThread, "UC-63": asynchronousToTheMainQueue,
-    "TM-29": { _ in wallClockIsSet() }, "nested": { _ in mainQueueAfterANestedRun() },
+    "US-18": sessionOnTheMainQueue, "TM-29": { _ in wallClockIsSet() },
+    "nested": { _ in mainQueueAfterANestedRun() },
     "joined": { _ in mainQueueInAModeThatBecomesCommon() }, "served": { _ in mainActorAndOperations() },
     "embedded": { _ in embeddedInADispatchSource() }, "late": { _ in embeddedModeBecomesCommon() },
     "trap-10": { _ in observerWithTheMainQueue() }, "traced": { _ in drainIsTraced() },
@@ -192,6 +193,30 @@ private func asynchronousToTheMainQueue(_ arguments: [String]) {
     expect(log.entries == [], "not before the main loop runs: \(log.entries)")
     runMainLoop(until: { !log.entries.isEmpty })
     expect(log.entries == ["handler true true"], "\(log.entries)")
+}
+
+/// The calls of a session with the main queue.
+private func sessionOnTheMainQueue(_ arguments: [String]) {
+    let log = Log()
+    let mine = RunLoop.Mode("mine")
+    let note = { @Sendable (call: String) in
+        log.note("\(call) \(Thread.isMainThread) \(RunLoop.main.currentMode == .tracking)")
+    }
+    let session = URLSession(configuration: .default, delegate: nil, delegateQueue: .main)
+    session.dataTask(with: request(arguments)) { data, _, _ in note("handler \(data?.isEmpty == false)") }
+        .resume()
+    session.getAllTasks { _ in note("list") }
+    // In a mode that is not common they wait, however often it is run.
+    let port = Port()
+    RunLoop.main.add(port, forMode: mine)
+    _ = RunLoop.main.run(in: mine, for: 0.3, returnAfterSourceHandled: false)
+    port.invalidate()
+    expect(log.entries == [], "not in a mode that is not common: \(log.entries)")
+    while log.entries.count < 2 {
+        _ = RunLoop.main.run(in: .tracking, for: 0.05, returnAfterSourceHandled: true)
+    }
+    expect(log.entries.sorted() == ["handler true true true", "list true true"], "\(log.entries)")
+    session.finishTasksAndInvalidate()
 }
 
 /// Notes each call with the main loop's mode, and whether it came on the main thread.

@@ -149,6 +149,8 @@ final class Box<Value: Sendable>: Sendable {
         get { held.withLock { $0 } }
         set { held.withLock { $0 = newValue } }
     }
+
+    func change(_ change: (inout Value) -> Void) { held.withLock { change(&$0) } }
 }
 
 /// A server that answers each request of a connection with its number and target.

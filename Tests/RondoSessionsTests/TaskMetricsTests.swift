@@ -106,6 +106,26 @@ import Testing
         session.invalidateAndCancel()
     }
 
+    @Test func `US-67 a kept connection has what TLS agreed upon, without the dates of it`() throws {
+        let (server, port) = try pythonTLSServer()
+        defer { server.terminate() }
+        let delegate = Measuring()
+        let configuration = URLSessionConfiguration.default
+        configuration.trustTestAuthority()
+        let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+        for count in 1...2 {
+            session.dataTask(with: try #require(URL(string: "https://localhost:\(port)/"))).resume()
+            try waitFor("the end") { delegate.log.entries.count == 2 * count ? () : nil }
+        }
+        let transactions = delegate.metrics.value.compactMap(\.transactionMetrics.first)
+        #expect(transactions.map(\.isReusedConnection) == [false, true])
+        #expect(transactions.map(\.negotiatedTLSProtocolVersion) == [.TLSv13, .TLSv13])
+        #expect(transactions[0].negotiatedTLSCipherSuite != nil)
+        #expect(transactions[0].negotiatedTLSCipherSuite == transactions[1].negotiatedTLSCipherSuite)
+        #expect(transactions[1].secureConnectionStartDate == nil)
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-67 what the cache answers is told apart`() throws {
         let server = try TestServer { peer in
             while true {

@@ -309,6 +309,12 @@ package final class TestPeer: Sendable {
         return unread.withLock { !$0.isEmpty } || recv(descriptor.withLock { $0 }, &byte, 1, flags) > 0
     }
 
+    /// Nothing can be sent now: the client does not read, and the kernel takes no more.
+    package var cannotSend: Bool {
+        var entry = pollfd(fd: descriptor.withLock { $0 }, events: Int16(POLLOUT), revents: 0)
+        return poll(&entry, 1, 0) == 0
+    }
+
     /// Reads the next chunk; nil: it was the last one.
     package func readChunk() throws -> Data? {
         let size = Int(try readLine().trimmingCharacters(in: .whitespaces.union(.newlines)), radix: 16) ?? 0

@@ -24,6 +24,7 @@ struct ImportTests {
             NSURLSession.self, NSURLSessionTask.self, (any URLSessionDelegate).self,
             (any URLSessionTaskDelegate).self, (any URLSessionDataDelegate).self,
             (any URLSessionDownloadDelegate).self, URLSessionWebSocketTask.self,
+            URLSessionStreamTask.self, (any URLSessionStreamDelegate).self, NSURLSessionStreamTask.self,
             (any URLSessionWebSocketDelegate).self, NSURLSessionWebSocketTask.self,
         ] as [Any.Type] {
             #expect(String(reflecting: type).contains("RondoSessions."), "\(type)")

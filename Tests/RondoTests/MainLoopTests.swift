@@ -85,4 +85,10 @@ import Testing
     @Test func `UC-63 to OperationQueue.main the handler comes once the main loop runs`() throws {
         try Self.play("UC-63", Self.server().url().absoluteString)
     }
+
+    @Test func `US-18 the calls of a session with the main queue wait for a common mode, and lose nothing`()
+        throws
+    {
+        try Self.play("US-18", Self.server().url().absoluteString)
+    }
 }

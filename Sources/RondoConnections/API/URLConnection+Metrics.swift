@@ -41,7 +41,7 @@ extension URLConnection {
         public var isReusedConnection: Bool { values.isReusedConnection }
         /// The proxy that it went by, as host and port.
         public var proxy: String? { values.proxy }
-        /// "TLSv1.3", and the name of its cipher; nil without TLS, and on a connection that was kept.
+        /// "TLSv1.3", and the name of its cipher; nil without TLS.
         public var tlsVersion: String? { values.tlsVersion }
         public var tlsCipher: String? { values.tlsCipher }
         /// An earlier session of TLS was taken up again on the new connection (`TLSSettings.resumesSessions`); false

@@ -312,7 +312,12 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     private func didOpen() {
         phase = .open
-        if tells.times { times.requestStart = LoopClock.now }
+        if tells.times {
+            times.requestStart = LoopClock.now
+            if times.tls == nil {
+                times.tls = connection.channel.tlsInformation.map { ($0.version, $0.cipherSuite) }
+            }
+        }
         tell(.requestHead(sender?.headText ?? ""))
         guard case .open = phase else { return }
         connection.channel.wantsRead = true

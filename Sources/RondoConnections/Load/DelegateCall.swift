@@ -50,6 +50,8 @@ package enum DelegateCall {
         case allow
         /// The body goes to a file.
         case becomeDownload(URLResponse)
+        /// Of a 101: the upgrade gets the connection; the closure gets what serves it.
+        case becomeUpgrade((any UpgradeOwner) -> Void)
     }
 
     /// What becomes of a challenge that the delegate was shown.

@@ -28,7 +28,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         self.upgrade = upgrade
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
-            isWebSocket: upgrade != nil)
+            isWebSocket: upgrade?.isRequired ?? false)
         content = ContentReader(
             limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
             isDownload: writesFile, continuing: earlier)
@@ -53,7 +53,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// The client has ended the load: it hears of the end in a pass.
     func abort() {
         answers?.cancel()
-        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: state.request) : nil)
+        // Read before the state is changed: the closure is called while it is.
+        let request = state.request
+        state.abort(keeping: load.inbox.keepsDownload ? content.takePartial(of: request) : nil)
         content.discardAll()
     }
 
@@ -128,7 +130,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
                 isDownload: content.download != nil, timesFrom: collectsMetrics ? load.startedAt : nil,
                 usesCredentialStorage: state.usesCredentialStorage)
         self.answers = answers
-        if upgrade == nil { answers.answer(request) } else { answers.answerByServer(request) }
+        if upgrade?.isRequired ?? false {
+            answers.answerByServer(request)
+        } else {
+            answers.answer(request)
+        }
     }
 
     /// Whether the request has to wait until its cookies can be read, which is nearly never: they have to be read from
@@ -296,11 +302,17 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     /// The response is an answer to the upgrade, or else the load fails.
     private func deliver(_ reply: LoadReply, _ response: URLResponse, to upgrade: any Upgrade) {
-        load.deliver(.response(response, isQuestion: false))
-        guard state.deliversBody, case .http(let head, _) = reply else { return }
+        if !upgrade.isRequired, client?.answersResponses ?? false { state.askAboutResponse() }
+        load.deliver(.response(response, isQuestion: state.isAsking))
+        if state.isAsking { pause() }
+        guard upgrade.isRequired, state.deliversBody, case .http(let head, _) = reply else { return }
         if let sentence = upgrade.refusal(of: head, for: self) {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
         }
+        begin(upgrade)
+    }
+
+    private func begin(_ upgrade: any Upgrade) {
         state.upgraded()
         load.stopTimeout()
         answers?.upgrade(to: upgrade)
@@ -327,7 +339,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         guard let response = response(reply) else {
             return perform(state.failed(.unusableResponse(status: reply.status)))
         }
-        if let upgrade { return deliver(reply, response, to: upgrade) }
+        if let upgrade, upgrade.isRequired || reply.status == 101 {
+            return deliver(reply, response, to: upgrade)
+        }
         do throws(LoadFailure) {
             try content.begin(reply, response, method: state.lastSent.method)
         } catch {
@@ -461,7 +475,10 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     private func take(_ disposition: DelegateCall.Disposition) {
         guard state.answeredResponse() else { return }
-        if case .becomeDownload(let response) = disposition {
+        if case .becomeUpgrade(let owner) = disposition, let upgrade {
+            owner(self)
+            begin(upgrade)
+        } else if case .becomeDownload(let response) = disposition {
             answers?.cache.forget()
             do throws(LoadFailure) {
                 try content.becomeDownload(of: response)

@@ -1,4 +1,4 @@
-internal import RondoCore
+package import RondoCore
 
 /// A timer in all the loops of a load: one timer for each loop, since a timer belongs to one.
 package struct ScheduleTimer: Sendable {
@@ -7,7 +7,7 @@ package struct ScheduleTimer: Sendable {
     private let others: [Timer]
 
     /// - Parameter fire: Called on whichever of the loops comes first, and on the others too.
-    init(
+    package init(
         _ places: [LoopMode], after seconds: TimeInterval, repeats: Bool,
         fire: @escaping @Sendable (Timer) -> Void
     ) {

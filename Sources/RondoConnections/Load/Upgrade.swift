@@ -5,6 +5,10 @@ package import RondoStreams
 ///
 /// All of it is used inside the gate of the load, in the modes of the load; calls to the program go by `UpgradeOwner`.
 package protocol Upgrade: AnyObject, Sendable {
+    /// A response that does not bring it fails the load; nothing but the server can answer. Otherwise the client says what
+    /// becomes of a 101, and other responses are as ever.
+    var isRequired: Bool { get }
+
     /// Puts the fields by which it asks into a request. Each request of the load has fields of its own, one that is sent
     /// again after a redirect or a challenge too.
     func addFields(to fields: inout HeaderFields)
@@ -29,6 +33,10 @@ package protocol Upgrade: AnyObject, Sendable {
     /// The program lags behind: nothing is read, and nothing handed over, until `resume()`.
     func pause()
     func resume()
+}
+
+extension Upgrade {
+    package var isRequired: Bool { true }
 }
 
 /// What an upgrade wants of the load that it belongs to.

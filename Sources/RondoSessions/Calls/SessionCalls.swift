@@ -18,6 +18,7 @@ final class SessionCalls: SessionAudience, Sendable {
         let identifier = session.table.nextIdentifier()
         let calls = TaskCalls(identifier, session, self, receiver, isAwaited: plan.isAwaited)
         plan.webSocket?.belong(to: calls, plan.request?.url)
+        plan.stream?.belong(to: calls)
         return URLSessionTask.Parts(
             work: TaskWork(identifier, plan, by: session.engine, for: calls), calls: calls)
     }

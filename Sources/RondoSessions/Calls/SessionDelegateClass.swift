@@ -13,6 +13,7 @@ enum SessionMethod: UInt8 {
     case response, responseAsync, becameDownload, data, willCache, willCacheAsync
     case wrote, resumed
     case opened, closed
+    case readClosed, writeClosed, captured, becameStream
 
     fileprivate var bit: UInt64 { 1 << UInt64(rawValue) }
 }

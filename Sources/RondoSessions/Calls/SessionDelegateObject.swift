@@ -10,6 +10,7 @@ final class SessionDelegateObject: @unchecked Sendable {
     let data: (any URLSessionDataDelegate)?
     let download: (any URLSessionDownloadDelegate)?
     let webSocket: (any URLSessionWebSocketDelegate)?
+    let stream: (any URLSessionStreamDelegate)?
     let kind: SessionDelegateClass
 
     init(_ object: any URLSessionDelegate) {
@@ -18,6 +19,7 @@ final class SessionDelegateObject: @unchecked Sendable {
         data = object as? any URLSessionDataDelegate
         download = object as? any URLSessionDownloadDelegate
         webSocket = object as? any URLSessionWebSocketDelegate
+        stream = object as? any URLSessionStreamDelegate
         kind = SessionDelegateClass.of(type(of: object))
         if task == nil {
             kind.noteLacking(
@@ -25,10 +27,13 @@ final class SessionDelegateObject: @unchecked Sendable {
                 .bodyStream, .bodyStreamAsync, .sent, .informational, .metrics, .completed)
         }
         if data == nil {
-            kind.noteLacking(.response, .responseAsync, .becameDownload, .data, .willCache, .willCacheAsync)
+            kind.noteLacking(
+                .response, .responseAsync, .becameDownload, .becameStream, .data, .willCache,
+                .willCacheAsync)
         }
         if download == nil { kind.noteLacking(.wrote, .resumed) }
         if webSocket == nil { kind.noteLacking(.opened, .closed) }
+        if stream == nil { kind.noteLacking(.readClosed, .writeClosed, .captured) }
         // A class that conforms to the lesser protocols alone may have methods of the others.
         DelegateMethodCheck.sessions.lookOnce(
             at: type(of: object), conforms: data != nil || download != nil)

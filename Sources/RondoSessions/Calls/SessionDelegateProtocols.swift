@@ -44,6 +44,7 @@ extension DelegateProtocol {
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive: URLResponse, completionHandler: (ResponseDisposition) -> ())",
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive: URLResponse)",
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, didBecome: URLSessionDownloadTask)",
+            "urlSession(_: URLSession, dataTask: URLSessionDataTask, didBecome: URLSessionStreamTask)",
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive: Data)",
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, willCacheResponse: CachedURLResponse, completionHandler: (CachedURLResponse?) -> ())",
             "urlSession(_: URLSession, dataTask: URLSessionDataTask, willCacheResponse: CachedURLResponse)",

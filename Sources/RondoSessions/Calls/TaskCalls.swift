@@ -10,6 +10,8 @@ final class TaskCalls: TaskAudience, Sendable {
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
+        /// Those of the session, with its delegate: the program may have tasks that have ended, which hold neither.
+        var sessionCalls: SessionCalls?
         /// The task that was made, until it begins.
         weak var made: URLSessionTask?
         /// Held from the beginning to the last call; another one where the task has become a download.
@@ -26,8 +28,6 @@ final class TaskCalls: TaskAudience, Sendable {
 
     private let identifier: Int
     private let isAwaited: Bool
-    /// The session's delegate.
-    private let sessionCalls: SessionCalls
     private let state: Mutex<State>
 
     init(
@@ -36,8 +36,7 @@ final class TaskCalls: TaskAudience, Sendable {
     ) {
         self.identifier = identifier
         self.isAwaited = isAwaited
-        self.sessionCalls = sessionCalls
-        state = Mutex(State(session: session, receiver: receiver))
+        state = Mutex(State(session: session, sessionCalls: sessionCalls, receiver: receiver))
     }
 
     deinit {
@@ -47,20 +46,22 @@ final class TaskCalls: TaskAudience, Sendable {
 
     /// Nil once the task has ended.
     private var addressees: Addressees? {
-        let (session, task, receiver, own) = state.withLock {
-            ($0.session, $0.task, $0.receiver, $0.delegate)
+        let (session, sessionCalls, task, receiver, own) = state.withLock {
+            ($0.session, $0.sessionCalls, $0.task, $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
-        let delegates = [own, sessionCalls.delegateObject].compactMap { $0 }
+        let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
         return Addressees(
             session: session, task: task, receiver: receiver, delegates: delegates,
             contentDelegates: receiver.isDelegate ? delegates : isAwaited ? own.map { [$0] } ?? [] : [])
     }
 
+    private var sessionDelegate: SessionDelegateObject? { state.withLock { $0.sessionCalls }?.delegateObject }
+
     // MARK: - TaskAudience
 
     func begin() -> Bool {
-        let hasDelegate = sessionCalls.delegateObject != nil
+        let hasDelegate = sessionDelegate != nil
         let (session, task) = state.withLock { state in
             state.hasBegun = true
             state.task = state.made
@@ -81,7 +82,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     var defaults: DelegateDefaults {
         let (isDelegate, own) = state.withLock { ($0.receiver.isDelegate, $0.delegate) }
-        let session = sessionCalls.delegateObject
+        let session = sessionDelegate
         if let own {
             let defaults = DelegateDefaults(lacking: [own.kind] + (session.map { [$0.kind] } ?? []))
             if !isDelegate, !isAwaited { defaults.insert(.willCacheResponse) }
@@ -118,6 +119,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let old = state.withLock { state in
             let old = state
             state.session = nil
+            state.sessionCalls = nil
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
@@ -130,6 +132,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let old = state.withLock { state in
             let old = state
             state.session = nil
+            state.sessionCalls = nil
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
@@ -231,6 +234,14 @@ final class TaskCalls: TaskAudience, Sendable {
                 Log.sessions.warning("A task that an async function waits for cannot become a download.")
                 feed?.source.received(response)
                 return .disposition(.allow)
+            case .becomeStream where !work.hasUpgraded || isAwaited:
+                Log.sessions.warning(
+                    "A data task becomes a stream by a 101 that it has asked for, and by no other.")
+                task.cancel()
+                return .later
+            case .becomeStream:
+                all.session.engine.driver.perform { self.becomeStream(task, of: work, all) }
+                return .later
             case .cancel:
                 task.cancel()
                 return .later
@@ -277,6 +288,24 @@ final class TaskCalls: TaskAudience, Sendable {
         work.answer(.disposition(.becomeDownload(response)))
     }
 
+    /// Rule US-47.
+    private func becomeStream(_ dataTask: URLSessionDataTask, of work: TaskWork, _ all: Addressees) {
+        guard work.isOutstanding else { return }
+        let url = dataTask.currentRequest?.url
+        let link = StreamLink(
+            host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
+            driver: all.session.engine.driver, awaitsConnection: true)
+        let stream = URLSessionStreamTask(
+            all.session.parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+        if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
+        // It begins before the data task ends: so the session is never without a task.
+        stream.resume()
+        all.tell(.becameStream) {
+            $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: stream)
+        }
+        if !work.becomeStream(link, successor: stream.taskIdentifier) { link.loseConnection() }
+    }
+
     // MARK: - The end
 
     /// The last calls.
@@ -295,7 +324,8 @@ final class TaskCalls: TaskAudience, Sendable {
         }
         var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
         if let webSocket = work.webSocket { error = webSocket.end(error) }
-        guard let ending = work.complete(error) else { return }
+        work.plan.stream?.end(error)
+        guard let ending = work.complete(error), !ending.isSilent else { return }
         for handler in ending.resumeDataHandlers { handler(resumeData) }
         if let metrics = ending.metrics {
             all.tell(.metrics) {
@@ -349,7 +379,7 @@ extension TaskCalls: TaskDelegation {
     }
 
     func tellCreated(_ task: URLSessionTask) {
-        guard let session = state.withLock({ $0.session }), let delegate = sessionCalls.delegateObject,
+        guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
             !delegate.kind.lacks(.created)
         else { return }
         delegate.task?.urlSession(session, didCreateTask: task)
@@ -370,6 +400,26 @@ extension TaskCalls: WebSocketClient {
         else { return }
         all.tell(.closed) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didCloseWith: code, reason: reason)
+        }
+    }
+}
+
+extension TaskCalls: StreamClient {
+    /// Calls the first of the delegates that has `method`.
+    private func tellOfStream(
+        _ method: SessionMethod,
+        _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void
+    ) {
+        guard let all = addressees, let task = all.task as? URLSessionStreamTask else { return }
+        all.tell(method) { delegate in delegate.stream.map { call($0, all.session, task) } }
+    }
+
+    func tellReadClosed() { tellOfStream(.readClosed) { $0.urlSession($1, readClosedFor: $2) } }
+    func tellWriteClosed() { tellOfStream(.writeClosed) { $0.urlSession($1, writeClosedFor: $2) } }
+
+    func tellCaptured(_ streams: CapturedStreams) {
+        tellOfStream(.captured) {
+            $0.urlSession($1, streamTask: $2, didBecome: streams.input, outputStream: streams.output)
         }
     }
 }

@@ -20,6 +20,9 @@ extension URLSession {
         case allow = 1
         /// The body goes to a file, by a download task that takes this task's place.
         case becomeDownload = 2
+        /// Of a 101: the connection is a stream task's, which takes this task's place (rule US-47). Any other response counts as
+        /// `cancel`.
+        case becomeStream = 3
     }
 
     /// What becomes of a request that was delayed; the numbers are Apple's. Only background sessions delay requests, and

@@ -63,7 +63,7 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var localAddress: String? { values.localAddress?.host }
     open var localPort: Int? { values.localAddress?.port.map(Int.init) }
 
-    /// Nil without TLS, and on a connection that was kept.
+    /// Nil without TLS. Of a connection that was kept, what it agreed upon at first.
     open var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         switch values.tlsVersion {
         case "TLSv1.2": .TLSv12

@@ -3,7 +3,7 @@ internal import RondoCore
 
 /// What kind of task it is.
 enum TaskKind: Sendable {
-    case data, upload, download, webSocket
+    case data, upload, download, stream, webSocket
 }
 
 /// What a task is to do, as it was made.
@@ -14,17 +14,20 @@ struct TaskPlan: Sendable {
     let content: TaskContent
     /// Of a WebSocket task.
     let webSocket: WebSocketLink?
+    /// Of a stream task.
+    let stream: StreamLink?
     /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
     let isAwaited: Bool
 
     init(
         _ kind: TaskKind, _ request: URLRequest?, _ content: TaskContent = .ofRequest,
-        webSocket: WebSocketLink? = nil, isAwaited: Bool = false
+        webSocket: WebSocketLink? = nil, stream: StreamLink? = nil, isAwaited: Bool = false
     ) {
         self.kind = kind
         self.request = request
         self.content = content
         self.webSocket = webSocket
+        self.stream = stream
         self.isAwaited = isAwaited
     }
 }

@@ -12,7 +12,9 @@ extension TaskWork: LoadClient {
 
     var nameInRunLoops: String? {
         if let description = state.withLock({ $0.description }) { return description }
-        return RunLoop.isTraced ? plan.request?.url.map { ($0.host ?? "") + $0.path } : nil
+        guard RunLoop.isTraced else { return nil }
+        if let stream = plan.stream { return "\(stream.host):\(stream.port)" }
+        return plan.request?.url.map { ($0.host ?? "") + $0.path }
     }
 
     /// Nil too where the driver collects the content: it resumes an async function by itself, and has a completion handler
@@ -40,13 +42,15 @@ extension TaskWork: LoadClient {
 
     func loadDidEnd() {
         let old = state.withLock { state in
-            let old = (state.load, state.metrics)
+            let old = (state.load, state.metrics, state.upgrade)
             state.load = nil
+            state.upgrade = nil
             state.metrics = nil
             return old
         }
         withExtendedLifetime(old) {}
         webSocket?.loadDidEnd()
+        plan.stream?.loadDidEnd()
         audience?.workDidEnd()
     }
 
@@ -117,11 +121,29 @@ extension TaskWork: LoadClient {
         }
     }
 
+    /// A stream task takes the connection.
+    ///
+    /// - Parameter successor: Its identifier.
+    /// - Returns: False: there is none to be taken, or the task has ended.
+    func becomeStream(_ link: StreamLink, successor: Int) -> Bool {
+        guard let upgrade = state.withLock({ $0.upgrade }), pass(to: successor) else { return false }
+        state.withLock { $0.hasBecomeStream = true }
+        answer(.disposition(.becomeUpgrade { upgrade.become(link, owner: $0) }))
+        return true
+    }
+
+    /// It can become a stream.
+    var hasUpgraded: Bool {
+        state.withLock { $0.upgrade != nil && ($0.response as? HTTPURLResponse)?.statusCode == 101 }
+    }
+
     // MARK: - The end
 
     /// What is told of the end.
     struct Ending {
         let response: URLResponse?
+        /// Nothing is told: another task, or the program, has the connection.
+        let isSilent: Bool
         /// Nil: nothing was measured.
         let metrics: LoadMetrics?
         let resumeDataHandlers: [@Sendable (Data?) -> Void]
@@ -153,7 +175,9 @@ extension TaskWork: LoadClient {
             state.counts.received = state.load?.transferredBytes ?? 0
             defer { state.resumeDataHandlers = [] }
             return Ending(
-                response: state.response, metrics: state.metrics, resumeDataHandlers: state.resumeDataHandlers
+                response: state.response,
+                isSilent: state.hasBecomeStream || plan.stream?.isCaptured ?? false, metrics: state.metrics,
+                resumeDataHandlers: state.resumeDataHandlers
             )
         }
         if ending != nil { showProgress() }

@@ -11,7 +11,11 @@ final class TaskWork: Sendable {
         var life = TaskLife()
         /// The identifier of the task that has taken the place of the one that was made with this.
         var successor: Int?
-        var load: Load?
+        var load: (any TaskLoad)?
+        /// Of a data task whose request asks for another protocol.
+        var upgrade: StreamUpgrade?
+        /// A stream task has taken its place.
+        var hasBecomeStream = false
         var currentRequest: URLRequest?
         var response: URLResponse?
         var error: (any Error)?
@@ -48,7 +52,8 @@ final class TaskWork: Sendable {
         self.engine = engine
         self.audience = audience
         let prepared = plan.content.prepare(engine.values.configured(plan.request ?? TaskContent.noRequest))
-        var state = State(currentRequest: prepared)
+        // A stream has no request.
+        var state = State(currentRequest: plan.kind == .stream ? nil : prepared)
         state.counts.expectedToSend = UploadBody.length(of: prepared)
         state.awaitsRest = plan.content.isRest
         self.state = Mutex(state)
@@ -156,7 +161,8 @@ final class TaskWork: Sendable {
     // MARK: - The beginning
 
     private func start() {
-        guard let engine, let audience, let request = state.withLock({ $0.currentRequest }) else { return }
+        guard let engine, let audience else { return }
+        let request = state.withLock { $0.currentRequest } ?? TaskContent.noRequest
         guard audience.begin() else { return endUnborn() }
         let order = plan.content.order(request)
         let sent: URLRequest
@@ -166,7 +172,7 @@ final class TaskWork: Sendable {
             return fail(error)
         }
         state.withLock { state in
-            state.currentRequest = order.request
+            if state.currentRequest != nil { state.currentRequest = order.request }
             state.counts.expectedToSend = UploadBody.length(of: order.request)
         }
         let schedule: [LoopMode]
@@ -175,10 +181,16 @@ final class TaskWork: Sendable {
         } catch {
             return fail(URLErrors.noThread(error, url: request.url), order.earlier)
         }
-        let load = Load(
-            for: self, request: LoadRequest(sent), schedule: schedule, settings: engine.settings,
-            defaults: audience.defaults, writesFile: plan.kind == .download,
-            continuing: order.earlier, upgrade: webSocket.map { WebSocketWire($0) })
+        let load: any TaskLoad =
+            if let stream = plan.stream {
+                StreamLoad(for: self, stream, schedule: schedule, by: engine)
+            } else {
+                Load(
+                    for: self, request: LoadRequest(sent), schedule: schedule, settings: engine.settings,
+                    defaults: audience.defaults, writesFile: plan.kind == .download,
+                    continuing: order.earlier,
+                    upgrade: webSocket.map { WebSocketWire($0) } ?? streamUpgrade(order.request))
+            }
         let (isSuspended, isCanceling, priority) = state.withLock { state in
             state.load = load
             return (state.life.isSuspended, state.life.isCanceling, state.priority)
@@ -191,6 +203,14 @@ final class TaskWork: Sendable {
         // Another thread may have found no load meanwhile.
         applySuspension()
         if self.isCanceling { abort() }
+    }
+
+    /// What can make a stream of the connection, where the delegate could say so; nil: the request asks for nothing of the kind.
+    private func streamUpgrade(_ request: URLRequest) -> StreamUpgrade? {
+        guard request.value(forHTTPHeaderField: "Upgrade") != nil, answersResponses else { return nil }
+        let upgrade = StreamUpgrade()
+        state.withLock { $0.upgrade = upgrade }
+        return upgrade
     }
 
     /// It ends without a load.
@@ -213,6 +233,7 @@ final class TaskWork: Sendable {
         }
         guard let handlers else { return }
         if let webSocket { engine?.driver.perform { _ = webSocket.end(error) } }
+        if let stream = plan.stream { engine?.driver.perform { stream.end(error) } }
         for handler in handlers { engine?.driver.perform { handler(nil) } }
         audience?.endUnborn(error)
     }

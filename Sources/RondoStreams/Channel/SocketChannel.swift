@@ -226,11 +226,29 @@ package final class SocketChannel {
     }
 
     /// Goes on with a connection that is open already.
-    func resume(_ socket: Socket) {
+    func resume(_ socket: Socket, _ engine: TLSEngine? = nil) {
         hasOpened = true
         phase = .open(
-            ChannelTransport(socket: socket, source: registration.makeSource(socket.descriptor, interest: []))
-        )
+            ChannelTransport(
+                socket: socket, source: registration.makeSource(socket.descriptor, interest: []),
+                engine: engine))
+    }
+
+    /// Ends the channel of a connection that goes on in another one: TLS and all, scheduled nowhere, without an owner.
+    ///
+    /// - Returns: Nil, and nothing has changed: it is not open.
+    package func moveConnection() -> SocketChannel? {
+        guard case .open(let transport) = phase else { return nil }
+        let next = SocketChannel(configuration, .host)
+        next.remoteAddress = remoteAddress
+        next.closesDescriptor = closesDescriptor
+        next.tlsWaits = tlsWaits
+        // Before another source can have the descriptor.
+        registration.remove(transport.source)
+        phase = .closed
+        registration.end()
+        next.resume(transport.socket, transport.engine)
+        return next
     }
 }
 

@@ -42,6 +42,7 @@ extension SocketPair {
         switch target {
         case .host(let name, let port): "\(name):\(port)"
         case .address(let address): address.description
+        case .channel(let channel): "\(channel.configuration.host):\(channel.configuration.port)"
         case .descriptor, .socket: lock.withLock { _ in remoteAddress?.description }
         }
     }

@@ -39,9 +39,10 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     private var waiting: WaitingThreads?
     private let live = LiveObject(.connection)
 
-    init(_ target: SocketTarget) {
+    /// - Parameter early: What was read of an open connection already.
+    init(_ target: SocketTarget, early: [UInt8] = []) {
         self.target = target
-        reader = SocketReader(input)
+        reader = SocketReader(input, early: early)
         writer = SocketWriter(output)
     }
 
@@ -128,7 +129,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
             channel.schedule(in: mode.loop, forMode: mode.mode)
         }
         self.channel = channel
-        channel.open()
+        // One that was handed over is open, and says so no more.
+        if channel.isOpen { hasOpened() } else { channel.open() }
     }
 
     func enter(_ body: (SocketChannel) -> Void) {
@@ -206,7 +208,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
 
     private func announce(_ side: StreamState.Direction) {
         core(side).opened(isReady: side == .output)
-        if side == .input { channel?.wantsRead = true }
+        guard side == .input else { return }
+        channel?.wantsRead = true
+        if reader.hasEarlyBytes { _ = reader.isReadable(channel, &writer) }
     }
 
     /// The connection is lost: each open stream fails, the input when its last byte was read (rule ST-38).

@@ -21,10 +21,15 @@ struct SocketReader {
     private var ahead: ReadAhead?
     /// What was lent of it, until the next operation.
     private var lent: ReadAhead?
-    /// What comes behind `ahead`.
+    /// What was read of the connection before it was the pair's; comes behind `ahead`, and before all that the channel has.
+    private var early: ArraySlice<UInt8>
+    /// What comes behind `early`.
     private var ending: Ending?
 
-    init(_ core: StreamCore) { self.core = core }
+    init(_ core: StreamCore, early: [UInt8] = []) {
+        self.core = core
+        self.early = early[...]
+    }
 
     // MARK: - Opening and closing
 
@@ -32,13 +37,16 @@ struct SocketReader {
 
     /// - Returns: False: it was not open.
     mutating func close() -> Bool {
-        (ahead, lent) = (nil, nil)
+        (ahead, lent, early) = (nil, nil, [])
         defer { isOpen = false }
         return isOpen
     }
 
     /// Whether the socket is to be watched for bytes.
     var wantsBytes: Bool { isOpen && ahead == nil && ending == nil }
+
+    /// There are bytes that no socket announces.
+    var hasEarlyBytes: Bool { !early.isEmpty }
 
     /// The connection is lost: the stream fails when its last byte was read (rule ST-38).
     mutating func fail(_ error: NSError) {
@@ -48,7 +56,7 @@ struct SocketReader {
 
     /// When the bytes read ahead are used up, what comes behind them takes effect.
     private func settle() {
-        guard ahead == nil, let ending, isOpen else { return }
+        guard ahead == nil, early.isEmpty, let ending, isOpen else { return }
         switch ending {
         case .end: core.update { $0.ended() }
         case .failed(let error): core.update { $0.failed(error) }
@@ -56,9 +64,9 @@ struct SocketReader {
     }
 
     /// A copy of what was read ahead.
-    var bytesAhead: [UInt8] { ahead?.bytes ?? [] }
+    var bytesAhead: [UInt8] { (ahead?.bytes ?? []) + early }
 
-    mutating func dropAhead() { ahead = nil }
+    mutating func dropAhead() { (ahead, early) = (nil, []) }
 
     // MARK: - Reading
 
@@ -138,6 +146,12 @@ struct SocketReader {
     private mutating func receive(
         _ buffer: UnsafeMutableRawBufferPointer, _ channel: SocketChannel?, _ writer: inout SocketWriter
     ) -> Int {
+        if !early.isEmpty, !buffer.isEmpty {
+            let taken = early.prefix(buffer.count)
+            buffer.copyBytes(from: taken)
+            early = early.dropFirst(taken.count)
+            return taken.count
+        }
         guard !buffer.isEmpty, ending == nil, let channel, channel.isOpen else { return 0 }
         do throws(ChannelError) {
             switch try channel.read(into: buffer) {
@@ -168,7 +182,7 @@ struct SocketReader {
     private func wasUsed(_ count: Int, _ channel: SocketChannel?) -> Bool {
         if let channel, channel.isOpen { channel.wantsRead = ahead == nil && ending == nil }
         guard count > 0 else { return false }
-        core.update { $0.used(isReady: ahead != nil) }
+        core.update { $0.used(isReady: ahead != nil || hasEarlyBytes) }
         return true
     }
 }

@@ -10,12 +10,15 @@ enum SocketTarget {
     case descriptor(Int32)
     /// One that a listener has accepted.
     case socket(Socket)
+    /// A connection that is open already, and belongs to nothing else.
+    case channel(SocketChannel)
 
     /// The peer's host; `address` is the peer's address as far as the connection knows it.
     func host(at address: SocketAddress?) -> String {
         switch self {
         case .host(let host, _): host
         case .address(let address): address.host
+        case .channel(let channel): channel.configuration.host
         case .descriptor, .socket: address?.host ?? ""
         }
     }
@@ -25,6 +28,7 @@ enum SocketTarget {
         switch self {
         case .host(_, let port): port
         case .address: 0
+        case .channel(let channel): channel.configuration.port
         case .descriptor, .socket: Int(address?.port ?? 0)
         }
     }
@@ -34,6 +38,7 @@ enum SocketTarget {
         switch self {
         case .descriptor(let descriptor): Socket.peerAddress(of: descriptor)
         case .socket(let socket): socket.peerAddress
+        case .channel(let channel): channel.remoteAddress
         case .host, .address: nil
         }
     }
@@ -43,6 +48,7 @@ enum SocketTarget {
         switch self {
         case .descriptor(let descriptor): descriptor
         case .socket(let socket): socket.descriptor
+        case .channel(let channel): channel.descriptor
         case .host, .address: nil
         }
     }
@@ -59,6 +65,7 @@ enum SocketTarget {
             var configuration = configuration
             configuration.route = proxy?.route(toHost: configuration.host, port: configuration.port)
             return SocketChannel(configuration)
+        case .channel(let channel): return channel
         case .address(let address): return SocketChannel(to: address, configuration)
         case .socket(let socket): return SocketChannel(adopting: socket, configuration)
         case .descriptor(let descriptor):

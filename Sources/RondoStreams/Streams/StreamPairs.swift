@@ -48,6 +48,18 @@ extension Foundation.Stream {
         outputStream?.pointee = OutputStream(pair)
     }
 
+    /// Makes the two streams, unopened, of a connection that is open already.
+    ///
+    /// - Parameters:
+    ///   - channel: Theirs from here on; scheduled nowhere, and without a handler.
+    ///   - received: What was read of it already: it is what the input stream gives first.
+    package class func makeStreams(
+        over channel: SocketChannel, received: [UInt8]
+    ) -> (input: InputStream, output: OutputStream) {
+        let pair = SocketPair(.channel(channel), early: received)
+        return (InputStream(pair), OutputStream(pair))
+    }
+
     /// Makes two streams of which one gives what is written to the other.
     ///
     /// - Parameter bufferSize: The most bytes that are written and not yet read (rule ST-34).

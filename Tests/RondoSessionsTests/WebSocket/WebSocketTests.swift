@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoTestSupport
 import Testing
 
@@ -94,6 +95,40 @@ import Testing
         var words: [String] = []
         for try await message in task.messages { words.append(message.words) }
         #expect(words == ["text: a", "text: b"])
+    }
+
+    @Test func `WS-29 a WebSocket's connection takes no place of its host's, and is never kept`() throws {
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            guard let key = request.value("Sec-WebSocket-Key") else {
+                return try peer.respond("200 OK", ["Connection: close"], body: "\(peer.number)")
+            }
+            let accept = WebSocketHandshake.accept(for: key) ?? ""
+            try peer.send(
+                "HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(accept)\r\n\r\n"
+            )
+            _ = try peer.readFrame()
+            try peer.send(close: 1000)
+        }
+        let configuration = URLSessionConfiguration.default
+        configuration.httpMaximumConnectionsPerHost = 1
+        let notes = SocketNotes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        try waitFor("the WebSocket") { notes.calls == ["open -"] ? () : nil }
+        func load() throws -> String {
+            let body = Box<String?>(nil)
+            session.dataTask(with: server.url()) { data, _, _ in
+                body.value = String(decoding: data ?? Data(), as: UTF8.self)
+            }.resume()
+            return try waitFor("the body") { body.value }
+        }
+        #expect(try load() == "1")
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(try load() == "2")
+        session.invalidateAndCancel()
     }
 
     @Test func `WS-1 wss goes by TLS`() async throws {

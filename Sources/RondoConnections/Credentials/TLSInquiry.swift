@@ -1,0 +1,77 @@
+package import FoundationNetworking
+internal import RondoCore
+internal import RondoMutex
+package import RondoStreams
+
+/// A question of a TLS handshake that belongs to no load, as a challenge for a delegate.
+///
+/// Made, and asked for its answer, in passes of the connection's loop; the challenge itself is answered on any thread.
+package final class TLSInquiry {
+    /// What the challenge's sender was told; it may outlive the inquiry.
+    private final class Answer: Sendable {
+        let response = Mutex<ChallengeResponse?>(nil)
+    }
+
+    private let question: TLSProtectionSpace.Question
+    private let answer = Answer()
+    /// The delegate's. It is not kept: its end is how its sender learns that no answer will come.
+    private var unshown: URLAuthenticationChallenge?
+
+    /// - Parameter wakeUp: Called, on any thread, when the answer is there.
+    package init(
+        _ trust: TLSTrust, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
+    ) {
+        question = .trust(trust)
+        let error = trust.explanation.map { URLErrors.error(.serverCertificateUntrusted, $0, url: nil) }
+        show(host, port, error, wakeUp)
+    }
+
+    package init(
+        _ request: TLSIdentityRequest, host: String, port: Int, wakeUp: @escaping @Sendable () -> Void
+    ) {
+        question = .identity(request)
+        show(host, port, nil, wakeUp)
+    }
+
+    private func show(
+        _ host: String, _ port: Int, _ error: (any Error)?, _ wakeUp: @escaping @Sendable () -> Void
+    ) {
+        unshown = URLAuthenticationChallenge(
+            protectionSpace: TLSProtectionSpace(question, host: host, port: port), proposedCredential: nil,
+            previousFailureCount: 0, failureResponse: nil, error: error,
+            sender: ChallengeSender { [answer] response in
+                answer.response.withLock { $0 = response }
+                wakeUp()
+            })
+    }
+
+    /// The challenge, for the delegate; once.
+    package func takeChallenge() -> URLAuthenticationChallenge? { unshown.take() }
+
+    /// Goes on with the handshake, if the challenge was answered.
+    ///
+    /// - Returns: Whether it was.
+    /// - Throws: The delegate wants the connection to end.
+    package func goOn() throws(LoadFailure) -> Bool {
+        guard let response = answer.response.withLock({ $0.take() }) else { return false }
+        switch (response, question) {
+        case (.use(let credential), .trust(let trust)):
+            // A name and a password, given to whatever is asked, are no word about this server.
+            if credential.isTrust { trust.accept() } else { trust.useDefault() }
+        case (.use(let credential), .identity(let request)):
+            if let identity = (credential as? TLSCredential)?.identity {
+                request.use(identity)
+            } else {
+                request.useDefault()
+            }
+        case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
+            trust.useDefault()
+        case (.performDefaultHandling, .identity(let request)): request.useDefault()
+        case (.continueWithout, .identity(let request)), (.rejectProtectionSpace, .identity(let request)):
+            request.useNone()
+        case (.rejectProtectionSpace, .trust(let trust)): trust.reject()
+        case (.cancel, _): throw .authenticationCancelled
+        }
+        return true
+    }
+}

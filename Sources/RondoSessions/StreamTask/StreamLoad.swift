@@ -1,0 +1,308 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoMutex
+internal import RondoStreams
+
+private import struct Synchronization.Atomic
+
+/// What a stream task has running: connects, in the modes of the session's driver, and has the wire serve what was asked for.
+///
+/// All modes of a session are those of one loop, so that one thread does the work; other threads leave word in `orders`.
+///
+/// `@unchecked Sendable`: `orders`, `link` and `registration` have locks of their own; the rest is touched on the loop's thread
+/// only, but for `begin`'s registration, which comes before all of it.
+final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
+    /// What other threads want.
+    private struct Orders {
+        var isSuspended = false
+        var abortion: LoadFailure?
+        /// The last call has returned.
+        var isOver = false
+    }
+
+    private let link: StreamLink
+    private let engine: SessionEngine
+    private let places: [LoopMode]
+    private let registration: LoadRegistration
+    private let orders = Mutex(Orders())
+    private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
+    /// Held from start to end.
+    private var client: TaskWork?
+    private let wire: StreamWire
+    private var channel: SocketChannel?
+    private var isScheduled = false
+    private var lifetime: Lifetime
+    private var hasEnded = false
+    /// Of a session with a queue.
+    private var calls: CallLine?
+    private let live = LiveObject(.load)
+
+    init(
+        for client: TaskWork, _ link: StreamLink, schedule: [LoopMode], by engine: SessionEngine
+    ) {
+        self.client = client
+        self.link = link
+        self.engine = engine
+        places = schedule
+        registration = LoadRegistration(schedule)
+        lifetime = Lifetime(engine.values.resourceTimeout)
+        wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
+        calls = client.delegateQueue.map(CallLine.init)
+    }
+
+    // MARK: - TaskLoad
+
+    func start() {
+        link.state.withLock { $0.owner = self }
+        guard registration.join(as: self, label: client?.nameInRunLoops) else { return loopHasEnded() }
+        wakeUp()
+    }
+
+    func suspend() { setSuspended(true) }
+    func resume() { setSuspended(false) }
+
+    private func setSuspended(_ isSuspended: Bool) {
+        orders.withLock { $0.isSuspended = isSuspended }
+        link.standStill(isSuspended)
+        calls?.hold(isSuspended)
+        wakeUp()
+    }
+
+    func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
+        orders.withLock { $0.abortion = $0.abortion ?? failure }
+        link.willEnd()
+        // What ends tells so, suspended or not.
+        calls?.hold(false)
+        wakeUp()
+    }
+
+    /// A program that reads nothing holds the server back.
+    func holdBack(_ holds: Bool) {}
+    /// No call of a stream waits for an answer but challenges, which have a sender.
+    func answer(_ answer: DelegateCall.Answer) {}
+
+    /// A stream's connection is its own: it waits for no other.
+    var priority: Float {
+        get { Float(bitPattern: rank.load(ordering: .relaxed)) }
+        set { rank.store(newValue.bitPattern, ordering: .relaxed) }
+    }
+
+    var transferredBytes: Int64 { link.state.withLock { $0.received } }
+    var currentStanding: LoadStanding { .underWay }
+
+    // MARK: - StreamOwner
+
+    func wakeUp() { registration.wakeUp(self, deferred: false) }
+
+    func call(_ name: String, _ call: @escaping @Sendable () -> Void) {
+        deliver(.upgraded(name: name, size: 0, call))
+    }
+
+    func show(_ challenge: URLAuthenticationChallenge) {
+        deliver(.challenge(challenge, silent: nil, isTrust: true))
+    }
+
+    func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer {
+        ScheduleTimer(places, after: seconds, repeats: false) { _ in fire() }
+    }
+
+    func end(_ failure: LoadFailure?) {
+        guard !hasEnded, client != nil else { return }
+        hasEnded = true
+        closeConnection()
+        deliver(failure.map { .fail(URLErrors.anyError($0, url: nil)) } ?? .finish)
+        guard let calls else { return leave() }
+        // The load leaves its loop on the loop's thread.
+        calls.perform { [self] in
+            orders.withLock { $0.isOver = true }
+            wakeUp()
+        }
+    }
+
+    // MARK: - Calls
+
+    /// A call on its way to the queue.
+    ///
+    /// `@unchecked Sendable`: handed over once.
+    private struct Handed: @unchecked Sendable {
+        let call: DelegateCall
+    }
+
+    private func deliver(_ call: DelegateCall) {
+        guard let client else { return }
+        guard let calls else {
+            _ = client.make(call)
+            return
+        }
+        let handed = Handed(call: call)
+        calls.perform { _ = client.make(handed.call) }
+    }
+
+    // MARK: - On the loop's thread
+
+    func serve(by queue: SharedQueue) -> Bool {
+        guard registration.takeWakeUp(by: queue, of: self) else { return false }
+        goOn()
+        return true
+    }
+
+    private func goOn() {
+        let orders = orders.withLock { $0 }
+        if orders.isOver { return leave() }
+        guard !hasEnded, client != nil else { return }
+        if let failure = orders.abortion { return end(failure) }
+        if orders.isSuspended {
+            wire.pause()
+            lifetime.stop()
+            return schedule(false)
+        }
+        lifetime.start(places) { [weak self] failure in self?.abort(failure, keepingDownload: false) }
+        open()
+        schedule(true)
+        wire.resume()
+        wire.serve()
+    }
+
+    private func open() {
+        guard channel == nil, let client else { return }
+        switch link.takeSource() {
+        case .awaited: return
+        case .lost:
+            return end(
+                .upgrade(
+                    .networkConnectionLost, sentence: "The connection ended before it was the stream task's.")
+            )
+        case .given(let connection):
+            use(connection.channel, client)
+            schedule(true)
+            return wire.begin(connection.channel, received: connection.received)
+        case .host: break
+        }
+        guard 1...65_535 ~= link.port, !link.host.isEmpty else { return end(.impossiblePort) }
+        let channel = SocketChannel(
+            engine.settings.connection(
+                toHost: link.host, port: link.port, limit: engine.values.requestTimeout))
+        use(channel, client)
+        channel.open()
+    }
+
+    private func use(_ channel: SocketChannel, _ client: TaskWork) {
+        self.channel = channel
+        channel.label = client.nameInRunLoops
+        // The channel goes before the load does, by `closeConnection()`.
+        channel.handler = { [unowned self] event in handle(event) }
+    }
+
+    /// While the task is suspended its connection is in no loop: nothing is looked up, connected, read or written.
+    private func schedule(_ isWanted: Bool) {
+        guard isWanted != isScheduled, let channel else { return }
+        isScheduled = isWanted
+        guard isWanted else { return channel.removeFromAllLoops() }
+        for place in places { channel.schedule(in: place.loop, forMode: place.mode) }
+    }
+
+    private func handle(_ event: ChannelEvent) {
+        guard !hasEnded, let channel else { return }
+        switch event {
+        case .resolving, .connecting, .connected: break
+        case .secured: wire.secured()
+        case .open: wire.begin(channel)
+        case .readable: wire.readable()
+        case .writable: wire.writable()
+        case .failed(let error): end(.channel(error))
+        }
+    }
+
+    /// The channel closes what it has, but where the wire has moved the connection into another one.
+    private func closeConnection() {
+        wire.close()
+        lifetime.stop()
+        guard let channel = channel.take() else { return }
+        channel.handler = nil
+        channel.removeFromAllLoops()
+        channel.close()
+    }
+
+    private func leave() {
+        registration.leave(self)
+        if let client = client.take() { client.loadDidEnd() }
+    }
+
+    /// Nothing is told any more (rule US-41).
+    func loopHasEnded() {
+        hasEnded = true
+        closeConnection()
+        leave()
+    }
+
+    func shortDelayHasPassed() {}
+}
+
+/// How long a stream task may take in all, from its first resume; suspended time does not count (rule US-69).
+private struct Lifetime {
+    private let seconds: TimeInterval
+    private var left: TimeInterval
+    private var startedAt: LoopInstant?
+    private var timer: ScheduleTimer?
+
+    /// - Parameter seconds: 0: as long as it takes.
+    init(_ seconds: TimeInterval) {
+        self.seconds = seconds
+        left = seconds
+    }
+
+    mutating func start(_ places: [LoopMode], _ expire: @escaping @Sendable (LoadFailure) -> Void) {
+        guard timer == nil, seconds > 0, seconds.isFinite else { return }
+        startedAt = LoopClock.now
+        timer = ScheduleTimer(places, after: max(left, 0.001), repeats: false) { [seconds] _ in
+            expire(.exceededTotalTime(seconds: seconds))
+        }
+    }
+
+    mutating func stop() {
+        timer.take()?.invalidate()
+        if let start = startedAt.take() { left -= LoopClock.now.seconds(since: start) }
+    }
+}
+
+/// The calls of one task on its session's queue: one at a time and in order, on a concurrent queue too (rule US-19).
+private final class CallLine: Sendable {
+    private struct State {
+        var waiting = Line<@Sendable () -> Void>()
+        var isRunning = false
+        var isHeld = false
+    }
+
+    private let queue: OperationQueue
+    private let state = Mutex(State())
+
+    init(_ queue: OperationQueue) { self.queue = queue }
+
+    func perform(_ call: @escaping @Sendable () -> Void) {
+        change { $0.waiting.append(call) }
+    }
+
+    /// No call is begun while it is held.
+    func hold(_ isHeld: Bool) { change { $0.isHeld = isHeld } }
+
+    private func change(_ change: @Sendable (inout State) -> Void) {
+        let begins = state.withLock { state in
+            change(&state)
+            guard !state.isRunning, !state.isHeld, !state.waiting.isEmpty else { return false }
+            state.isRunning = true
+            return true
+        }
+        if begins { queue.submit { self.next() } }
+    }
+
+    private func next() {
+        let call = state.withLock { state in state.isHeld ? nil : state.waiting.popFirst() }
+        call?()
+        let goesOn = state.withLock { state in
+            state.isRunning = !state.isHeld && !state.waiting.isEmpty
+            return state.isRunning
+        }
+        if goesOn { queue.submit { self.next() } }
+    }
+}

@@ -1,0 +1,402 @@
+internal import FoundationNetworking
+internal import RondoConnections
+internal import RondoCore
+internal import RondoStreams
+
+/// What serves the connection of a stream.
+protocol StreamOwner: AnyObject, Sendable {
+    /// Has `StreamWire.serve()` called in a pass of a scheduled mode. Any thread.
+    func wakeUp()
+
+    /// Has `call` made where the calls of the task come, in order with them. On the loop's thread.
+    ///
+    /// - Parameter name: What traces call it.
+    func call(_ name: String, _ call: @escaping @Sendable () -> Void)
+
+    /// Has the delegate asked. On the loop's thread.
+    func show(_ challenge: URLAuthenticationChallenge)
+
+    /// A timer that fires in the modes of the task.
+    func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
+
+    /// The stream is over: nil: all is done. On the loop's thread.
+    func end(_ failure: LoadFailure?)
+}
+
+/// The connection of a stream task: does what waits in the link, by the channel. On the thread of its owner's loop.
+final class StreamWire {
+    private enum Phase {
+        case closed
+        case open
+        /// TLS begins: nothing else is done meanwhile.
+        case securing
+        case ended
+    }
+
+    /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
+    private static let bytesAtOnce = 64 * 1024, readAtOnce = 512 * 1024, writtenAtOnce = 1024 * 1024
+
+    private let link: StreamLink
+    private let tls: TLSSettings
+    private var channel: SocketChannel?
+    private var phase = Phase.closed
+    private var isPaused = false
+
+    /// Read, and not yet asked for: a read that has less than its minimum waits for more.
+    private var inbox: [UInt8] = []
+    private var sawEnd = false
+    private var hasClosedRead = false
+    private var hasClosedWrite = false
+    private var hasToldOfEnd = false
+    /// Of the write that is under way.
+    private var written = 0
+    private var writeFailure: (any Error)?
+    private var timers: [Int: ScheduleTimer] = [:]
+    private var limits: [Int: Double] = [:]
+    private var inquiry: TLSInquiry?
+
+    init(_ link: StreamLink, tls: TLSSettings) {
+        self.link = link
+        self.tls = tls
+    }
+
+    deinit { for timer in timers.values { timer.invalidate() } }
+
+    private var owner: (any StreamOwner)? { link.state.withLock { $0.owner } }
+    private var isOpen: Bool { if case .open = phase { true } else { false } }
+
+    private func withQueues<Result: Sendable>(_ body: (inout StreamQueues) -> Result) -> Result {
+        link.state.withLock { body(&$0.queues) }
+    }
+
+    // MARK: - What the owner says
+
+    /// The connection is open.
+    ///
+    /// - Parameter received: What was read of it already.
+    func begin(_ channel: SocketChannel, received: [UInt8] = []) {
+        self.channel = channel
+        inbox = received
+        phase = .open
+        serve()
+    }
+
+    /// Does what can be done; also before the connection is open, when the time of an operation may be over.
+    func serve() {
+        if case .ended = phase { return }
+        guard !isPaused else { return }
+        startTimers()
+        if let inquiry {
+            do throws(LoadFailure) {
+                if try inquiry.goOn() { self.inquiry = nil }
+            } catch {
+                return end(error)
+            }
+        }
+        goOn()
+        // What can be done when its time is noticed to be over is done; what waited behind the rest is done after it.
+        if takeExpired() { goOn() }
+    }
+
+    func readable() { goOn() }
+    func writable() { goOn() }
+    func failed(_ error: ChannelError) { end(.channel(error)) }
+
+    func secured() {
+        guard case .securing = phase else { return }
+        phase = .open
+        goOn()
+    }
+
+    func pause() {
+        isPaused = true
+        channel?.wantsRead = false
+        channel?.wantsWrite = false
+        for timer in timers.values { timer.invalidate() }
+        timers = [:]
+    }
+
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        startTimers()
+        goOn()
+    }
+
+    private func goOn() {
+        while isOpen, !isPaused {
+            writeOn()
+            readOn()
+            guard isOpen, let change = withQueues({ $0.takeChange() }) else { break }
+            switch change {
+            case .secure: secure()
+            case .capture: return capture()
+            }
+        }
+        guard isOpen else { return }
+        if hasClosedWrite, hasClosedRead || sawEnd && inbox.isEmpty, withQueues({ $0.isEmpty }) { end(nil) }
+    }
+
+    // MARK: - Reading
+
+    private func readOn() {
+        var budget = Self.readAtOnce
+        while isOpen, !isPaused, let next = withQueues({ $0.nextRead }) {
+            switch next {
+            case .close:
+                guard withQueues({ $0.take(next) }) else { continue }
+                hasClosedRead = true
+                inbox = []
+                tellOfEnd()
+            case .read(let read):
+                if inbox.count >= read.minimum || sawEnd || hasClosedRead {
+                    if withQueues({ $0.take(next) }) { give(read) }
+                } else if budget <= 0 || !fill(read, &budget) {
+                    if isOpen { channel?.wantsRead = true }
+                    return
+                }
+            }
+        }
+        if isOpen { channel?.wantsRead = false }
+    }
+
+    private func give(_ read: StreamQueues.Read) {
+        stopTimer(read.number)
+        let data = Data(inbox.prefix(read.maximum))
+        inbox.removeFirst(data.count)
+        let isAtEnd = (sawEnd || hasClosedRead) && inbox.isEmpty
+        owner?.call("readData") { read.handler(data, isAtEnd, nil) }
+        if isAtEnd { tellOfEnd() }
+    }
+
+    /// - Returns: False: there is nothing to be read now.
+    private func fill(_ read: StreamQueues.Read, _ budget: inout Int) -> Bool {
+        guard let channel else { return false }
+        let wanted = min(read.maximum - inbox.count, Self.bytesAtOnce)
+        let before = inbox.count
+        do throws(ChannelError) {
+            var result = SocketChannel.ReadResult.wouldBlock
+            try withUnsafeTemporaryAllocation(byteCount: wanted, alignment: 16) {
+                (buffer) throws(ChannelError) in
+                result = try channel.read(into: buffer)
+                if case .bytes(let count) = result { inbox.append(contentsOf: buffer[..<count]) }
+            }
+            switch result {
+            case .bytes: break
+            case .wouldBlock: return false
+            case .end: sawEnd = true
+            case .truncated: return lose()
+            }
+        } catch {
+            end(.channel(error))
+            return false
+        }
+        budget -= inbox.count - before
+        link.state.withLock { $0.received += Int64(inbox.count - before) }
+        return true
+    }
+
+    /// Without close_notify a machine in between could have ended the connection.
+    private func lose() -> Bool {
+        end(
+            .upgrade(
+                .networkConnectionLost,
+                sentence: "The connection to \(link.host) ended without TLS's close_notify."))
+        return false
+    }
+
+    /// The reading side is closed, by the server or by the program.
+    private func tellOfEnd() {
+        guard !hasToldOfEnd else { return }
+        hasToldOfEnd = true
+        tell("readClosed") { $0.tellReadClosed() }
+    }
+
+    // MARK: - Writing
+
+    private func writeOn() {
+        var budget = Self.writtenAtOnce
+        while isOpen, !isPaused, let channel {
+            guard let write = withQueues({ $0.current }) else {
+                guard let next = withQueues({ $0.takeWriting() }) else { break }
+                if case .close = next { closeWrite() } else { written = 0 }
+                continue
+            }
+            if let writeFailure {
+                endWrite(writeFailure)
+            } else if written == write.data.count {
+                endWrite(nil)
+            } else if budget <= 0 || withQueues({ $0.standsStill }) || !writePart(of: write.data, &budget) {
+                if isOpen, writeFailure == nil {
+                    channel.wantsWrite = true
+                    return
+                }
+            }
+        }
+        if isOpen { channel?.wantsWrite = false }
+    }
+
+    /// - Returns: False: nothing is taken now.
+    private func writePart(of data: Data, _ budget: inout Int) -> Bool {
+        guard let channel else { return false }
+        do throws(ChannelError) {
+            let offset = written
+            let result = data.withUnsafeBytes { bytes in
+                Result { () throws(ChannelError) in
+                    try channel.write(UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+                }
+            }
+            let count = try result.get()
+            written += count
+            budget -= count
+            link.state.withLock { $0.sent += Int64(count) }
+            return count > 0
+        } catch {
+            // What the server has said before it left may be read still.
+            writeFailure = URLErrors.error(.channel(error), url: nil)
+            return false
+        }
+    }
+
+    private func endWrite(_ error: (any Error)?) {
+        guard let write = withQueues({ $0.endWrite() }) else { return }
+        stopTimer(write.number)
+        owner?.call("write") { write.handler(error) }
+    }
+
+    private func closeWrite() {
+        guard !hasClosedWrite else { return }
+        hasClosedWrite = true
+        writeFailure =
+            writeFailure
+            ?? URLErrors.error(
+                .networkConnectionLost, "The stream's writing side is closed.", url: nil)
+        channel?.endWriting()
+        tell("writeClosed") { $0.tellWriteClosed() }
+    }
+
+    // MARK: - Time
+
+    private func startTimers() {
+        for (number, seconds) in link.state.withLock({ $0.takeUntimed() }) { limits[number] = seconds }
+        guard let owner else { return }
+        for (number, seconds) in limits where timers[number] == nil {
+            timers[number] = owner.timer(after: seconds) { [link] in
+                let owner = link.state.withLock { state in
+                    state.expired.append(number)
+                    return state.owner
+                }
+                owner?.wakeUp()
+            }
+        }
+    }
+
+    private func stopTimer(_ number: Int) {
+        limits[number] = nil
+        timers.removeValue(forKey: number)?.invalidate()
+    }
+
+    /// What has come of a read stays, for the next one. A write of which a part was sent has cut a message in two: nothing is
+    /// written after it.
+    ///
+    /// - Returns: Whether the time of any was over.
+    private func takeExpired() -> Bool {
+        if case .ended = phase { return false }
+        var isAny = false
+        for number in link.state.withLock({ $0.takeExpired() }) {
+            guard let seconds = limits[number] else { continue }
+            isAny = true
+            stopTimer(number)
+            let error = URLErrors.error(
+                .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.", url: nil)
+            if let handler = withQueues({ $0.removeRead(number) }) {
+                owner?.call("readData") { handler(nil, false, error) }
+            } else if let handler = withQueues({ $0.removeWrite(number) }) {
+                owner?.call("write") { handler(error) }
+            } else if withQueues({ $0.current?.number == number }) {
+                if written > 0 { writeFailure = error }
+                endWrite(error)
+            }
+        }
+        return isAny
+    }
+
+    // MARK: - TLS
+
+    private func secure() {
+        guard let channel else { return }
+        let (host, port) = (link.host, link.port)
+        let wakeUp: @Sendable () -> Void = { [link] in link.state.withLock { $0.owner }?.wakeUp() }
+        if tls.trustHandler == nil {
+            channel.onTrust = { [weak self] trust in
+                self?.ask(TLSInquiry(trust, host: host, port: port, wakeUp: wakeUp))
+            }
+        }
+        if tls.identityHandler == nil, tls.identity == nil {
+            channel.onIdentityRequest = { [weak self] request in
+                self?.ask(TLSInquiry(request, host: host, port: port, wakeUp: wakeUp))
+            }
+        }
+        // What was read already belongs to TLS.
+        guard channel.secure(tls, received: inbox) else {
+            Log.sessions.warning("A stream task that is secured already cannot be secured again.")
+            return
+        }
+        inbox = []
+        phase = .securing
+    }
+
+    private func ask(_ inquiry: TLSInquiry) {
+        guard let challenge = inquiry.takeChallenge() else { return }
+        self.inquiry = inquiry
+        owner?.show(challenge)
+    }
+
+    // MARK: - The end
+
+    /// The program gets the connection; of the task it hears nothing more.
+    private func capture() {
+        guard let channel, let connection = channel.moveConnection() else { return }
+        let (input, output) = Foundation.Stream.makeStreams(over: connection, received: inbox)
+        link.state.withLock { $0.isCaptured = true }
+        let streams = CapturedStreams(input: input, output: output)
+        tell("didBecome inputStream") { $0.tellCaptured(streams) }
+        end(nil)
+    }
+
+    private func tell(_ name: String, _ call: @escaping @Sendable (any StreamClient) -> Void) {
+        owner?.call(name) { [link] in
+            // After its cancellation the task tells of its end alone (rule US-32).
+            let client = link.state.withLock { $0.isEnding ? nil : $0.client }
+            client.map(call)
+        }
+    }
+
+    /// - Parameter failure: Nil: all is done.
+    private func end(_ failure: LoadFailure?) {
+        if case .ended = phase { return }
+        phase = .ended
+        for timer in timers.values { timer.invalidate() }
+        (timers, limits, inbox, inquiry) = ([:], [:], [], nil)
+        owner?.end(failure)
+    }
+
+    /// Its owner ends it.
+    func close() {
+        phase = .ended
+        for timer in timers.values { timer.invalidate() }
+        (timers, limits, inbox, inquiry, channel) = ([:], [:], [], nil, nil)
+    }
+}
+
+extension StreamLink.State {
+    fileprivate mutating func takeUntimed() -> [(number: Int, seconds: Double)] {
+        defer { untimed = [] }
+        return untimed
+    }
+
+    fileprivate mutating func takeExpired() -> [Int] {
+        defer { expired = [] }
+        return expired
+    }
+}

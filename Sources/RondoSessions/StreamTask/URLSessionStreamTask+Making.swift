@@ -1,0 +1,16 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+// How a session makes stream tasks.
+
+extension URLSession {
+    /// A TCP connection to a host, which is looked up when the task is resumed.
+    ///
+    /// - Parameters:
+    ///   - hostname: A name or an address.
+    ///   - port: 1…65,535; with another one the task fails with `URLError.badURL` when it is resumed.
+    public func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        let link = StreamLink(host: hostname, port: port, driver: engine.driver)
+        return made(URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link))
+    }
+}

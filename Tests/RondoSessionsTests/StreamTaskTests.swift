@@ -1,0 +1,502 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// TCP streams of sessions.
+@Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct StreamTaskTests {
+    /// Notes what is told of a stream task, and keeps the streams that it becomes.
+    final class Teller: NSObject, URLSessionStreamDelegate, @unchecked Sendable {
+        // `@unchecked Sendable`: the streams are set once, before the event is noted that the test waits for.
+        let log = EventLog()
+        let trusts: Bool
+        var streams: (input: InputStream, output: OutputStream)?
+
+        init(trusts: Bool = true) { self.trusts = trusts }
+
+        func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
+            log.note("read closed")
+        }
+
+        func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
+            log.note("write closed")
+        }
+
+        func urlSession(
+            _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,
+            outputStream: OutputStream
+        ) {
+            streams = (inputStream, outputStream)
+            log.note(
+                "streams \(inputStream.streamStatus == .notOpen) \(outputStream.streamStatus == .notOpen)")
+        }
+
+        func urlSession(
+            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            let space = challenge.protectionSpace
+            log.note("challenge \(space.authenticationMethod == NSURLAuthenticationMethodServerTrust)")
+            if trusts, let trust = space.serverTrust {
+                completionHandler(.useCredential, URLCredential(trust: trust))
+            } else {
+                completionHandler(.performDefaultHandling, nil)
+            }
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
+        }
+
+        func waitForEnd() throws {
+            try waitFor("the task's end") { log.entries.last?.hasPrefix("complete") ?? false ? () : nil }
+        }
+    }
+
+    /// What a read has brought, as text.
+    private static func text(_ data: Data?, _ isAtEnd: Bool, _ error: (any Error)?) -> String {
+        if let error { return "error \((error as? URLError)?.errorCode ?? 0)" }
+        return String(decoding: data ?? Data(), as: UTF8.self) + (isAtEnd ? "|" : "")
+    }
+
+    @Test func `US-89 reads and writes are done in the order of their calls, each handler called once`()
+        throws
+    {
+        let server = try TestServer { peer in
+            #expect(try peer.readLine() == "one")
+            #expect(try peer.readLine() == "two")
+            try peer.send("abcdef")
+            #expect(try peer.readLine() == "three")
+            try peer.send("gh")
+            peer.finish()
+            peer.waitForEnd()
+        }
+        let (teller, log) = (Teller(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        #expect(task.state == .suspended)
+        #expect(task.originalRequest == nil)
+        for (minimum, maximum) in [(2, 2), (3, 3), (100, 100)] {
+            task.readData(ofMinLength: minimum, maxLength: maximum, timeout: 0) { data, isAtEnd, error in
+                log.note(Self.text(data, isAtEnd, error))
+            }
+        }
+        for text in ["one\n", "two\n", "three\n"] {
+            task.write(Data(text.utf8), timeout: 0) { error in log.note("wrote \(error == nil)") }
+        }
+        task.closeWrite()
+        task.resume()
+        try teller.waitForEnd()
+        #expect(log.entries.filter { !$0.hasPrefix("wrote") } == ["ab", "cde", "fgh|"])
+        #expect(log.count(of: "wrote true") == 3)
+        #expect(teller.log.entries.sorted() == ["complete 0", "read closed", "write closed"])
+        #expect(task.countOfBytesReceived == 8 && task.countOfBytesSent == 14)
+        #expect(task.state == .completed && task.error == nil)
+        let late = Box<[String]>([])
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { late.value.append(Self.text($0, $1, $2)) }
+        task.write(Data("x".utf8), timeout: 0) { error in
+            late.value.append("write \((error as? URLError)?.errorCode ?? 0)")
+        }
+        try waitFor("late handlers") { late.value.count == 2 ? () : nil }
+        #expect(late.value == ["|", "write -1005"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-89 US-21 on a run loop all handlers come in its mode, and the server waits in others`()
+        throws
+    {
+        let server = try TestServer { peer in
+            while true { try peer.send(try peer.readLine() + "\n") }
+        }
+        let entries = try onLoopThread { loop -> [String] in
+            let log = EventLog()
+            let session = URLSession(configuration: .default, delegate: nil, runLoop: loop, modes: [.work])
+            let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+            task.readData(ofMinLength: 6, maxLength: 100, timeout: 30) { data, isAtEnd, error in
+                log.note("\(Self.text(data, isAtEnd, error)) \(loop.isCurrent) \(loop.currentMode == .work)")
+            }
+            task.write(Data("hello\n".utf8), timeout: 30) { _ in
+                log.note("wrote \(loop.isCurrent) \(loop.currentMode == .work)")
+            }
+            task.resume()
+            loop.runInVain(.other)
+            #expect(log.entries.isEmpty)
+            loop.run(.work) { log.entries.count == 2 }
+            task.cancel()
+            #expect(loop.runOut(.work) == .finished)
+            session.invalidateAndCancel()
+            loop.runOut(.work)
+            return log.entries
+        }
+        #expect(entries == ["wrote true true", "hello\n true true"])
+    }
+
+    @Test func `US-89 a read ends with -1001 after its time, and what has come is the next one's`() throws {
+        let server = try TestServer { peer in
+            try peer.send("abc")
+            _ = try peer.readLine()
+            try peer.send("def")
+            peer.waitForEnd()
+        }
+        let log = EventLog()
+        let session = URLSession(configuration: .default)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.readData(ofMinLength: 6, maxLength: 6, timeout: 0.05) { log.note(Self.text($0, $1, $2)) }
+        task.resume()
+        try waitFor("the end of its time") { log.entries.count == 1 ? () : nil }
+        task.write(Data("\n".utf8), timeout: 10) { _ in }
+        task.readData(ofMinLength: 6, maxLength: 6, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        try waitFor("the next read") { log.entries.count == 2 ? () : nil }
+        #expect(log.entries == ["error -1001", "abcdef"])
+        task.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    @Test func `US-89 a write that the server does not take ends with -1001, and none follows it`() throws {
+        let end = Latch()
+        let server = try TestServer { _ in try end.wait() }
+        let log = EventLog()
+        let session = URLSession(configuration: .default)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.write(Data(count: 64 << 20), timeout: 0.1) { error in
+            log.note("\((error as? URLError)?.errorCode ?? 0)")
+        }
+        task.write(Data("x".utf8), timeout: 0) { error in
+            log.note("next \((error as? URLError)?.errorCode ?? 0)")
+        }
+        task.resume()
+        try waitFor("both") { log.entries.count == 2 ? () : nil }
+        #expect(log.entries == ["-1001", "next -1001"])
+        end.open()
+        task.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    @Test func `US-32 US-89 cancelling ends all that was asked for with -999`() throws {
+        let end = Latch()
+        let server = try TestServer { _ in try end.wait() }
+        let (teller, log) = (Teller(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.resume()
+        let written = Latch()
+        task.write(Data("x".utf8), timeout: 0) { _ in written.open() }
+        try written.wait()
+        task.cancel()
+        try teller.waitForEnd()
+        #expect(log.entries == ["error -999", "error -999"])
+        #expect(teller.log.entries == ["complete -999"])
+        // One that was never resumed, too.
+        let unborn = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        unborn.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        unborn.cancel()
+        try waitFor("the second end") { teller.log.count(of: "complete -999") == 2 ? () : nil }
+        #expect(log.entries.count == 3)
+        end.open()
+        session.invalidateAndCancel()
+    }
+
+    @Test(arguments: ["refused", "port 0", "reset", "no name"])
+    func `US-86 US-89 a stream that fails says why, with all that waits`(_ how: String) throws {
+        let server = try TestServer { peer in
+            _ = try peer.readLine()
+            peer.reset()
+        }
+        let refused = try RefusedPort()
+        defer { withExtendedLifetime(refused) {} }
+        let (host, port, code) =
+            switch how {
+            case "refused": ("127.0.0.1", Int(refused.port), -1004)
+            case "port 0": ("127.0.0.1", 0, -1000)
+            case "reset": ("127.0.0.1", Int(server.port), -1005)
+            default: ("does-not-exist.invalid", 80, -1003)
+            }
+        let (teller, log) = (Teller(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: host, port: port)
+        task.write(Data("x\n".utf8), timeout: 0) { _ in }
+        task.readData(ofMinLength: 1, maxLength: 9, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.resume()
+        try teller.waitForEnd()
+        #expect(log.entries == ["error \(code)"])
+        #expect(teller.log.entries == ["complete \(code)"])
+        session.invalidateAndCancel()
+    }
+
+    /// Says "go" in plain text, then TLS, and answers each line with itself.
+    private func startTLSServer() throws -> (TestServerProcess, UInt16) {
+        let certificates = TestCertificates.shared
+        let script = """
+            import socket, ssl, sys
+            listener = socket.create_server(("127.0.0.1", 0))
+            print("PORT", listener.getsockname()[1], flush=True)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(sys.argv[1], sys.argv[2])
+            while True:
+                peer = listener.accept()[0]
+                assert peer.recv(100) == b"STARTTLS\\n"
+                peer.sendall(b"go\\n")
+                try:
+                    peer = context.wrap_socket(peer, server_side=True)
+                    while True:
+                        line = peer.recv(1000)
+                        if not line: break
+                        peer.sendall(line)
+                except (ssl.SSLError, OSError): pass
+                peer.close()
+            """
+        let server = try TestServerProcess([
+            "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
+        ])
+        return (server, try server.port(after: "PORT "))
+    }
+
+    @Test(arguments: [true, false])
+    func `US-89 startSecureConnection takes effect after earlier work and asks for trust`(_ trusts: Bool)
+        throws
+    {
+        let (process, port) = try startTLSServer()
+        defer { withExtendedLifetime(process) {} }
+        let (teller, log) = (Teller(trusts: trusts), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
+        task.resume()
+        task.write(Data("STARTTLS\n".utf8), timeout: 30) { _ in }
+        task.readData(ofMinLength: 3, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.startSecureConnection()
+        task.write(Data("secret\n".utf8), timeout: 30) { log.note("wrote \($0 == nil)") }
+        task.readData(ofMinLength: 7, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        if trusts {
+            try waitFor("the answer") { log.entries.contains("secret\n") ? () : nil }
+            #expect(log.entries.first == "go\n")
+            task.closeWrite()
+            task.closeRead()
+        }
+        try teller.waitForEnd()
+        #expect(teller.log.entries.first == "challenge true")
+        if !trusts {
+            #expect(log.entries.first == "go\n")
+            #expect(Set(log.entries.dropFirst()) == ["wrote false", "error -1203"])
+            #expect(teller.log.entries.last == "complete -1203")
+        }
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-89 captured streams are unopened, give what was read already, and the task is over`()
+        throws
+    {
+        let server = try TestServer { peer in
+            try peer.send("abcdef")
+            while true { try peer.send(try peer.readLine() + "!\n") }
+        }
+        let (teller, log) = (Teller(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        // A read that wants more than there is has read ahead when its time is over.
+        task.readData(ofMinLength: 10, maxLength: 10, timeout: 0.1) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 2, maxLength: 2, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.captureStreams()
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.resume()
+        try waitFor("the streams") { teller.streams == nil || log.entries.count < 3 ? nil : () }
+        #expect(log.entries == ["error -1001", "ab", "error -1005"])
+        #expect(task.state == .completed)
+        let streams = try #require(teller.streams)
+        let taken = Streams(input: streams.input, output: streams.output)
+        teller.streams = nil
+        let text = try onLoopThread { loop -> String in
+            let events = EventLog()
+            let reader = Reader(events)
+            for stream in [taken.input, taken.output] as [Stream] {
+                stream.delegate = reader
+                stream.schedule(in: loop, forMode: .work)
+                stream.open()
+            }
+            _ = [UInt8]("line\n".utf8).withUnsafeBufferPointer { bytes in
+                taken.output.write(bytes.baseAddress!, maxLength: 5)
+            }
+            loop.run(.work) { reader.text.hasSuffix("!\n") }
+            taken.input.close()
+            taken.output.close()
+            return reader.text
+        }
+        #expect(text == "cdefline!\n")
+        session.finishTasksAndInvalidate()
+        // Nothing came behind it.
+        #expect(teller.log.entries == ["streams true true"])
+    }
+
+    /// Two streams on their way to another thread.
+    private struct Streams: @unchecked Sendable {
+        // Nothing else uses them any more.
+        let input: InputStream
+        let output: OutputStream
+    }
+
+    private final class Reader: NSObject, StreamDelegate {
+        var text = ""
+        private let log: EventLog
+        init(_ log: EventLog) { self.log = log }
+
+        func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
+            guard eventCode == .hasBytesAvailable, let input = aStream as? InputStream else { return }
+            var bytes = [UInt8](repeating: 0, count: 3)
+            let count = input.read(&bytes, maxLength: 3)
+            if count > 0 { text += String(decoding: bytes[..<count], as: UTF8.self) }
+        }
+    }
+
+    @Test func `US-30 US-89 a suspended stream task sends and reads nothing until it is resumed`() throws {
+        let server = try TestServer { peer in
+            while true { try peer.send(try peer.readLine() + "\n") }
+        }
+        try onLoopThread { loop in
+            let log = EventLog()
+            let session = URLSession(configuration: .default, delegate: nil, runLoop: loop, modes: [.work])
+            let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+            task.resume()
+            task.write(Data("a\n".utf8), timeout: 0) { _ in log.note("wrote") }
+            loop.run(.work) { !log.entries.isEmpty }
+            task.suspend()
+            task.write(Data("b\n".utf8), timeout: 0) { _ in log.note("wrote") }
+            task.readData(ofMinLength: 4, maxLength: 4, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+            loop.runInVain(.work)
+            #expect(log.entries == ["wrote"])
+            #expect(task.state == .suspended)
+            task.resume()
+            loop.run(.work) { log.entries.count == 3 }
+            #expect(log.entries == ["wrote", "wrote", "a\nb\n"])
+            session.invalidateAndCancel()
+            loop.runOut(.work)
+        }
+    }
+
+    @Test func `US-87 US-89 a server that is not read is held back`() throws {
+        let sent = Box(0)
+        let server = try TestServer { peer in
+            let piece = [UInt8](repeating: 1, count: 65_536)
+            while true {
+                try peer.send(piece)
+                sent.value += piece.count
+            }
+        }
+        let done = Latch()
+        let session = URLSession(configuration: .default)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.resume()
+        task.readData(ofMinLength: 100_000, maxLength: 100_000, timeout: 0) { _, _, _ in done.open() }
+        try done.wait()
+        // The kernel's buffers are what else there is: nothing was read beyond what was asked for.
+        #expect(task.countOfBytesReceived == 100_000)
+        task.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    @Test func `US-82 US-89 a read whose Swift task is cancelled loses no byte`() async throws {
+        let go = Latch()
+        let server = try TestServer { peer in
+            try go.wait()
+            try peer.send("abc")
+            peer.waitForEnd()
+        }
+        let session = URLSession(configuration: .default)
+        let stream = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        stream.resume()
+        let reading = Task { try await stream.readData(ofMinLength: 1, maxLength: 9, timeout: 0) }
+        reading.cancel()
+        await #expect(throws: URLError.self) { try await reading.value }
+        go.open()
+        let (data, isAtEnd) = try await stream.readData(ofMinLength: 3, maxLength: 9, timeout: 0)
+        #expect(data == Data("abc".utf8) && !isAtEnd)
+        try await stream.write(Data("x".utf8), timeout: 0)
+        stream.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    // MARK: - US-47
+
+    private final class Becoming: NSObject, URLSessionDataDelegate, URLSessionStreamDelegate,
+        @unchecked Sendable
+    {
+        // `@unchecked Sendable`: the task is set once, before the event is noted that the test waits for.
+        let log = EventLog()
+        var stream: URLSessionStreamTask?
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+            completionHandler(.becomeStream)
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask
+        ) {
+            stream = streamTask
+            log.note("became \(streamTask.state == .running) \(streamTask.taskIdentifier)")
+        }
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete \(task.taskIdentifier) \((error as? URLError)?.errorCode ?? 0)")
+        }
+    }
+
+    @Test func `US-47 a 101 becomes a stream, whose first bytes are those behind the head`() throws {
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            #expect(request.value("Upgrade") == "lines")
+            try peer.send("HTTP/1.1 101 Go on\r\nConnection: upgrade\r\nUpgrade: lines\r\n\r\nfirst\n")
+            try peer.send(try peer.readLine() + "\n")
+            peer.finish()
+            peer.waitForEnd()
+        }
+        let (teller, log) = (Becoming(), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        var request = URLRequest(url: server.url())
+        request.setValue("lines", forHTTPHeaderField: "Upgrade")
+        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
+        let task = session.dataTask(with: request)
+        task.resume()
+        try waitFor("the stream") { teller.log.entries.contains("became true 2") ? () : nil }
+        let stream = try #require(teller.stream)
+        teller.stream = nil
+        stream.readData(ofMinLength: 6, maxLength: 6, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        stream.write(Data("second\n".utf8), timeout: 30) { _ in }
+        stream.readData(ofMinLength: 100, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        stream.closeWrite()
+        try waitFor("the end") { teller.log.entries.last == "complete 2 0" ? () : nil }
+        #expect(log.entries == ["first\n", "second\n|"])
+        #expect(task.state == .completed)
+        #expect(teller.log.entries == ["response 101", "became true 2", "complete 2 0"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-47 any other response that is to become a stream counts as cancelled`() throws {
+        let server = try echoServer()
+        let teller = Becoming()
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        session.dataTask(with: server.url()).resume()
+        try waitFor("the end") { teller.log.entries.last == "complete 1 -999" ? () : nil }
+        #expect(teller.log.entries == ["response 200", "complete 1 -999"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-75 a stream task of an invalidated session is born completed`() throws {
+        let session = URLSession(configuration: .default)
+        session.invalidateAndCancel()
+        let log = EventLog()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: 1)
+        #expect(task.state == .completed)
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.resume()
+        try waitFor("the handler") { log.entries.isEmpty ? nil : () }
+        #expect(log.entries == ["error -999"])
+    }
+}
