@@ -29,7 +29,7 @@ final class DelegateObject: @unchecked Sendable {
     }
 
     /// - Parameter given: Anything, since it may be an Optional that was handed on as `Any`.
-    static func of(_ given: Any?) -> DelegateObject {
+    static func of(_ given: consuming Any?) -> DelegateObject {
         guard let object = given else { return DelegateObject() }
         let kind = DelegateClass.of(type(of: object))
         if !kind.isClass, let inside = object as? any URLConnectionDelegate {

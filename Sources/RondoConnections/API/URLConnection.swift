@@ -17,44 +17,10 @@ internal import struct Synchronization.Atomic
 open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
 
-    private enum Phase {
-        case created, started, ended
-    }
-
-    private struct State: ~Copyable {
-        var phase = Phase.created
-        var places: [LoopMode] = []
-        var queue: DelegateQueue?
-        /// Nil once it is let go.
-        var delegate: DelegateObject?
-        var currentRequest: URLRequest
-        var settings = Settings.standard
-        var load: Load?
-        var hasWarned = false
-        var needsLoader = false
-        var label: String?
-        /// The optional method whose default was called last (rule UC-74).
-        var defaultCalled: OptionalMethod?
-
-        mutating func letGo() -> DelegateObject? {
-            defer {
-                delegate = nil
-                load = nil
-            }
-            return delegate
-        }
-
-        /// One warning for each connection.
-        mutating func complain(_ sentence: String) -> String? {
-            defer { hasWarned = true }
-            return hasWarned ? nil : sentence
-        }
-    }
-
     /// The request as it was when the connection was made.
     public var originalRequest: URLRequest { request.value }
     private let request: LoadRequest
-    private let state: Mutex<State>
+    private let state: Mutex<ConnectionState>
     /// Changes with the lock held, and is asked without it: a load asks at every step.
     private let cancelled = Atomic(false)
     /// The same, of the label, and of the delegate queue.
@@ -75,7 +41,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// - Parameter delegate: An object that conforms to `URLConnectionDataDelegate`; retained until the end.
     /// - Returns: Nil if no connection can be made for the request (rule UC-1).
     public convenience init?(request: URLRequest, delegate: Any?) {
-        self.init(request: request, delegate: delegate, startImmediately: true)
+        self.init(request: request, delegate: consume delegate, startImmediately: true)
     }
 
     /// - Parameter startImmediately: False: nothing happens before `start()`, and until then the connection
@@ -88,7 +54,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             ? CanonicalRequest.exists(for: loadRequest) : Self.canHandle(request)
         guard canHandle else { return nil }
         self.request = loadRequest
-        state = Mutex(State(delegate: .of(delegate), currentRequest: request))
+        state = Mutex(ConnectionState(.of(consume delegate), request))
         super.init()
         if startImmediately { begin(on: RunLoop.currentLoop(), ignoringQueue: true) }
     }
@@ -100,34 +66,13 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// After the start it has no effect, and is warned about in the log once (rule UC-7).
     open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = LoopMode(loop: runLoop, mode: mode)
-        let complaint = state.withLock { state -> String? in
-            guard state.phase == .created, !isCancelled else {
-                return state.complain(
-                    "schedule(in:forMode:) after start() has no effect: schedule, then start.")
-            }
-            guard state.queue == nil else {
-                return state.complain(
-                    "A connection has either a schedule or a delegate queue; the queue was there first.")
-            }
-            if !state.places.contains(place) { state.places.append(place) }
-            return nil
-        }
-        warn(complaint)
+        warn(state.withLock { $0.schedule(place, isCancelled: isCancelled) })
     }
 
     /// Takes one loop and mode back, before the start.
     open func unschedule(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         let place = LoopMode(loop: runLoop, mode: mode)
-        let complaint = state.withLock { state -> String? in
-            guard state.phase == .created else {
-                // After the end it is not needed, and harmless (rule UC-6).
-                guard state.phase == .started else { return nil }
-                return state.complain("unschedule(from:forMode:) after start() has no effect.")
-            }
-            state.places.removeAll { $0 == place }
-            return nil
-        }
-        warn(complaint)
+        warn(state.withLock { $0.unschedule(place) })
     }
 
     /// Has callbacks made as operations of `queue`, in order and one at a time (rules UC-9 to UC-11).
@@ -135,14 +80,10 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// Set before `start()` and without a schedule, no run loop of the program is needed. Set on a connection
     /// that started at once, the load still needs the loop and mode that it started in.
     open func setDelegateQueue(_ queue: OperationQueue?) {
-        let complaint = state.withLock { state -> String? in
-            guard state.places.isEmpty || state.phase != .created else {
-                return state.complain(
-                    "A connection has either a schedule or a delegate queue; the schedule was there first.")
-            }
-            state.queue = queue.map { DelegateQueue($0) }
-            isQueued.store(queue != nil, ordering: .releasing)
-            return nil
+        let complaint = state.withLock { state in
+            let complaint = state.setQueue(queue)
+            isQueued.store(state.queue != nil, ordering: .releasing)
+            return complaint
         }
         warn(complaint)
     }
@@ -185,9 +126,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// - Parameter current: The loop of the calling thread, which is made by asking for it.
     private func begin(on current: @autoclosure () -> RunLoop, ignoringQueue: Bool) {
         let (scheduled, needsLoader) = state.withLock { state in
-            let mayNeedLoader = state.phase == .created && !isCancelled && !ignoringQueue
-            let hasQueueAlone = state.places.isEmpty && state.queue != nil
-            return (state.places, mayNeedLoader && (state.needsLoader || hasQueueAlone))
+            (state.places, !ignoringQueue && !isCancelled && state.needsLoaderNow)
         }
         let places: [LoopMode]
         do throws(SystemError) {
@@ -199,9 +138,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
             return failToStart(error)
         }
         let load = state.withLock { state -> Load? in
-            guard state.phase == .created, !isCancelled else { return nil }
-            if state.places.isEmpty { state.places = places }
-            state.phase = .started
+            guard !isCancelled, state.start(in: places) else { return nil }
             let delegate = state.delegate
             let load = Load(
                 for: self, request: request, schedule: state.places, settings: state.settings.load,
@@ -219,10 +156,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// The system has no thread for the loader: the delegate is told by its queue, or at once where it has none, as only
     /// the package's own have that ask for the loader.
     private func failToStart(_ error: SystemError) {
-        let (delegate, queue) = state.withLock { state in
-            state.phase = .ended
-            return (state.letGo(), state.queue)
-        }
+        let (delegate, queue) = state.withLock { state in (state.end(), state.queue) }
         guard let delegate else { return }
         let failure = URLErrors.noThread(error, url: originalRequest.url)
         guard let queue else {
@@ -240,9 +174,10 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// finish.
     open func cancel() {
         let (load, released) = state.withLock { state -> (Load?, DelegateObject?) in
-            guard !isCancelled, state.phase != .ended else { return (nil, nil) }
+            guard !isCancelled, !state.isOver else { return (nil, nil) }
             cancelled.store(true, ordering: .releasing)
-            return (state.load, state.letGo())
+            let load = state.load
+            return (load, state.letGo())
         }
         load?.cancel()
         withExtendedLifetime(released) {}
@@ -253,22 +188,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: - For the load
 
-    enum Standing {
-        case notStarted
-        case running([LoopMode])
-        case over
-    }
-
-    var standing: Standing {
-        state.withLock { state in
-            if isCancelled { return .over }
-            switch state.phase {
-            case .created: return .notStarted
-            case .started: return .running(state.places)
-            case .ended: return .over
-            }
-        }
-    }
+    var standing: ConnectionState.Standing { state.withLock { isCancelled ? .over : $0.standing } }
 
     /// What its sources and traces bear: its label, or while a trace is recorded host and path; no more of the
     /// URL, which may hold secrets.
@@ -337,10 +257,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
     /// The load is over: the delegate is let go (rule UC-15).
     package func loadDidEnd() {
         // What is released must not be released under the lock.
-        let released = state.withLock { state in
-            state.phase = .ended
-            return state.letGo()
-        }
+        let released = state.withLock { $0.end() }
         withExtendedLifetime(released) {}
     }
 

@@ -70,7 +70,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         indirect case hashingBody(Attempt)
         /// As many connections as may be are in use; `waiterID` is that of this request.
         indirect case waitingForConnection(Attempt, waiterID: Int, Route)
-        case exchanging(any Exchange, LoadRequest)
+        case exchanging(any Exchange)
     }
 
     private struct Shared {
@@ -90,7 +90,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     // Inside the gate of the load:
     private var phase = Phase.idle
-    private var url: URL?
+    /// The one that was started last, which the phase is about.
+    private var request: LoadRequest?
     /// Times that the request under way was sent again.
     private var retries = 0
     /// The request is handed to the proxy that it goes by, which answers it, and not through it.
@@ -128,9 +129,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Sends `request`, over a kept connection if `mayReuse`.
     func start(_ request: LoadRequest, mayReuse: Bool = true) {
         if mayReuse { retries = 0 }
-        url = request.url
+        self.request = request
         if startedAt != nil { fetchStart = LoopClock.now }
-        authenticator?.url = url
+        authenticator?.url = request.url
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
 
@@ -268,7 +269,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             telling: .init(steps: tellsSteps, times: startedAt != nil))
         // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
         if !route.isForProxy { askAboutTLS(of: exchange) }
-        phase = .exchanging(exchange, attempt.request)
+        phase = .exchanging(exchange)
         owner.setInterest(exchange.interest)
         exchange.start()
     }
@@ -279,10 +280,10 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         _ attempt: Attempt, usualFields: HeaderFields?
     ) throws(LoadFailure) -> OutgoingRequest {
         let (request, body, isForProxy) = (attempt.request, attempt.body, isAskingProxy)
-        let atOrigin = request.address.map { owner?.isAtOrigin($0) ?? true } ?? true
         return try OutgoingRequest(
             request, stream: body, omittedFields: settings.values.omittedFields,
-            additionalFields: settings.additionalFields(atOrigin: atOrigin),
+            additionalFields: settings.additionalFields(
+                atOrigin: request.address.map { owner?.isAtOrigin($0) ?? true } ?? true),
             target: settings.values.requestTarget, usualFields: usualFields,
             isForProxy: isForProxy
         ) { target, sent, fields in
@@ -330,7 +331,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wanted, let route):
             if waiterID == wanted { connectAdmitted(attempt, by: route) } else { noteRank() }
-        case .exchanging(let exchange, _):
+        case .exchanging(let exchange):
             if mustGoAhead { exchange.goAhead() }
             exchange.serveUpgrade()
             // That may have ended the load.
@@ -342,9 +343,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         }
     }
 
-    func pause() { if case .exchanging(let exchange, _) = phase { exchange.pause() } }
+    func pause() { if case .exchanging(let exchange) = phase { exchange.pause() } }
 
-    func resume() { if case .exchanging(let exchange, _) = phase { exchange.resume() } }
+    func resume() { if case .exchanging(let exchange) = phase { exchange.resume() } }
 
     func cancel() { releaseExchange(mayStay: false) }
 
@@ -353,14 +354,14 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection: return true
-        case .exchanging(let exchange, _):
+        case .exchanging(let exchange):
             return exchange.isHeldByClient
         }
     }
 
     /// The connection under way carries another protocol from here on.
     func upgrade(to upgrade: any Upgrade) {
-        if case .exchanging(let exchange, _) = phase { exchange.upgrade(to: upgrade) }
+        if case .exchanging(let exchange) = phase { exchange.upgrade(to: upgrade) }
     }
 
     /// The load is over.
@@ -373,7 +374,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// The response that `head` makes; nil where Foundation makes none.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard case .exchanging(let exchange, _) = phase else {
+        guard case .exchanging(let exchange) = phase else {
             return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
         }
         return exchange.response(to: url, head, bodyLength: bodyLength)
@@ -384,7 +385,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
     func resumeInterest() {
-        if case .exchanging(let exchange, _) = phase { exchange.resumeInterest() }
+        if case .exchanging(let exchange) = phase { exchange.resumeInterest() }
     }
 
     /// The failure, if the sender of `head` says that it knows the password, and does not.
@@ -402,7 +403,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner?.noteProgress()
         }
-        guard case .exchanging(let exchange, let request) = phase else { return }
+        guard case .exchanging(let exchange) = phase else { return }
         switch event {
         case .step(let step): owner?.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
@@ -411,24 +412,21 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .sent(let bytes, let total, let expected):
             owner?.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
-            received(head, bodyLength: bodyLength, by: exchange, to: request)
+            received(head, bodyLength: bodyLength, by: exchange)
         case .body(let data):
             authenticator?.received(data)
             owner?.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
             failed(
-                LoadFailure(failure, toProxyFor: isAskingProxy ? request.url?.host : nil), exchange,
-                request)
+                LoadFailure(failure, toProxyFor: isAskingProxy ? request?.url?.host : nil), exchange)
         }
     }
 
-    private func received(
-        _ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange, to request: LoadRequest
-    ) {
+    private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
         stopGoAheadTimer()
         if startedAt != nil { self.head = (head, bodyLength: bodyLength) }
-        if exchange.hasServerTimedOut, retries < Self.maximumRetries {
+        if exchange.hasServerTimedOut, retries < Self.maximumRetries, let request {
             releaseExchange(mayStay: false)
             return sendAgain(request)
         }
@@ -450,13 +448,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         finished?.idleConnection?.leave()
     }
 
-    private func failed(_ failure: LoadFailure, _ exchange: any Exchange, _ request: LoadRequest) {
+    private func failed(_ failure: LoadFailure, _ exchange: any Exchange) {
         let mayBeSentAgain = exchange.mayBeSentAgain && retries < Self.maximumRetries
         releaseExchange(mayStay: false)
         if let head = TunnelNegotiation.challenge(in: failure) {
             owner?.received(
                 .head(head, bodyLength: 0, from: ResponseOrigin(isFromProxy: true, isHeadAlone: true)))
-        } else if mayBeSentAgain {
+        } else if mayBeSentAgain, let request {
             sendAgain(request)
         } else {
             fail(failure)
@@ -476,9 +474,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .waitingForBodyStream, .hashingBody: break
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
-        case .exchanging(let exchange, let request):
+        case .exchanging(let exchange):
             owner?.setInterest(nil)
-            note(exchange, of: request)
+            note(exchange)
             if !exchange.end(registeredAt: mayStay ? owner?.onlyQueue : nil) {
                 owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
@@ -486,9 +484,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     /// What the exchange took is kept for the end.
-    private func note(_ exchange: any Exchange, of request: LoadRequest) {
+    private func note(_ exchange: any Exchange) {
         let head = head.take()
-        guard let startedAt, transfers.count < Self.maximumTransfers, let url = request.url
+        guard let startedAt, transfers.count < Self.maximumTransfers, let request, let url = request.url
         else { return }
         var transfer = TransferMetrics(of: exchange, url, request.method, since: startedAt)
         transfer.request = request.value
@@ -507,7 +505,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         guard let owner else { preconditionFailure("bug in Rondo: a load that is over has a challenge") }
         let challenges = ServerChallenges(
             for: owner, credentials: usesCredentialStorage ? settings.values.credentials : nil)
-        challenges.authenticator.url = url
+        challenges.authenticator.url = request?.url
         self.challenges = challenges
         return challenges
     }
@@ -563,7 +561,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         guard schedule.servesCallingThread, let owner else { return }
         owner.enter {
             // The same load may have gone on to another request.
-            guard case .exchanging(let current, _) = phase, current === exchange else { return }
+            guard case .exchanging(let current) = phase, current === exchange else { return }
             body()
         }
     }

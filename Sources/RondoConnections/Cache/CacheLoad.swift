@@ -4,85 +4,160 @@ internal import RondoHTTP
 
 /// What a load knows of the cache while one request is under way.
 ///
-/// A class, so that looking at it copies nothing. Inside the gate.
-final class CacheLoad {
-    let store: any ResponseStore
-    let policy: RondoHTTP.CachePolicy
+/// Used where it stands: an optional of it would be copied at each look. Inside the gate.
+struct CacheLoad {
+    /// Nil: the cache has nothing to do with the request, or no more.
+    private var store: (any ResponseStore)?
+    private(set) var policy = RondoHTTP.CachePolicy.protocolRules
     /// The canonical request, whose URL is the key (rule UC-73).
-    let request: LoadRequest
+    private var request: LoadRequest?
+    /// A protocol of the program loads it, and has said so of what may be kept.
+    private(set) var isOfProtocol = false
     /// The server is asked whether this is still right, or it may stand in for a server that fails.
     @Boxed var found: FoundResponse?
     /// What a protocol of the program may take for an answer.
     var kept: CachedURLResponse?
     var isRevalidating = false
-    /// As they were sent.
-    var fields = HeaderFields()
+    /// As they were sent; nil before.
+    var fields: HeaderFields?
     var sentAt = Date.distantPast
-    /// The response that is being stored, and its content so far.
-    var response: URLResponse?
-    /// Its head; nil where a protocol of the program loads it.
-    private var head: ResponseHead?
-    private var receivedAt = Date.distantPast
-    private var content = Data()
-    private var bodyLength: Int64?
-    private var maximumSize = 0
-    /// A protocol of the program loads it, and has said so of what may be kept.
-    private(set) var isOfProtocol = false
-    var storagePolicy = URLCache.StoragePolicy.allowed
-    /// What the delegate was asked about.
-    var proposal: CachedURLResponse?
+    /// The response could answer other requests.
+    private(set) var isOfUse = true
+    /// What is to be stored; nil: nothing so far.
+    private(set) var collected: CollectedResponse?
 
-    /// Nil where the cache has nothing to do with the request.
-    init?(_ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy) {
-        guard CacheRules.concerns(method: request.method, fields: Self.fields(of: request))
-        else {
-            return nil
-        }
-        self.store = store
-        self.policy = policy
-        self.request = request
+    /// The cache has something to do with the request under way.
+    var isUnderWay: Bool { request != nil }
+
+    /// - Returns: False where the cache has nothing to do with the request.
+    mutating func begin(
+        _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
+    ) -> Bool {
+        let concerns =
+            request.fields.isEmpty
+            ? CacheRules.concerns(method: request.method, fields: nil)
+            : CacheRules.concerns(
+                method: request.method, fields: HeaderFields(request.fields.map { ($0.key, $0.value) }))
+        guard concerns else { return false }
+        begin(request, store, policy, isOfProtocol: false)
+        return true
     }
 
     /// What is kept and used is for the protocol to say.
-    init(ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy) {
+    mutating func begin(
+        ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
+    ) {
+        begin(request, store, policy, isOfProtocol: true)
+    }
+
+    private mutating func begin(
+        _ request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy,
+        isOfProtocol: Bool
+    ) {
+        end()
         self.store = store
         self.policy = policy
         self.request = request
-        isOfProtocol = true
+        self.isOfProtocol = isOfProtocol
     }
 
-    private static func fields(of request: LoadRequest) -> HeaderFields {
-        request.fields.isEmpty ? HeaderFields() : HeaderFields(request.fields.map { ($0.key, $0.value) })
+    /// There is nothing more to do.
+    mutating func end() {
+        guard request != nil else { return }
+        (store, request, kept, fields, collected) = (nil, nil, nil, nil, nil)
+        found = nil
+        isOfProtocol = false
+        isRevalidating = false
+        isOfUse = true
     }
 
     // MARK: Storing
 
-    /// The response could answer other requests.
-    private(set) var isOfUse = true
+    /// Whether the store has just stored the same response.
+    func hasJustStored(_ head: ResponseHead, size: Int64) -> Bool {
+        guard let store, let request else { return false }
+        return store.hasJustStored(head, size: size, for: request)
+    }
 
     /// Notes whether a response with this head could.
-    func isOfUse(_ head: ResponseHead) -> Bool {
+    mutating func isOfUse(_ head: ResponseHead) -> Bool {
         isOfUse = CacheRules.isOfUse(head, policy, now: Date())
         return isOfUse
     }
-
-    /// The content is being collected.
-    var isStoring: Bool { response != nil }
 
     /// Stores `response` from here on, unless it is known to be too large (rule UC-53).
     ///
     /// - Parameter head: Nil where a protocol of the program loads it.
     /// - Returns: False if it is too large.
-    func begin(storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?) -> Bool {
-        maximumSize = store.maximumSize
-        guard response.expectedContentLength <= Int64(maximumSize) else { return false }
-        self.response = response
-        self.head = head
-        self.bodyLength = bodyLength
-        receivedAt = Date()
+    mutating func begin(
+        storing response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?,
+        _ storagePolicy: URLCache.StoragePolicy = .allowed
+    ) -> Bool {
+        guard let maximumSize = store?.maximumSize,
+            response.expectedContentLength <= Int64(maximumSize)
+        else { return false }
+        collected = CollectedResponse(
+            response, head, bodyLength: bodyLength, maximumSize: maximumSize, storagePolicy)
         found = nil
         kept = nil
         return true
+    }
+
+    /// What to do where the delegate takes whatever it would be asked about.
+    func storeAsReceived() -> CacheDecision {
+        guard let store, let request, let collected else { return .nothing }
+        guard let received = collected.received(fields, sentAt: sentAt) else {
+            return store.store(ofProtocol: collected.cached(), for: request)
+        }
+        return store.store(received, for: request)
+    }
+
+    /// What to do with what the delegate has made of the proposal (rule UC-54).
+    func store(_ answer: CachedURLResponse) -> CacheDecision {
+        guard let store, let request else { return .nothing }
+        guard let collected, var received = collected.received(fields, sentAt: sentAt) else {
+            return store.store(ofProtocol: answer, for: request)
+        }
+        if answer.storagePolicy == .notAllowed { return .nothing }
+        received.answer = answer
+        received.isChanged = answer !== collected.proposal
+        return store.store(received, for: request)
+    }
+}
+
+extension CacheLoad {
+    /// What to do with what the server has confirmed.
+    func store(_ found: FoundResponse, confirmed renewed: CacheEntry, _ confirmed: CachedURLResponse)
+        -> CacheDecision
+    {
+        guard let store, let request else { return .nothing }
+        return store.store(found, confirmed: renewed, confirmed, for: request)
+    }
+}
+
+/// A response that is to be stored, as far as it has come.
+final class CollectedResponse {
+    private let response: URLResponse
+    /// Nil where a protocol of the program loads it.
+    private let head: ResponseHead?
+    private let bodyLength: Int64?
+    private let maximumSize: Int
+    /// What the protocol allows.
+    private let storagePolicy: URLCache.StoragePolicy
+    private let receivedAt = Date()
+    private var content = Data()
+    /// What the delegate was asked about.
+    private(set) var proposal: CachedURLResponse?
+
+    fileprivate init(
+        _ response: URLResponse, _ head: ResponseHead?, bodyLength: Int64?, maximumSize: Int,
+        _ storagePolicy: URLCache.StoragePolicy
+    ) {
+        self.response = response
+        self.head = head
+        self.bodyLength = bodyLength
+        self.maximumSize = maximumSize
+        self.storagePolicy = storagePolicy
     }
 
     /// - Returns: False if the content has become too large.
@@ -93,42 +168,27 @@ final class CacheLoad {
         return true
     }
 
-    /// All is here: what the delegate is asked about.
+    /// All is here: what the delegate is asked about; once.
     func propose() -> CachedURLResponse? {
-        guard proposal == nil, let response else { return nil }
-        proposal = cached(response)
+        guard proposal == nil else { return nil }
+        proposal = cached()
         return proposal
     }
 
-    private func cached(_ response: URLResponse) -> CachedURLResponse {
+    fileprivate func cached() -> CachedURLResponse {
         content = ReceiveBuffer.compact(content)
-        return isOfProtocol
+        return head == nil
             ? CachedURLResponse(response: response, data: content, storagePolicy: storagePolicy)
             : CachedURLResponse(response: response, data: content)
     }
 
-    /// What to do where the delegate takes whatever it would be asked about.
-    func storeAsReceived() -> CacheDecision {
-        guard let response else { return .nothing }
-        guard let head else { return store.store(ofProtocol: cached(response), for: request) }
+    /// Nil where a protocol of the program has loaded it.
+    fileprivate func received(_ fields: HeaderFields?, sentAt: Date) -> ReceivedResponse? {
+        guard let head else { return nil }
         content = ReceiveBuffer.compact(content)
-        return store.store(received(response, head), for: request)
-    }
-
-    /// What to do with what the delegate has made of the proposal (rule UC-54).
-    func store(_ answer: CachedURLResponse) -> CacheDecision {
-        guard let head, let response else { return store.store(ofProtocol: answer, for: request) }
-        if answer.storagePolicy == .notAllowed { return .nothing }
-        var received = received(response, head)
-        received.answer = answer
-        received.isChanged = answer !== proposal
-        return store.store(received, for: request)
-    }
-
-    private func received(_ response: URLResponse, _ head: ResponseHead) -> ReceivedResponse {
-        ReceivedResponse(
-            head: head, requestFields: fields, requestedAt: sentAt, receivedAt: receivedAt, content: content,
-            response: response, bodyLength: bodyLength)
+        return ReceivedResponse(
+            head: head, requestFields: fields ?? HeaderFields(), requestedAt: sentAt, receivedAt: receivedAt,
+            content: content, response: response, bodyLength: bodyLength)
     }
 }
 

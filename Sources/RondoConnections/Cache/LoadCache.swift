@@ -40,8 +40,8 @@ struct LoadCache: ~Copyable {
     private let isDownload: Bool
     /// The load, which lets go of this at its end.
     private let waiter: any StoreWaiter
-    /// The request under way; nil: the cache has nothing to do with it, or no more.
-    private var current: CacheLoad?
+    /// The request under way.
+    private var current = CacheLoad()
     /// What the sender of the last head says holds for other loads too.
     private var isVerified = false
 
@@ -54,34 +54,38 @@ struct LoadCache: ~Copyable {
     }
 
     /// The load is over, or its answer comes from elsewhere.
-    mutating func forget() { current = nil }
+    mutating func forget() { current.end() }
 
     // MARK: - Before the request is sent
 
-    /// - Parameter fields: The request's fields as they would be sent: Vary may name any of them.
-    mutating func decide(_ request: LoadRequest, fields: () -> HeaderFields) -> Decision {
-        current = nil
-        if settings.values.protocols.accepting(request.value) != nil { return decideForProtocol(request) }
+    /// - Parameters:
+    ///   - isForProtocol: A protocol of the program loads it.
+    ///   - fields: The request's fields as they would be sent: Vary may name any of them.
+    mutating func decide(
+        _ request: LoadRequest, isForProtocol: Bool, fields: () -> HeaderFields
+    ) -> Decision {
+        current.end()
+        if isForProtocol { return decideForProtocol(request) }
         guard request.address != nil else { return .send }
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
-        guard let store = settings.values.store(), let load = CacheLoad(request, store, policy) else {
+        guard let store = settings.values.store(), current.begin(request, store, policy) else {
             return policy == .cacheOnly ? .fail(.notInCache) : .send
         }
-        current = load
         if policy == .reload || policy == .reloadEndToEnd { return .send }
-        load.found = load.store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
+        let found = store.find(request, mayOverlook: policy == .protocolRules, fields: fields)
+        current.found = found
         // Without an entry the fields do not matter, but for only-if-cached.
-        let relevant = load.found == nil ? Self.cacheControl(of: request) : fields()
-        switch CacheRules.decide(policy, request: relevant, entry: load.found?.entry, now: Date()) {
+        let relevant = found == nil ? Self.cacheControl(of: request) : fields()
+        switch CacheRules.decide(policy, request: relevant, entry: found?.entry, now: Date()) {
         case .load: return .send
         case .revalidate:
-            load.isRevalidating = true
+            current.isRevalidating = true
             return .send
         case .fail: return .fail(.notInCache)
-        case .use: return use(load.found)
+        case .use: return use(found)
         case .useAndRevalidate:
             settings.refresh(request.value)
-            return use(load.found)
+            return use(found)
         }
     }
 
@@ -90,20 +94,21 @@ struct LoadCache: ~Copyable {
     private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
-            let load = CacheLoad(ofProtocol: request, store, policy)
             switch policy {
-            case .reload, .reloadEndToEnd: break
-            case .protocolRules, .revalidate: load.kept = load.store.find(ofProtocol: request)
+            case .reload, .reloadEndToEnd: current.begin(ofProtocol: request, store, policy)
+            case .protocolRules, .revalidate:
+                current.begin(ofProtocol: request, store, policy)
+                current.kept = store.find(ofProtocol: request)
             case .cacheElseLoad, .cacheOnly:
-                if let kept = load.store.find(ofProtocol: request) { return .use(kept.response, kept.data) }
+                if let kept = store.find(ofProtocol: request) { return .use(kept.response, kept.data) }
+                current.begin(ofProtocol: request, store, policy)
             }
-            current = load
         }
         return policy == .cacheOnly ? .fail(.notInCache) : .send
     }
 
     /// What a protocol of the program may take for an answer; once.
-    func takeKept() -> CachedURLResponse? { current?.kept.take() }
+    mutating func takeKept() -> CachedURLResponse? { current.kept.take() }
 
     private static func cacheControl(of request: LoadRequest) -> HeaderFields {
         guard let value = request.value.value(forHTTPHeaderField: "Cache-Control") else {
@@ -114,7 +119,7 @@ struct LoadCache: ~Copyable {
 
     /// Sets the fields by which the server is asked about an entry, or caches on the way are told to ask.
     func addFields(of request: LoadRequest, to fields: inout HeaderFields) {
-        guard let current else { return }
+        guard current.isUnderWay else { return }
         if current.isRevalidating {
             for (name, value) in current.found?.entry.conditions ?? [] {
                 fields.set(name: name, value: value)
@@ -127,8 +132,8 @@ struct LoadCache: ~Copyable {
     }
 
     /// The request is on its way with these fields.
-    func noteSent(_ fields: HeaderFields) {
-        guard let current else { return }
+    mutating func noteSent(_ fields: HeaderFields) {
+        guard current.isUnderWay else { return }
         current.fields = fields
         current.sentAt = Date()
     }
@@ -143,10 +148,8 @@ struct LoadCache: ~Copyable {
     ) -> HeadDecision {
         self.isVerified = isVerified
         invalidate(by: head, request)
-        guard let current, let found = current.found else { return .deliver }
-        if current.isRevalidating, head.status == 304 {
-            return confirm(found, current, by: head, forOthers: isVerified)
-        }
+        guard let found = current.found else { return .deliver }
+        if current.isRevalidating, head.status == 304 { return confirm(found, by: head) }
         if head.status >= 500, mayStandIn(for: head.status), case .use(let response, let data) = use(found) {
             return .use(response, data)
         }
@@ -154,25 +157,22 @@ struct LoadCache: ~Copyable {
     }
 
     /// What is kept is still right, as the server says.
-    ///
-    /// - Parameter forOthers: Whether it is fresh for other loads as well.
-    private mutating func confirm(
-        _ found: FoundResponse, _ load: CacheLoad, by head: ResponseHead, forOthers: Bool
-    ) -> HeadDecision {
-        let renewed = found.entry.freshened(by: head, requestedAt: load.sentAt, receivedAt: Date())
+    private mutating func confirm(_ found: FoundResponse, by head: ResponseHead) -> HeadDecision {
+        let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
-            load.found = nil
-            load.isRevalidating = false
+            current.found = nil
+            current.isRevalidating = false
             return .sendAgain
         }
-        if forOthers { store(load.store.store(found, confirmed: renewed, confirmed, for: load.request)) }
-        current = nil
+        // It is fresh for other loads as well.
+        if isVerified { store(current.store(found, confirmed: renewed, confirmed)) }
+        current.end()
         return .use(confirmed.response, confirmed.data)
     }
 
     /// What is kept, where it may answer for a server that was not reached.
     mutating func standIn() -> (URLResponse, Data)? {
-        guard let found = current?.found, mayStandIn(for: nil),
+        guard let found = current.found, mayStandIn(for: nil),
             case .use(let response, let data) = use(found)
         else { return nil }
         return (response, data)
@@ -180,15 +180,16 @@ struct LoadCache: ~Copyable {
 
     /// - Parameter status: Of the server's error; nil: it was not reached.
     private func mayStandIn(for status: Int?) -> Bool {
-        guard let current, let entry = current.found?.entry else { return false }
+        guard let entry = current.found?.entry else { return false }
         return CacheRules.mayStandIn(
-            entry, for: status, request: current.fields, policy: current.policy, now: Date())
+            entry, for: status, request: current.fields ?? HeaderFields(), policy: current.policy, now: Date()
+        )
     }
 
     /// What is kept is the answer.
     private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
-        current = nil
+        current.end()
         return .use(response, found.content)
     }
 
@@ -213,35 +214,34 @@ struct LoadCache: ~Copyable {
     mutating func beginStoring(
         _ response: URLResponse, _ head: ResponseHead, bodyLength: Int64?, isPlain: Bool, hasParts: Bool
     ) {
-        guard let load = current else { return }
+        guard current.isUnderWay else { return }
         if let bodyLength, isPlain, defaults.spares(.willCacheResponse),
-            load.store.hasJustStored(head, size: bodyLength, for: load.request)
+            current.hasJustStored(head, size: bodyLength)
         {
-            current = nil
+            current.end()
             return store(.isWritten)
         }
         let isStored =
-            !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: load.fields)
-            && (load.isOfUse(head) || mayAsk)
-            && load.begin(storing: response, head, bodyLength: bodyLength)
-        if !isStored { current = nil }
+            !isDownload && !hasParts && isVerified && CacheRules.mayStore(head, to: current.fields)
+            && (current.isOfUse(head) || mayAsk)
+            && current.begin(storing: response, head, bodyLength: bodyLength)
+        if !isStored { current.end() }
     }
 
     /// A protocol of the program has a response, and says whether it may be kept. Of several none is.
     mutating func beginStoring(_ response: URLResponse, _ policy: URLCache.StoragePolicy) {
-        guard let load = current, load.isOfProtocol else { return }
+        guard current.isOfProtocol else { return }
         let isGood = (response as? HTTPURLResponse).map { 200..<300 ~= $0.statusCode } ?? true
-        load.storagePolicy = policy
         let isStored =
-            policy != .notAllowed && isGood && !isDownload && load.response == nil
-            && load.begin(storing: response, nil, bodyLength: nil)
-        if !isStored { current = nil }
+            policy != .notAllowed && isGood && !isDownload && current.collected == nil
+            && current.begin(storing: response, nil, bodyLength: nil, policy)
+        if !isStored { current.end() }
     }
 
     /// A piece of the content.
     mutating func received(_ content: Data) {
-        guard let current, current.isStoring else { return }
-        if !current.add(content) { self.current = nil }
+        guard let collected = current.collected else { return }
+        if !collected.add(content) { current.end() }
     }
 
     /// All is here.
@@ -249,21 +249,23 @@ struct LoadCache: ~Copyable {
     /// - Parameter callsOnLoop: The delegate is called on the loop. With a queue the question comes after the calls that
     ///   wait there, which may cancel the load.
     mutating func receivedEnd(callsOnLoop: Bool) -> End {
-        guard let load = current else { return .nothing }
-        if load.isStoring, callsOnLoop, defaults.spares(.willCacheResponse) {
-            current = nil
-            store(load.storeAsReceived())
+        guard let collected = current.collected else { return .nothing }
+        if callsOnLoop, defaults.spares(.willCacheResponse) {
+            let decision = current.storeAsReceived()
+            current.end()
+            store(decision)
             return .nothing
         }
-        return load.propose().map(End.ask) ?? .nothing
+        return collected.propose().map(End.ask) ?? .nothing
     }
 
     /// The delegate's answer to `End.ask`.
     mutating func answered(_ answer: CachedURLResponse?) {
-        guard let load = current, load.proposal != nil else { return }
-        current = nil
+        guard current.collected?.proposal != nil else { return }
         // Now it is known whether the delegate has the method.
-        if let answer, load.isOfUse || mayAsk { store(load.store(answer)) }
+        let decision = answer.flatMap { current.isOfUse || mayAsk ? current.store($0) : nil }
+        current.end()
+        if let decision { store(decision) }
     }
 
     /// Whether the delegate may have a word about what is stored, as far as is known.

@@ -56,6 +56,8 @@ final class CookieStore: Sendable {
     static let maximumAwaited = 400
 
     let state: UnfairMutex<State>
+    /// The cookies can be read at once; of the state, which changes it, for a look without the lock.
+    private let isReadable: Atomic<Bool>
     let visible: any VisibleCookies
     private let locate: (@Sendable () -> URL?)?
     /// Nil: it is not open, or cannot be used.
@@ -80,14 +82,18 @@ final class CookieStore: Sendable {
         self.locate = locate
         self.isShared = isShared
         state = UnfairMutex(State(isOpen: locate == nil, hasFile: locate != nil))
+        isReadable = Atomic(locate == nil)
         let owner = Owner()
         observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
-        owner.store = self
+        // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
+        if isShared { owner.lasting = self } else { owner.passing = self }
     }
 
-    /// `@unchecked Sendable`: it is set once, before anybody has it.
+    /// `@unchecked Sendable`: it is set once, before it is handed on.
     private final class Owner: @unchecked Sendable {
-        weak var store: CookieStore?
+        var lasting: CookieStore?
+        weak var passing: CookieStore?
+        var store: CookieStore? { lasting ?? passing }
     }
 
     // MARK: For the loads
@@ -96,6 +102,7 @@ final class CookieStore: Sendable {
     ///
     /// - Parameter tell: Called by another thread when they can, if not.
     func isReady(orTell tell: () -> @Sendable () -> Void) -> Bool {
+        if isReadable.load(ordering: .acquiring) { return true }
         let mustWork = state.withLock { state -> Bool? in
             if state.isOpen, !state.isStepping { return nil }
             state.readers.append(tell())
@@ -161,6 +168,10 @@ final class CookieStore: Sendable {
         }
         if mustWork { startWork() }
         return mustWait
+    }
+
+    private func noteReadable(_ state: borrowing State) {
+        isReadable.store(state.isOpen && !state.isStepping, ordering: .releasing)
     }
 
     /// Finds what the program has changed, unless the thread is changing the storage, and finds it afterwards.
@@ -270,6 +281,7 @@ final class CookieStore: Sendable {
             // Without a step all is done that there was.
             if step == nil { done = isRefused ? .max : state.ledger.doneCount }
             state.isStepping = step != nil
+            noteReadable(state)
             let told = state.ends.filter { $0.count <= done }.map(\.tell)
             state.ends.removeAll { $0.count <= done }
             let goesOn = step != nil || state.hasWork || !state.readers.isEmpty
@@ -356,6 +368,7 @@ final class CookieStore: Sendable {
             if state.ledger.askedCount == 0 { state.ledger = opened } else { bring(&state.ledger) }
             state.isOpen = true
             state.hasFile = isOpen
+            noteReadable(state)
         }
         if isShared { AtExit.register(self) }
     }

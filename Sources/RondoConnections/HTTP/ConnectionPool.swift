@@ -211,7 +211,7 @@ package final class ConnectionPool: Sendable {
 
     private func closeDead(of origins: [Origin]) {
         // Without a lock: a connection that another thread takes, or closes, meanwhile is not found afterwards.
-        let stirring = SocketChannel.stirring(among: origins.flatMap(\.idleDescriptors))
+        let stirring = SocketCalls.readable(among: origins.flatMap(\.idleDescriptors))
         guard !stirring.isEmpty else { return }
         for origin in origins { for idle in origin.removeDead(among: stirring) { idle.close() } }
     }

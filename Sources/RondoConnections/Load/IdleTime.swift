@@ -23,7 +23,8 @@ struct IdleTime {
 
     init(_ schedule: [LoopMode]) {
         self.schedule = schedule
-        isInOneMode = schedule.count == 1 && schedule[0].mode != .common
+        // To see that two names are the same is quick, and most modes are the default one.
+        isInOneMode = schedule.count == 1 && (schedule[0].mode == .default || schedule[0].mode != .common)
     }
 
     /// Begins anew: there was a sign of progress, or a reason to wait that is not the server's.

@@ -40,12 +40,12 @@ struct LoadDelivery {
             waiting = (waiting ?? []) + [call]
             return .waits
         }
-        let queue = client.delegateQueue
-        return queue == nil && inbox.callsOnLoop ? .atOnce : .byQueue(queue)
+        guard let queue = client.delegateQueue else { return inbox.callsOnLoop ? .atOnce : .byQueue(nil) }
+        return .byQueue(queue)
     }
 
-    /// The calls that came up while the load was suspended: their ways are asked for anew.
-    mutating func takeWaiting() -> [DelegateCall] { waiting.take() ?? [] }
+    /// The calls that came up while the load was suspended: their ways are asked for anew. Nil: there are none.
+    mutating func takeWaiting() -> [DelegateCall]? { waiting.take() }
 
     /// None of them is made any more.
     mutating func dropWaiting() { waiting = nil }

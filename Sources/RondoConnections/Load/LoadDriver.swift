@@ -12,10 +12,11 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     private let defaults: DelegateDefaults?
     /// What the server is asked for beside a response; nil for nearly all.
     private let upgrade: (any Upgrade)?
-    private var state: LoadState
-    private var content: ContentReader
+    // Unchecked: see `Load`.
+    @exclusivity(unchecked) private var state: LoadState
+    @exclusivity(unchecked) private var content: ContentReader
     /// Nil before the first request is answered, and at the end.
-    private var answers: LoadAnswers?
+    @exclusivity(unchecked) private var answers: LoadAnswers?
 
     init(
         of load: Load, request: LoadRequest, settings: LoadSettings,

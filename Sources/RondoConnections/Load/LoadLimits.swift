@@ -8,9 +8,7 @@ final class LoadLimits {
     private var pace: ReceivePace
     private var pause: ScheduleTimer?
 
-    /// Nil where the settings set none.
-    init?(_ settings: LoadSettings.Values, in schedule: [LoopMode]) {
-        guard let rate = settings.maximumRate else { return nil }
+    init(bytesPerSecond rate: Int, in schedule: [LoopMode]) {
         self.schedule = schedule
         pace = ReceivePace(bytesPerSecond: rate)
     }

@@ -2,17 +2,19 @@ package import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// A load's registration with the shared queues of the loops and modes that it is scheduled in.
-///
-/// `@unchecked Sendable`: `schedule` has a lock; `first` and `others` are used inside the gate of the load only.
-package final class LoadRegistration: @unchecked Sendable {
-    /// Where the load is scheduled; it does not change.
+/// A client's registration with the shared queues of the loops and modes that it is scheduled in.
+package struct LoadRegistration: ~Copyable, Sendable {
+    // Not private: the compiler cannot lay out a registration in another file then.
+    struct State: Sendable {
+        var schedule = StreamSchedule()
+        var first: SharedQueue.Registration?
+        /// Where there are several loops or modes.
+        var others: [SharedQueue.Registration] = []
+    }
+
+    /// Where the client is scheduled; it does not change.
     let modes: [LoopMode]
-    private let schedule = Mutex(StreamSchedule())
-    // Unchecked, inside the gate: see `HTTP1Exchange.phase`.
-    @exclusivity(unchecked) private var first: SharedQueue.Registration?
-    /// Where there are several loops or modes.
-    @exclusivity(unchecked) private var others: [SharedQueue.Registration] = []
+    private let state = Mutex(State())
 
     package init(_ modes: [LoopMode]) { self.modes = modes }
 
@@ -22,24 +24,29 @@ package final class LoadRegistration: @unchecked Sendable {
         var isLost = false
         for place in modes {
             let registration = SharedQueue.join(place.loop, place.mode, label: label, as: client)
-            if first == nil { first = registration } else { others.append(registration) }
-            isLost = schedule.withLock { schedule in
-                schedule.insert(registration.queue)
-                return schedule.isLost
+            isLost = state.withLock { state in
+                if state.first == nil {
+                    state.first = registration
+                } else {
+                    state.others.append(registration)
+                }
+                state.schedule.insert(registration.queue)
+                return state.schedule.isLost
             }
         }
         return !isLost
     }
 
     /// The threads of all loops have ended. Any thread.
-    var isLost: Bool { schedule.withLock { $0.isLost } }
+    var isLost: Bool { state.withLock { $0.schedule.isLost } }
 
-    /// The queue of the only loop and mode; nil: there are several, or the load has left.
-    var onlyQueue: SharedQueue? { modes.count == 1 ? first?.queue : nil }
+    /// The queue of the only loop and mode; nil: there are several, or the client has left.
+    var onlyQueue: SharedQueue? { modes.count == 1 ? state.withLock { $0.first?.queue } : nil }
 
-    var isJoined: Bool { first != nil }
+    var isJoined: Bool { state.withLock { $0.first != nil } }
 
     func forEachQueue(_ body: (SharedQueue) -> Void) {
+        let (first, others) = state.withLock { ($0.first, $0.others) }
         if let first { body(first.queue) }
         for other in others { body(other.queue) }
     }
@@ -48,25 +55,25 @@ package final class LoadRegistration: @unchecked Sendable {
     ///
     /// - Parameter deferred: The pass may come after the callbacks of the descriptors that are ready by now.
     package func wakeUp(_ client: any RegisteredClient, deferred: Bool) {
-        let queues = schedule.withLock { schedule in
-            schedule.isWanted = true
-            return schedule.startWaiting()
+        let queues = state.withLock { state in
+            state.schedule.isWanted = true
+            return state.schedule.startWaiting()
         }
         queues.enqueue(client, deferred: deferred)
     }
 
     /// Whether `client` is to be served by `queue` now: it was woken, and no other queue was quicker.
     package func takeWakeUp(by queue: SharedQueue, of client: any RegisteredClient) -> Bool {
-        schedule.withLock { schedule in
-            guard schedule.endWaiting(servedBy: queue, client) else { return false }
-            defer { schedule.isWanted = false }
-            return schedule.isWanted
+        state.withLock { state in
+            guard state.schedule.endWaiting(servedBy: queue, client) else { return false }
+            defer { state.schedule.isWanted = false }
+            return state.schedule.isWanted
         }
     }
 
-    /// Has `client` told once when a short delay has passed; false: its loops cannot tell.
+    /// Has the client told once when a short delay has passed; false: its loops cannot tell.
     func notifyAfterShortDelay() -> Bool {
-        guard let first, modes.count == 1 else { return false }
+        guard modes.count == 1, let first = state.withLock({ $0.first }) else { return false }
         first.notifyAfterShortDelay()
         return true
     }
@@ -75,9 +82,12 @@ package final class LoadRegistration: @unchecked Sendable {
 
     /// - Parameter idle: A connection that is registered with the loop still: a load that waits in the queue may use it.
     func leave(_ client: any RegisteredClient, idle: ServerConnection?) {
-        let left = schedule.withLock { $0.takeAll(of: client) }
+        let (left, first, others) = state.withLock { state in
+            defer { state.others = [] }
+            return (state.schedule.takeAll(of: client), state.first.take(), state.others)
+        }
         withExtendedLifetime(left) {}
-        if let first = first.take() {
+        if let first {
             if let idle {
                 let leavesLater = first.queue.hasWaitingClients && first.queue.loop.deferWork(idle)
                 if !leavesLater { idle.leave() }
@@ -85,6 +95,5 @@ package final class LoadRegistration: @unchecked Sendable {
             first.leave()
         }
         for other in others { other.leave() }
-        others = []
     }
 }

@@ -64,6 +64,8 @@ package final class LoadSettings: Sendable {
         self.values = values
         tlsElsewhere = values.tls.elsewhere
         isForOneOrigin = tlsElsewhere != nil
+        isPlainWayUsual =
+            values.pool === ConnectionPool.shared && values.connect == nil && values.connectTimeout == nil
         (namesProxy, asksEnvironment) =
             switch values.proxy {
             case .direct: (false, false)
@@ -124,8 +126,8 @@ package final class LoadSettings: Sendable {
             tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
     }
 
-    /// Whether plain HTTP, too, goes by other ways than that of all loads.
-    private var hasWay: Bool { values.connect != nil || values.connectTimeout != nil }
+    /// Plain HTTP goes by the way of all loads: by connections that are everybody's.
+    private let isPlainWayUsual: Bool
 
     /// How connections come about.
     var way: Route.Way {
@@ -135,13 +137,13 @@ package final class LoadSettings: Sendable {
     }
 
     /// The fields that go with each request to a server.
-    func additionalFields(atOrigin: Bool) -> [(name: String, value: String)] {
-        if atOrigin || values.additionalFields.isEmpty { return values.additionalFields }
+    func additionalFields(atOrigin: @autoclosure () -> Bool) -> [(name: String, value: String)] {
+        if values.additionalFields.isEmpty || atOrigin() { return values.additionalFields }
         return values.additionalFields.filter { !RedirectedRequest.isForOneOrigin($0.name) }
     }
 
     private func routeNumber(isSecure: Bool, atOrigin: Bool) -> Int {
         if isSecure { return number + (atOrigin ? 0 : 1) }
-        return values.pool === ConnectionPool.shared && !hasWay ? 0 : number + 2
+        return isPlainWayUsual ? 0 : number + 2
     }
 }

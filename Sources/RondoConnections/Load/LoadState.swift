@@ -108,7 +108,7 @@ struct LoadState {
     func isAtOrigin(_ address: WebAddress) -> Bool {
         guard let first = origin?.address else { return origin == nil }
         return first.isSecure == address.isSecure && first.port == address.port
-            && first.host.lowercased() == address.host.lowercased()
+            && (first.host == address.host || first.host.lowercased() == address.host.lowercased())
     }
 
     /// Nothing more comes of the answer; the delegate may still have to hear of the end.

@@ -20,8 +20,9 @@ struct LoadTimeout {
     /// Idle time begins with the first pass. Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
     ///
     /// - Returns: Whether the load is told of the short delay by that.
-    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool
-    {
+    mutating func start(
+        _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
+    ) -> Bool {
         guard isLimited else { return false }
         if seconds > 2 * SharedQueue.shortDelay, registration.notifyAfterShortDelay() { return true }
         timer = makeTimer(seconds)

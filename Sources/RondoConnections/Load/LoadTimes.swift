@@ -6,20 +6,22 @@ internal import RondoCore
 struct LoadTimes {
     private var timeout: LoadTimeout
     private var total: TotalTime
-    /// Nil: the settings set none.
-    private let limits: LoadLimits?
+    /// How fast it takes bytes; nil: the settings set no limit.
+    let pace: LoadLimits?
     private var hasBegun = false
     /// When the load made its first step.
     private(set) var startedAt = LoopInstant(nanoseconds: 0)
 
-    init(timeout: TimeInterval, _ settings: LoadSettings.Values, in schedule: [LoopMode]) {
+    init(timeout: TimeInterval, _ settings: LoadSettings, in schedule: [LoopMode]) {
         self.timeout = LoadTimeout(seconds: timeout, in: schedule)
-        total = TotalTime(seconds: settings.totalTimeout)
-        limits = LoadLimits(settings, in: schedule)
+        total = TotalTime(seconds: settings.values.totalTimeout)
+        pace = settings.values.maximumRate.map { LoadLimits(bytesPerSecond: $0, in: schedule) }
     }
 
     /// The load enters its loops.
-    mutating func start(_ registration: LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer) {
+    mutating func start(
+        _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
+    ) {
         let isToldOfDelay = timeout.start(registration, makeTimer: makeTimer)
         total.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
     }
@@ -35,7 +37,7 @@ struct LoadTimes {
     mutating func stop() {
         timeout.stop()
         total.stop()
-        limits?.stop()
+        pace?.stop()
     }
 
     // MARK: - How long it takes
@@ -94,16 +96,8 @@ struct LoadTimes {
     // MARK: - How fast it is
 
     /// No more bytes are taken at present.
-    var isPausing: Bool { limits?.isPausing ?? false }
-
-    /// Bytes were taken.
-    ///
-    /// - Parameter goOn: Called in a mode of the load's when more may be taken, if that is later.
-    /// - Returns: Whether it is later.
-    func received(_ count: Int, thenCall goOn: @escaping @Sendable () -> Void) -> Bool {
-        limits?.received(count, thenCall: goOn) ?? false
-    }
+    var isPausing: Bool { pace?.isPausing ?? false }
 
     /// More may be taken.
-    func endPause() { limits?.endPause() }
+    func endPause() { pace?.endPause() }
 }

@@ -26,7 +26,8 @@ struct TotalTime {
     ///
     /// - Parameter isToldOfDelay: `look(makeTimer:)` is called after a short delay in any case.
     mutating func start(
-        _ registration: LoadRegistration, isToldOfDelay: Bool, makeTimer: (TimeInterval) -> ScheduleTimer
+        _ registration: borrowing LoadRegistration, isToldOfDelay: Bool,
+        makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
         guard seconds.isFinite else { return }
         since = LoopClock.now

@@ -35,7 +35,7 @@ struct OutgoingRequest: ~Copyable {
         target named: String? = nil, usualFields: HeaderFields? = nil, isForProxy: Bool = false,
         adding add: (_ target: String, _ sent: String, inout HeaderFields) -> Void = { _, _, _ in }
     ) throws(LoadFailure) {
-        let omitted = omittedFields.map { $0.lowercased() }
+        let omitted = omittedFields.isEmpty ? [] : omittedFields.map { $0.lowercased() }
         guard let address = given.address else { throw .unsupportedURL }
         let (request, method) = (given.value, given.method)
         // Whole where a proxy has to find the server by it.
@@ -79,7 +79,7 @@ struct OutgoingRequest: ~Copyable {
             let data = request.httpBody ?? Data()
             body = .data(data)
             // A method that carries a body says how long it is, also when it is empty (RFC 9110 §8.6).
-            let expectsBody = method == "POST" || method == "PUT" || method == "PATCH"
+            let expectsBody = method != "GET" && ["POST", "PUT", "PATCH"].contains(method)
             let saysLength = expectsBody && !omitted.contains("content-length")
             framing = data.isEmpty && !saysLength ? .none : .length(Int64(data.count))
         }

@@ -7,9 +7,11 @@ internal import RondoStreams
 /// A body in memory is written from where it lies. One from a stream is read a piece at a time into one
 /// buffer, in which the piece gets its chunk's size line and line end around it, so that it is one write.
 ///
-/// A class, because the delegate that hears of the progress may end the exchange that owns it.
-final class RequestSender {
+/// A value, which calls nobody back: the delegate that hears of the progress may end the exchange that owns it.
+struct RequestSender {
     enum Outcome {
+        /// Bytes of the body went out: now, so far, in all (-1: that is not known). It goes on by another `send`.
+        case progress(Int, total: Int, expected: Int)
         /// The channel takes no more at present; or the pass has taken enough.
         case blocked
         /// The body's stream has nothing yet.
@@ -47,8 +49,10 @@ final class RequestSender {
     private var pieceCount = 0
     private var streamHasEnded = false
     private var taken: Int64 = 0
+    /// How many bytes of the body may have gone out by the end of the pass.
+    private var limit = RequestSender.maximumPerPass
 
-    init(_ request: borrowing OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
+    init(_ request: consuming OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
         body = request.body
         framing = request.framing
         isWaitingForGoAhead = request.expectsContinue
@@ -63,18 +67,16 @@ final class RequestSender {
     var headWasSent: Bool { headSent == head.count }
 
     /// - Returns: Whether the body was waiting for it.
-    func goAhead() -> Bool {
+    mutating func goAhead() -> Bool {
         defer { isWaitingForGoAhead = false }
         return isWaitingForGoAhead
     }
 
+    /// Another pass: as much may go out as in the one before.
+    mutating func beginPass() { limit = bodySent + Self.maximumPerPass }
+
     /// Sends on.
-    ///
-    /// - Parameter onProgress: Told how many bytes of the body went out, how many so far, and of how many.
-    ///   False: the rest is not wanted.
-    func send(
-        over connection: ServerConnection, onProgress: (_ now: Int, _ total: Int, _ expected: Int) -> Bool
-    ) -> Outcome {
+    mutating func send(over connection: ServerConnection) -> Outcome {
         if isSent { return .sent }
         do throws(ChannelError) {
             while headSent < head.count {
@@ -87,8 +89,8 @@ final class RequestSender {
             }
             if isWaitingForGoAhead { return .waitsForGoAhead }
             switch body {
-            case .data(let data): return try send(data, over: connection, onProgress)
-            case .stream(let stream): return try send(stream, over: connection, onProgress)
+            case .data(let data): return try send(data, over: connection)
+            case .stream(let stream): return try send(stream, over: connection)
             }
         } catch {
             return .broken(error)
@@ -97,22 +99,21 @@ final class RequestSender {
 
     // MARK: - From memory
 
-    private func send(
-        _ data: Data, over connection: ServerConnection, _ onProgress: (Int, Int, Int) -> Bool
-    ) throws(ChannelError) -> Outcome {
-        let limit = bodySent + Self.maximumPerPass
-        while bodySent < data.count {
+    private mutating func send(_ data: Data, over connection: ServerConnection) throws(ChannelError)
+        -> Outcome
+    {
+        if bodySent < data.count {
             if bodySent >= limit { return .blocked }
-            let end = min(data.count, bodySent + Self.pieceSize)
+            let (start, end) = (bodySent, min(data.count, bodySent + Self.pieceSize))
             // `Data` knows no typed throws.
             let count = try data.withUnsafeBytes { bytes in
                 Result { () throws(ChannelError) in
-                    try connection.channel.write(UnsafeRawBufferPointer(rebasing: bytes[bodySent..<end]))
+                    try connection.channel.write(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
                 }
             }.get()
             guard count > 0 else { return .blocked }
             bodySent += count
-            guard onProgress(count, bodySent, data.count) else { return .blocked }
+            return .progress(count, total: bodySent, expected: data.count)
         }
         do throws(HTTP1Error) {
             // The codec counts the body; to one of known length it adds nothing.
@@ -130,13 +131,12 @@ final class RequestSender {
 
     private var length: Int64? { if case .length(let length) = framing { length } else { nil } }
 
-    private func send(
-        _ stream: BodyStream, over connection: ServerConnection, _ onProgress: (Int, Int, Int) -> Bool
+    private mutating func send(
+        _ stream: BodyStream, over connection: ServerConnection
     ) throws(ChannelError) -> Outcome {
         if buffer.isEmpty {
             buffer = [UInt8](repeating: 0, count: Self.prefixRoom + Self.pieceSize + Self.suffixRoom)
         }
-        let limit = bodySent + Self.maximumPerPass
         while true {
             while !unwritten.isEmpty {
                 let count = try buffer.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
@@ -150,7 +150,7 @@ final class RequestSender {
                 let count = pieceCount
                 pieceCount = 0
                 bodySent += count
-                guard onProgress(count, bodySent, length.map { Int($0) } ?? -1) else { return .blocked }
+                return .progress(count, total: bodySent, expected: length.map { Int($0) } ?? -1)
             }
             if streamHasEnded {
                 isSent = true
@@ -164,7 +164,7 @@ final class RequestSender {
     /// Fills the buffer with the next piece, or the body's end.
     ///
     /// - Returns: Nil if there is something to write.
-    private func readPiece(of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
+    private mutating func readPiece(of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
         let reading = buffer.withUnsafeMutableBytes { bytes in
             let room = bytes[Self.prefixRoom..<Self.prefixRoom + Self.pieceSize]
             return stream.read(into: UnsafeMutableRawBufferPointer(rebasing: room))
@@ -199,7 +199,7 @@ final class RequestSender {
         return nil
     }
 
-    private func end(_ connection: ServerConnection) throws(HTTP1Error) {
+    private mutating func end(_ connection: ServerConnection) throws(HTTP1Error) {
         var last: [UInt8] = []
         try connection.codec.sendEnd(into: &last)
         buffer.replaceSubrange(0..<last.count, with: last)

@@ -13,21 +13,24 @@ struct WebAddress: Sendable {
         let isSecure: Bool
         let host: String
         let port: Int
-        let authority: String
+        let namesPort: Bool
+        /// The host as the URL writes it, where that is not `host`.
+        let encodedHost: String?
         let target: String
         let isPlain: Bool
         let name: String
 
         init(
-            isSecure: Bool, host: String, port: Int, authority: String, target: String, isPlain: Bool,
-            name: String
+            isSecure: Bool, host: String, port: Int, namesPort: Bool, encodedHost: String? = nil,
+            target: String, isPlain: Bool, name: String
         ) {
             self.isPlain = isPlain
             self.name = name
             self.isSecure = isSecure
             self.host = host
             self.port = port
-            self.authority = authority
+            self.namesPort = namesPort
+            self.encodedHost = encodedHost
             self.target = target
         }
     }
@@ -40,7 +43,10 @@ struct WebAddress: Sendable {
     /// The default one where the URL names none.
     var port: Int { values.port }
     /// Host and, where the URL names one, port, as in the field Host.
-    var authority: String { values.authority }
+    var authority: String {
+        let host = values.encodedHost ?? values.host
+        return values.namesPort ? "\(host):\(values.port)" : host
+    }
     /// Path and query (origin-form, RFC 9112 §3.2.1).
     var target: String { values.target }
     /// The URL is in the form in which it is sent (rule UC-29), without a user, and of ASCII.
@@ -62,7 +68,7 @@ struct WebAddress: Sendable {
         let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
         values = Values(
             isSecure: scheme == "https", host: host, port: parts.port ?? (scheme == "https" ? 443 : 80),
-            authority: parts.port.map { "\(encodedHost):\($0)" } ?? encodedHost,
+            namesPort: parts.port != nil, encodedHost: encodedHost,
             target: parts.percentEncodedQuery.map { path + "?" + $0 } ?? path, isPlain: false,
             name: Self.name(of: url))
     }
@@ -108,7 +114,7 @@ struct WebAddress: Sendable {
             return WebAddress(
                 Values(
                     isSecure: parts.isSecure, host: part(parts.host), port: parts.port,
-                    authority: part(parts.host.lowerBound..<parts.authorityEnd),
+                    namesPort: parts.authorityEnd > parts.host.upperBound,
                     target: part(parts.authorityEnd..<parts.end), isPlain: true,
                     name: parts.end == bytes.count ? text : part(0..<parts.end)))
         } ?? nil

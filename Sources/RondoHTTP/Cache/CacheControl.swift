@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// What the Cache-Control fields of a message say to a private cache (RFC 9111 §5.2, RFC 5861, RFC 8246).
 ///
 /// `private`, `s-maxage` and `proxy-revalidate` are for shared caches and have no place here.
@@ -38,7 +40,12 @@ package struct CacheControl: Sendable, Equatable {
     private typealias Bytes = UnsafeBufferPointer<UInt8>
 
     private mutating func take(_ name: Bytes, _ seconds: Int64?) {
-        func isNamed(_ other: StaticString) -> Bool { Grammar.equalIgnoringCase(name, other.utf8Bytes) }
+        func isNamed(_ other: StaticString) -> Bool {
+            guard let start = name.baseAddress, name.count == other.utf8CodeUnitCount else { return false }
+            // Nearly always it is spelled in the usual way.
+            return memcmp(start, other.utf8Start, name.count) == 0
+                || Grammar.equalIgnoringCase(name, other.utf8Bytes)
+        }
         // The first of a kind counts (§4.2.1).
         func note(_ noted: inout Int64?, otherwise missing: Int64 = 0) {
             if noted == nil { noted = seconds ?? missing }

@@ -36,8 +36,11 @@ package enum CacheRules {
 
     /// Whether requests of this kind are answered from a cache and their answers kept: GET without a range
     /// and without conditions of the program's own, which wants the server's word then.
-    package static func concerns(method: String, fields: HeaderFields) -> Bool {
-        method == "GET" && (fields.isEmpty || !ownConditions.contains(where: fields.contains))
+    ///
+    /// - Parameter fields: Nil: the request has none of its own.
+    package static func concerns(method: String, fields: HeaderFields?) -> Bool {
+        guard let fields, !fields.isEmpty else { return method == "GET" }
+        return method == "GET" && !ownConditions.contains(where: fields.contains)
     }
 
     private static let ownConditions = [
@@ -108,7 +111,9 @@ package enum CacheRules {
     /// Whether the response may be kept (§3, rule UC-53): one to a request that `concerns` is true for.
     ///
     /// A 206 is not: it is a part. `Vary: *` is not: nothing would ever match it.
-    package static func mayStore(_ response: ResponseHead, to request: HeaderFields) -> Bool {
+    ///
+    /// - Parameter request: The fields that were sent; nil: there were none.
+    package static func mayStore(_ response: ResponseHead, to request: HeaderFields?) -> Bool {
         guard 200..<300 ~= response.status, response.status != 206, response.status != 205 else {
             return false
         }
@@ -119,7 +124,7 @@ package enum CacheRules {
             return false
         }
         guard CacheEntry.varying(response.fields) != nil,
-            !CacheControl(request, isRequest: true).noStore
+            !(request.map { CacheControl($0, isRequest: true).noStore } ?? false)
         else { return false }
         return CacheEntry.heuristicallyCacheable.contains(response.status) || said.maxAge != nil
             || said.isPublic || said.isPrivate || response.fields.has("Expires")

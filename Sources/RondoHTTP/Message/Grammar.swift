@@ -100,7 +100,10 @@ package enum Grammar {
     ) -> Bool {
         guard left.count == right.count else { return false }
         var other = right.makeIterator()
-        for byte in left where lowercased(byte) != other.next().map(lowercased) { return false }
+        for byte in left {
+            let same = other.next()
+            if byte != same, lowercased(byte) != same.map(lowercased) { return false }
+        }
         return true
     }
 

@@ -1,3 +1,5 @@
+internal import Glibc
+
 // What Content-Type says, in the manner of browsers ("extract a MIME type" of the Fetch standard, §3.7): the field is
 // read as a list, be it one field or several, and the last member counts that is a media type. Of the standard only
 // this is left out: a type that comes again without a charset does not take over that of the one before it.
@@ -66,7 +68,9 @@ extension HeaderFields {
         var mayBe = false
         forEachValue(of: "Content-Type") { value in
             let isLetter = value.first.map { Grammar.lowercased($0) == UInt8(ascii: "m") } ?? false
-            mayBe = mayBe || isLetter || value.contains(Grammar.comma)
+            mayBe =
+                mayBe || isLetter
+                || value.baseAddress.map { memchr($0, Int32(Grammar.comma), value.count) != nil } ?? false
         }
         return mayBe ? values(for: "Content-Type").joined(separator: ", ") : nil
     }

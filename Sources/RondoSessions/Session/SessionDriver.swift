@@ -42,7 +42,7 @@ enum SessionDriver: Sendable {
     func perform(_ call: @escaping @Sendable () -> Void) {
         switch self {
         case .queue(let queue): queue.submit(call)
-        case .loop(let modes): LoopCall(call).begin(in: modes)
+        case .loop(let modes): LoopCall(call, in: modes).begin()
         }
     }
 }
@@ -52,24 +52,25 @@ enum SessionDriver: Sendable {
 /// `@unchecked Sendable`: the registration has a lock of its own; the call is made by the loop's thread.
 private final class LoopCall: RegisteredClient, @unchecked Sendable {
     private var call: (@Sendable () -> Void)?
-    private var registration: LoadRegistration?
+    private let registration: LoadRegistration
 
-    init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+    init(_ call: @escaping @Sendable () -> Void, in modes: [LoopMode]) {
+        self.call = call
+        registration = LoadRegistration(modes)
+    }
 
-    func begin(in modes: [LoopMode]) {
-        let registration = LoadRegistration(modes)
-        self.registration = registration
+    func begin() {
         guard registration.join(as: self, label: nil) else { return leave() }
         registration.wakeUp(self, deferred: false)
     }
 
     private func leave() {
         call = nil
-        registration.take()?.leave(self)
+        registration.leave(self)
     }
 
     func serve(by queue: SharedQueue) -> Bool {
-        guard let registration, registration.takeWakeUp(by: queue, of: self) else { return false }
+        guard registration.takeWakeUp(by: queue, of: self) else { return false }
         let call = call
         leave()
         call?()

@@ -27,6 +27,15 @@ enum ChannelPhase {
         }
     }
 
+    /// It is being opened, or has taken bytes that are not sent yet.
+    var hasWork: Bool {
+        switch self {
+        case .created, .closed: false
+        case .opening: true
+        case .open(let transport): transport.hasUnsentBytes
+        }
+    }
+
     /// Bytes that a proxy has said so far while it is asked for the way; 0 at any other time.
     var negotiatedBytes: Int { if case .opening(let opening) = self { opening.negotiatedBytes } else { 0 } }
 }

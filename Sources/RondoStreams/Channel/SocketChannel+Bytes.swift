@@ -111,30 +111,19 @@ extension SocketChannel {
     /// On which to look whether there is space; nil: there is none, since what was taken before goes first.
     var spaceDescriptor: Int32? {
         if plainDescriptor >= 0 { return plainDescriptor }
-        guard case .open(let transport) = phase, !transport.hasUnsentBytes else { return nil }
-        return transport.socket.descriptor
+        return phase.hasWork ? nil : phase.openTransport?.socket.descriptor
     }
 
     /// Whether it has to be served for something that its owner has asked for already: to be opened or
     /// secured, or to send what was taken.
     var isBusy: Bool {
-        switch phase {
-        case .created, .closed: false
-        case .opening: true
-        case .open(let transport): tlsWaits.owesEnd || transport.hasUnsentBytes
-        }
+        phase.hasWork || isOpen && tlsWaits.owesEnd
     }
 
     /// Of a connection that is not in use: whether it is as it should be, open and silent.
     package var isAliveWhenIdle: Bool {
         if plainDescriptor >= 0 { return SocketCalls.poll(plainDescriptor, for: POLLIN) == 0 }
         return phase.openTransport?.isQuiet ?? false
-    }
-
-    /// Which of these descriptors of channels that are not in use have something to read: their channels may have
-    /// died (`isAliveWhenIdle`). One look at all of them, which changes nothing; any thread.
-    package static func stirring(among descriptors: [Int32]) -> Set<Int32> {
-        SocketCalls.readable(among: descriptors)
     }
 
     // MARK: - Readiness

@@ -301,11 +301,11 @@ extension SocketChannel {
         transport.map { RunLoop.isServedFurtherOut($0.source) } ?? false
     }
 
-    /// A callback of its source is on this thread's stack, in a run of the loop after which a connection may stay
-    /// registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
-    package var mayStayScheduled: Bool {
+    /// A callback of its source is on this thread's stack, in a run of `loop`, this thread's, after which a connection may
+    /// stay registered for the next request; see `RunLoop.mayLeaveLater(_:)`.
+    package func mayStayScheduled(in loop: RunLoop) -> Bool {
         guard case .open(let transport) = phase else { return false }
-        return RunLoop.currentLoop().mayLeaveLater(transport.source)
+        return loop.mayLeaveLater(transport.source)
     }
 
     /// Lets nothing in any more, and watches again what `ChannelInterest.suspend()` has stopped to watch, for the next owner.

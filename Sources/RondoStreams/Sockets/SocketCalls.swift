@@ -11,7 +11,7 @@ internal import Glibc
 internal import RondoCore
 
 /// The system calls on a socket's descriptor, without allocations.
-enum SocketCalls {
+package enum SocketCalls {
     enum Outcome {
         /// How many bytes were moved; 0 from a receive is the peer's end.
         case bytes(Int)
@@ -78,7 +78,8 @@ enum SocketCalls {
     }
 
     /// Those of many descriptors on which `poll(2)` finds bytes, an end or an error, in one call.
-    static func readable(among descriptors: [Int32]) -> Set<Int32> {
+    /// It changes nothing. Any thread.
+    package static func readable(among descriptors: [Int32]) -> Set<Int32> {
         var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         // Fails for want of memory: nothing is known then, and the caller may ask again.
         let count = try? systemCall("poll") { Glibc.poll(&entries, nfds_t(entries.count), 0) }

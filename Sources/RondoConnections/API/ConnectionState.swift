@@ -1,0 +1,112 @@
+internal import FoundationNetworking
+internal import RondoCore
+
+/// A connection from its making to its end: where it is scheduled, what it is set to, and whom it tells.
+///
+/// A value behind the connection's lock. What is said about wrong use comes back as a sentence, once a connection.
+struct ConnectionState: ~Copyable {
+    private enum Phase {
+        case created, started, ended
+    }
+
+    private var phase = Phase.created
+    private(set) var places: [LoopMode] = []
+    private(set) var queue: DelegateQueue?
+    /// Nil once it is let go.
+    private(set) var delegate: DelegateObject?
+    var currentRequest: URLRequest
+    var settings = URLConnection.Settings.standard
+    var load: Load?
+    var needsLoader = false
+    var label: String?
+    /// The optional method whose default was called last (rule UC-74).
+    var defaultCalled: OptionalMethod?
+    private var hasWarned = false
+
+    init(_ delegate: DelegateObject, _ request: URLRequest) {
+        self.delegate = delegate
+        currentRequest = request
+    }
+
+    // MARK: - Before the start
+
+    mutating func schedule(_ place: LoopMode, isCancelled: Bool) -> String? {
+        guard phase == .created, !isCancelled else {
+            return complain("schedule(in:forMode:) after start() has no effect: schedule, then start.")
+        }
+        guard queue == nil else {
+            return complain(
+                "A connection has either a schedule or a delegate queue; the queue was there first.")
+        }
+        if !places.contains(place) { places.append(place) }
+        return nil
+    }
+
+    mutating func unschedule(_ place: LoopMode) -> String? {
+        switch phase {
+        case .created:
+            places.removeAll { $0 == place }
+            return nil
+        case .started: return complain("unschedule(from:forMode:) after start() has no effect.")
+        // It is not needed, and harmless (rule UC-6).
+        case .ended: return nil
+        }
+    }
+
+    mutating func setQueue(_ new: OperationQueue?) -> String? {
+        guard places.isEmpty || phase != .created else {
+            return complain(
+                "A connection has either a schedule or a delegate queue; the schedule was there first.")
+        }
+        queue = new.map { DelegateQueue($0) }
+        return nil
+    }
+
+    /// One warning for each connection.
+    private mutating func complain(_ sentence: String) -> String? {
+        defer { hasWarned = true }
+        return hasWarned ? nil : sentence
+    }
+
+    // MARK: - Start and end
+
+    /// Started now, it would need the loader's loop: it has been told so, or has a queue and no schedule.
+    var needsLoaderNow: Bool { phase == .created && (needsLoader || places.isEmpty && queue != nil) }
+
+    /// - Parameter places: Where it is scheduled, if it is nowhere yet.
+    /// - Returns: False: it was started before.
+    mutating func start(in places: [LoopMode]) -> Bool {
+        guard phase == .created else { return false }
+        if self.places.isEmpty { self.places = places }
+        phase = .started
+        return true
+    }
+
+    /// - Returns: What must not be released under the lock.
+    mutating func end() -> DelegateObject? {
+        phase = .ended
+        return letGo()
+    }
+
+    /// No call comes any more.
+    mutating func letGo() -> DelegateObject? {
+        load = nil
+        return delegate.take()
+    }
+
+    var isOver: Bool { phase == .ended }
+
+    enum Standing {
+        case notStarted
+        case running([LoopMode])
+        case over
+    }
+
+    var standing: Standing {
+        switch phase {
+        case .created: .notStarted
+        case .started: .running(places)
+        case .ended: .over
+        }
+    }
+}
