@@ -45,7 +45,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private var unsent: [UInt8] = []
     private var written = 0
     private var current: Current?
-    private var writeFailed = false
+    /// The connection takes no bytes any more, or its time is over.
+    private var hasEndedWriting = false
 
     init(_ link: WebSocketLink) {
         self.link = link
@@ -247,7 +248,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func flush() {
         var budget = Self.writtenAtOnce
-        while isServed, !writeFailed, let channel {
+        while isServed, !hasEndedWriting, let channel {
             guard write(to: channel, &budget) else { return }
             endCurrent()
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
@@ -277,7 +278,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 budget -= count
             } catch {
                 // What the server has said before it left is worth more: reading goes on, and tells of the end.
-                writeFailed = true
+                hasEndedWriting = true
                 channel.wantsWrite = false
                 failCurrent()
                 return false
@@ -295,7 +296,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard connection.isOpen else { return false }
         do throws(WebSocketError) {
             if connection.isSendingMessage {
-                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+                let isWhole = try connection.sendNextFrame(into: &unsent)
+                current?.isWhole = isWhole
                 return true
             }
             guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
@@ -307,7 +309,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             switch next.what {
             case .message(let message):
                 try connection.startSending(message)
-                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+                let isWhole = try connection.sendNextFrame(into: &unsent)
+                current?.isWhole = isWhole
             case .ping:
                 let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
                 link.state.withLock { $0.queues.noteSent(ping: next) }
@@ -355,7 +358,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func endClosed() {
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || writeFailed { failCurrent() }
+        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
         handOver()
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
         owner?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
@@ -370,7 +373,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         failure = .upgrade(code, sentence: error.description)
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || writeFailed { failCurrent() }
+        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
         handOver()
         startTimer()
     }
@@ -397,10 +400,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// The time is over in which the server was to answer or to leave.
     private func giveUp() {
-        if case .closing = phase {
-            failCurrent()
-            endClosed()
-        }
+        hasEndedWriting = true
+        if case .closing = phase { endClosed() }
         finish()
     }
 

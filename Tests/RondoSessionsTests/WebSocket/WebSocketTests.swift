@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoTestSupport
 import Testing
 
@@ -94,6 +95,75 @@ import Testing
         var words: [String] = []
         for try await message in task.messages { words.append(message.words) }
         #expect(words == ["text: a", "text: b"])
+    }
+
+    @Test func `WS-27 the sequence of messages throws after another close`() async throws {
+        let server = try pythonSocketServer()
+        let session = session()
+        let task = session.webSocketTask(
+            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        task.resume()
+        for word in ["a", "close 4001 enough"] { try await task.send(.string(word)) }
+        var words: [String] = []
+        let error = await #expect(throws: URLError.self) {
+            for try await message in task.messages { words.append(message.words) }
+        }
+        #expect(error?.code == .networkConnectionLost)
+        #expect(words == ["text: a"])
+    }
+
+    @Test
+    func `WS-16 a pong answers the pings before its own too, and one that was not asked for is ignored`()
+        throws
+    {
+        let server = try socketServer { peer in
+            try peer.send(frame: 0x8A, [1])
+            try peer.send(frame: 0x8A, [0, 0, 0, 0, 0, 0, 0, 99])
+            let pings = [try peer.readFrame(), try peer.readFrame(), try peer.readFrame()]
+            #expect(pings.map(\.first) == [0x89, 0x89, 0x89])
+            #expect(Set(pings.map(\.payload)).count == 3)
+            try peer.send(frame: 0x8A, pings[1].payload)
+            try peer.send(frame: 0x8A, pings[1].payload)
+            try peer.send(text: "after")
+            try peer.closeInTurn()
+        }
+        let notes = SocketNotes()
+        let session = session(notes)
+        let task = session.webSocketTask(with: server.socketURL)
+        for number in 1...3 {
+            task.sendPing { notes.note("\(number) \($0 == nil ? "ponged" : "not ponged")") }
+        }
+        task.receive { notes.note($0.words) }
+        task.resume()
+        try waitFor("the message") { notes.calls.count == 4 ? () : nil }
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(
+            notes.calls == [
+                "open -", "1 ponged", "2 ponged", "text: after", "3 not ponged", "close 1000 -", "complete",
+            ])
+    }
+
+    @Test func `WS-29 an open WebSocket takes no place among the connections to its host`() async throws {
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            guard let key = request.value("Sec-WebSocket-Key") else { return try peer.respond(body: "plain") }
+            try peer.send(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    + "Sec-WebSocket-Accept: \(WebSocketHandshake.accept(for: key) ?? "")\r\n\r\n")
+            try peer.closeInTurn()
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = 1
+        let notes = SocketNotes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let tasks = (0..<3).map { _ in session.webSocketTask(with: server.socketURL) }
+        for task in tasks { task.resume() }
+        try waitFor("three openings") { notes.calls.count == 3 ? () : nil }
+        let (data, _) = try await session.data(from: server.url())
+        #expect(String(decoding: data, as: UTF8.self) == "plain")
+        for task in tasks { task.cancel(with: .normalClosure, reason: nil) }
+        try waitFor("three ends") { notes.calls.count { $0 == "complete" } == 3 ? () : nil }
     }
 
     @Test func `WS-1 wss goes by TLS`() async throws {
