@@ -186,7 +186,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             do throws(WebSocketError) {
                 switch try connection.nextEvent() {
                 case .message(let message): receive(message)
-                case .ping: if connection.hasAnswers { flush() }
+                case .ping: answer()
                 case .pong(let payload): receive(pong: payload)
                 case .close(let close): return receive(close)
                 case .needMoreData: return
@@ -203,7 +203,12 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard case .open = phase else { return }
         link.state.withLock { $0.queues.add(message) }
         handOver()
+        answer()
     }
+
+    /// What is owed, and what the program has sent when it got a message, goes before what has come behind is looked at: that
+    /// may be the end.
+    private func answer() { if unsent.isEmpty { flush() } }
 
     private func receive(pong payload: [UInt8]) {
         guard payload.count == 8 else { return }

@@ -191,6 +191,35 @@ import Testing
         task.cancel()
     }
 
+    @Test func `WS-14 on a run loop the answer to a message goes before the failure that came behind it`()
+        throws
+    {
+        let frames = Box<[ClientFrame]>([])
+        let server = try socketServer { peer in
+            try peer.send([0x81, 1, 65, 0xFF])
+            frames.value = [try peer.readFrame(), try peer.readFrame()]
+        }
+        let url = server.socketURL
+        let calls = try onLoopThread { loop -> [String] in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            let task = session.webSocketTask(with: url)
+            task.receive { result in
+                notes.note(result.words)
+                task.send(.string("B")) { notes.note($0 == nil ? "sent" : "not sent") }
+            }
+            task.resume()
+            loop.run(.work) { notes.isComplete }
+            return notes.calls
+        }
+        #expect(calls == ["open -", "text: A", "sent", "complete -1011"])
+        #expect(
+            frames.value == [
+                ClientFrame(first: 0x81, payload: [66]), ClientFrame(first: 0x88, payload: [0x03, 0xEA]),
+            ])
+    }
+
     @Test func `WS-25 on a run loop a WebSocket is deaf and dumb in other modes, and loses nothing`() throws {
         let server = try socketServer { peer in
             try peer.send(text: "one")
