@@ -30,6 +30,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private static let closingTime = 2.0
     /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
     private static let bytesAtOnce = 64 * 1024, writtenAtOnce = 1024 * 1024
+    /// Bytes from which on pongs are written before more is read.
+    private static let pongsAtOnce = 4096
 
     private let link: WebSocketLink
     private var handshake: WebSocketHandshake
@@ -186,7 +188,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             do throws(WebSocketError) {
                 switch try connection.nextEvent() {
                 case .message(let message): receive(message)
-                case .ping: answer()
+                case .ping: answerPing()
                 case .pong(let payload): receive(pong: payload)
                 case .close(let close): return receive(close)
                 case .needMoreData: return
@@ -206,9 +208,21 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         answer()
     }
 
-    /// What is owed, and what the program has sent when it got a message, goes before what has come behind is looked at: that
-    /// may be the end.
-    private func answer() { if unsent.isEmpty { flush() } }
+    /// What the program has sent when it got a message goes before what has come behind is looked at: that may be the end.
+    private func answer() { if takesAnswers { flush() } }
+
+    /// Pongs for pings that have come together are written together. While the socket takes nothing, only the last ping waits
+    /// for its pong (rule WS-15).
+    private func answerPing() {
+        guard takesAnswers, connection.hasAnswers else { return }
+        connection.sendAnswers(into: &unsent)
+        if unsent.count >= Self.pongsAtOnce { flush() }
+    }
+
+    private var takesAnswers: Bool {
+        guard let channel else { return false }
+        return !channel.wantsWrite && !hasEndedWriting
+    }
 
     private func receive(pong payload: [UInt8]) {
         guard payload.count == 8 else { return }
