@@ -224,10 +224,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
     }
 
     private func lookAtTheClock() {
-        guard let driver, registration.isJoined, !driver.isEnded, !driver.isUpgraded, !inbox.isSuspended
-        else {
-            return
-        }
+        guard let driver, registration.isJoined, !driver.isEnded, !inbox.isSuspended else { return }
         // Told in a pass of the shared queue: a delivery is a handled source, which no timer is (rule UC-72).
         switch times.look(isOnThisSide: driver.waitsForThisSide, makeTimer: { makeTimer($0) }) {
         case .nothing: break

@@ -494,7 +494,6 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     // MARK: - Time
 
     var isEnded: Bool { state.isEnded }
-    var isUpgraded: Bool { state.isUpgraded }
 
     /// What the load waits for is not the sender's affair.
     var waitsForThisSide: Bool {

@@ -5,6 +5,8 @@ internal import RondoCore
 /// Used inside the gate of its load.
 struct LoadTimes {
     private var timeout: LoadTimeout
+    /// Silence is a failure.
+    private var limitsSilence = true
     private var total: TotalTime
     /// How fast it takes bytes; nil: the settings set no limit.
     let pace: LoadLimits?
@@ -48,8 +50,11 @@ struct LoadTimes {
     /// The work of a pass is done: from here on the time is the sender's again.
     mutating func restartAfterProgress() { timeout.restartAfterProgress() }
 
-    /// Time without a sign of life is no failure any more.
-    mutating func stopTimeout() { timeout.stop() }
+    /// Time without a sign of life is no failure any more; the time in all still counts (rule WS-6).
+    mutating func stopTimeout() {
+        limitsSilence = false
+        timeout.stop()
+    }
 
     /// No time passes until `go()`.
     mutating func hold() {
@@ -74,7 +79,7 @@ struct LoadTimes {
     ///
     /// - Parameter isOnThisSide: What the load waits for is not the sender's affair.
     mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
-        let isIdle = timeout.look(isOnThisSide: isOnThisSide, makeTimer: makeTimer)
+        let isIdle = limitsSilence && timeout.look(isOnThisSide: isOnThisSide, makeTimer: makeTimer)
         // What has come by then is looked at before: it may be all (rule US-69).
         let isOver = total.look(makeTimer: makeTimer)
         if isIdle { return .pass(mayWait: false) }

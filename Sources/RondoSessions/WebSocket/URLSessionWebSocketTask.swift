@@ -4,7 +4,8 @@ internal import RondoHTTP
 
 /// A WebSocket (RFC 6455): messages both ways over one connection.
 ///
-/// The handshake is a load like any other, with redirects, challenges, cookies and proxies. After it the WebSocket is served
+/// The handshake is a load like any other, with redirects, challenges, cookies and proxies. After it silence is no fault: of the
+/// timeouts only `timeoutIntervalForResource` holds, a week unless set (rule WS-6). The WebSocket is served
 /// in the modes of its session and at no other time: reading, pongs, handlers and delegate calls wait for them. A server that
 /// sends more than the program receives is held back once `maximumMessageSize` bytes wait. Any thread may use it.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {

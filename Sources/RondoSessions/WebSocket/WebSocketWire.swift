@@ -30,6 +30,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private static let closingTime = 2.0
     /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
     private static let bytesAtOnce = 64 * 1024, writtenAtOnce = 1024 * 1024
+    /// Bytes from which on pongs are written before more is read.
+    private static let pongsAtOnce = 4096
 
     private let link: WebSocketLink
     private var handshake: WebSocketHandshake
@@ -45,7 +47,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private var unsent: [UInt8] = []
     private var written = 0
     private var current: Current?
-    private var writeFailed = false
+    /// The connection takes no bytes any more, or its time is over.
+    private var hasEndedWriting = false
 
     init(_ link: WebSocketLink) {
         self.link = link
@@ -185,7 +188,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             do throws(WebSocketError) {
                 switch try connection.nextEvent() {
                 case .message(let message): receive(message)
-                case .ping: if connection.hasAnswers { flush() }
+                case .ping: answerPing()
                 case .pong(let payload): receive(pong: payload)
                 case .close(let close): return receive(close)
                 case .needMoreData: return
@@ -202,6 +205,23 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard case .open = phase else { return }
         link.state.withLock { $0.queues.add(message) }
         handOver()
+        answer()
+    }
+
+    /// What the program has sent when it got a message goes before what has come behind is looked at: that may be the end.
+    private func answer() { if takesAnswers { flush() } }
+
+    /// Pongs for pings that have come together are written together. While the socket takes nothing, only the last ping waits
+    /// for its pong (rule WS-15).
+    private func answerPing() {
+        guard takesAnswers, connection.hasAnswers else { return }
+        connection.sendAnswers(into: &unsent)
+        if unsent.count >= Self.pongsAtOnce { flush() }
+    }
+
+    private var takesAnswers: Bool {
+        guard let channel else { return false }
+        return !channel.wantsWrite && !hasEndedWriting
     }
 
     private func receive(pong payload: [UInt8]) {
@@ -247,7 +267,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     private func flush() {
         var budget = Self.writtenAtOnce
-        while isServed, !writeFailed, let channel {
+        while isServed, !hasEndedWriting, let channel {
             guard write(to: channel, &budget) else { return }
             endCurrent()
             unsent.removeAll(keepingCapacity: unsent.capacity <= Self.bytesAtOnce)
@@ -277,7 +297,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
                 budget -= count
             } catch {
                 // What the server has said before it left is worth more: reading goes on, and tells of the end.
-                writeFailed = true
+                hasEndedWriting = true
                 channel.wantsWrite = false
                 failCurrent()
                 return false
@@ -295,7 +315,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         guard connection.isOpen else { return false }
         do throws(WebSocketError) {
             if connection.isSendingMessage {
-                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+                let isWhole = try connection.sendNextFrame(into: &unsent)
+                current?.isWhole = isWhole
                 return true
             }
             guard let next = link.state.withLock({ $0.queues.takeOutgoing() }) else {
@@ -307,7 +328,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             switch next.what {
             case .message(let message):
                 try connection.startSending(message)
-                current?.isWhole = try connection.sendNextFrame(into: &unsent)
+                let isWhole = try connection.sendNextFrame(into: &unsent)
+                current?.isWhole = isWhole
             case .ping:
                 let payload = (0..<8).map { UInt8(truncatingIfNeeded: next.identifier >> (56 - 8 * $0)) }
                 link.state.withLock { $0.queues.noteSent(ping: next) }
@@ -355,7 +377,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
     private func endClosed() {
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || writeFailed { failCurrent() }
+        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
         handOver()
         let (closing, client) = link.state.withLock { ($0.closing, $0.client) }
         owner?.call("didCloseWith", size: 0) { client?.tellClosed(closing.code, closing.reason) }
@@ -370,7 +392,7 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
         failure = .upgrade(code, sentence: error.description)
         phase = .waitingForEnd
         flush()
-        if let current, !current.isWhole || writeFailed { failCurrent() }
+        if let current, !current.isWhole || hasEndedWriting { failCurrent() }
         handOver()
         startTimer()
     }
@@ -397,10 +419,8 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
 
     /// The time is over in which the server was to answer or to leave.
     private func giveUp() {
-        if case .closing = phase {
-            failCurrent()
-            endClosed()
-        }
+        hasEndedWriting = true
+        if case .closing = phase { endClosed() }
         finish()
     }
 

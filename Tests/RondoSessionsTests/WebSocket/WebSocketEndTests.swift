@@ -169,7 +169,9 @@ import Testing
         receive()
         try notes.waitForEnd()
         #expect(received.value == 40_000_000)
-        #expect(notes.calls == ["open -", "error -1005", "close 1000 -", "complete"])
+        // The last receive may have been asked for after the close frame came.
+        #expect(notes.calls.filter { $0 != "error -1005" } == ["open -", "close 1000 -", "complete"])
+        #expect(notes.calls.count == 4)
     }
 
     @Test func `WS-26 cancelled receives lose no message`() async throws {

@@ -1,4 +1,5 @@
 import Rondo
+import RondoHTTP
 import RondoTestSupport
 import Testing
 
@@ -94,6 +95,46 @@ import Testing
         #expect(request.value("Sec-WebSocket-Version") == "13")
         #expect(request.value("Connection") == "Upgrade")
         #expect(request.value("Cache-Control") == nil)
+    }
+
+    /// Answers every challenge.
+    private final class Credentials: NSObject, URLSessionTaskDelegate, Sendable {
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler:
+                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) ->
+                Void
+        ) {
+            completionHandler(
+                .useCredential, URLCredential(user: "u", password: "p", persistence: .none))
+        }
+    }
+
+    @Test func `WS-3 a challenge is answered and a cookie kept before the upgrade`() async throws {
+        let server = try TestServer { peer in
+            let request = try peer.readRequest()
+            guard request.value("Authorization") != nil else {
+                return try peer.respond(
+                    "401 Unauthorized",
+                    ["WWW-Authenticate: Basic realm=\"r\"", "Set-Cookie: a=b", "Connection: close"])
+            }
+            let accept = WebSocketHandshake.accept(for: request.value("Sec-WebSocket-Key") ?? "") ?? ""
+            try peer.send(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    + "Sec-WebSocket-Accept: \(accept)\r\n\r\n")
+            try peer.send(text: "in")
+            try peer.closeInTurn()
+        }
+        let session = URLSession(configuration: .ephemeral, delegate: Credentials(), delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        #expect(try await task.receive().words == "text: in")
+        task.cancel(with: .normalClosure, reason: nil)
+        let requests = server.requests
+        #expect(requests.map { $0.value("Authorization") } == [nil, "Basic dTpw"])
+        #expect(requests.map { $0.value("Cookie") } == [nil, "a=b"])
+        #expect(Set(requests.map { $0.value("Sec-WebSocket-Key") }).count == 2)
+        try waitFor("the task's end") { task.state == .completed ? () : nil }
     }
 
     @Test func `WS-7 ws goes through a tunnel of the proxy`() throws {

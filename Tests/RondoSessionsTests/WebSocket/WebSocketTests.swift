@@ -97,38 +97,73 @@ import Testing
         #expect(words == ["text: a", "text: b"])
     }
 
-    @Test func `WS-29 a WebSocket's connection takes no place of its host's, and is never kept`() throws {
+    @Test func `WS-27 the sequence of messages throws after another close`() async throws {
+        let server = try pythonSocketServer()
+        let session = session()
+        let task = session.webSocketTask(
+            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        task.resume()
+        for word in ["a", "close 4001 enough"] { try await task.send(.string(word)) }
+        var words: [String] = []
+        let error = await #expect(throws: URLError.self) {
+            for try await message in task.messages { words.append(message.words) }
+        }
+        #expect(error?.code == .networkConnectionLost)
+        #expect(words == ["text: a"])
+    }
+
+    @Test
+    func `WS-16 a pong answers the pings before its own too, and one that was not asked for is ignored`()
+        throws
+    {
+        let server = try socketServer { peer in
+            try peer.send(frame: 0x8A, [1])
+            try peer.send(frame: 0x8A, [0, 0, 0, 0, 0, 0, 0, 99])
+            let pings = [try peer.readFrame(), try peer.readFrame(), try peer.readFrame()]
+            #expect(pings.map(\.first) == [0x89, 0x89, 0x89])
+            #expect(Set(pings.map(\.payload)).count == 3)
+            try peer.send(frame: 0x8A, pings[1].payload)
+            try peer.send(frame: 0x8A, pings[1].payload)
+            try peer.send(text: "after")
+            try peer.closeInTurn()
+        }
+        let notes = SocketNotes()
+        let session = session(notes)
+        let task = session.webSocketTask(with: server.socketURL)
+        for number in 1...3 {
+            task.sendPing { notes.note("\(number) \($0 == nil ? "ponged" : "not ponged")") }
+        }
+        task.receive { notes.note($0.words) }
+        task.resume()
+        try waitFor("the message") { notes.calls.count == 4 ? () : nil }
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(
+            notes.calls == [
+                "open -", "1 ponged", "2 ponged", "text: after", "3 not ponged", "close 1000 -", "complete",
+            ])
+    }
+
+    @Test func `WS-29 an open WebSocket takes no place among the connections to its host`() async throws {
         let server = try TestServer { peer in
             let request = try peer.readRequest()
-            guard let key = request.value("Sec-WebSocket-Key") else {
-                return try peer.respond("200 OK", ["Connection: close"], body: "\(peer.number)")
-            }
-            let accept = WebSocketHandshake.accept(for: key) ?? ""
+            guard let key = request.value("Sec-WebSocket-Key") else { return try peer.respond(body: "plain") }
             try peer.send(
-                "HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(accept)\r\n\r\n"
-            )
-            _ = try peer.readFrame()
-            try peer.send(close: 1000)
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    + "Sec-WebSocket-Accept: \(WebSocketHandshake.accept(for: key) ?? "")\r\n\r\n")
+            try peer.closeInTurn()
         }
-        let configuration = URLSessionConfiguration.default
+        let configuration = URLSessionConfiguration.ephemeral
         configuration.httpMaximumConnectionsPerHost = 1
         let notes = SocketNotes()
         let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
-        let task = session.webSocketTask(with: server.socketURL)
-        task.resume()
-        try waitFor("the WebSocket") { notes.calls == ["open -"] ? () : nil }
-        func load() throws -> String {
-            let body = Box<String?>(nil)
-            session.dataTask(with: server.url()) { data, _, _ in
-                body.value = String(decoding: data ?? Data(), as: UTF8.self)
-            }.resume()
-            return try waitFor("the body") { body.value }
-        }
-        #expect(try load() == "1")
-        task.cancel(with: .normalClosure, reason: nil)
-        try notes.waitForEnd()
-        #expect(try load() == "2")
-        session.invalidateAndCancel()
+        let tasks = (0..<3).map { _ in session.webSocketTask(with: server.socketURL) }
+        for task in tasks { task.resume() }
+        try waitFor("three openings") { notes.calls.count == 3 ? () : nil }
+        let (data, _) = try await session.data(from: server.url())
+        #expect(String(decoding: data, as: UTF8.self) == "plain")
+        for task in tasks { task.cancel(with: .normalClosure, reason: nil) }
+        try waitFor("three ends") { notes.calls.count { $0 == "complete" } == 3 ? () : nil }
     }
 
     @Test func `WS-1 wss goes by TLS`() async throws {
@@ -154,6 +189,35 @@ import Testing
         try await task.send(.string("extensions"))
         #expect(try await task.receive().words == "text: ")
         task.cancel()
+    }
+
+    @Test func `WS-14 on a run loop the answer to a message goes before the failure that came behind it`()
+        throws
+    {
+        let frames = Box<[ClientFrame]>([])
+        let server = try socketServer { peer in
+            try peer.send([0x81, 1, 65, 0xFF])
+            frames.value = [try peer.readFrame(), try peer.readFrame()]
+        }
+        let url = server.socketURL
+        let calls = try onLoopThread { loop -> [String] in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            let task = session.webSocketTask(with: url)
+            task.receive { result in
+                notes.note(result.words)
+                task.send(.string("B")) { notes.note($0 == nil ? "sent" : "not sent") }
+            }
+            task.resume()
+            loop.run(.work) { notes.isComplete }
+            return notes.calls
+        }
+        #expect(calls == ["open -", "text: A", "sent", "complete -1011"])
+        #expect(
+            frames.value == [
+                ClientFrame(first: 0x81, payload: [66]), ClientFrame(first: 0x88, payload: [0x03, 0xEA]),
+            ])
     }
 
     @Test func `WS-25 on a run loop a WebSocket is deaf and dumb in other modes, and loses nothing`() throws {
