@@ -76,12 +76,22 @@ sanitize: ## run the core's tests under the thread and the address sanitizer; FI
 	LSAN_OPTIONS=suppressions=Scripts/leaks.supp $(SWIFT) test --skip-build --sanitize=address \
 		--scratch-path .build-asan --disable-xctest --no-parallel --filter '$(or $(FILTER),RondoCoreTests)'
 
-stress-children: ## ten thousand children with random deaths, under the thread and the address sanitizer; COUNT=10000, SEED=1
+CHILDREN_FAULTS = RONDO_FAULTS=all@$(or $(RATE),0.02) RONDO_FAULT_SEED=$(or $(SEED),1) RONDO_FAULT_ARMED=0 \
+	RONDO_FAULT_CALLERS=RondoChildProbe,libev.so
+
+stress-children: ## ten thousand children with random deaths, under both sanitizers, with and without failing calls; COUNT=10000, SEED=1, RATE=0.02
 	@Scripts/prepare
 	$(SWIFT) build --product RondoChildProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
-	.build-tsan/debug/RondoChildProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
+	cc -shared -fPIC -O1 -o .build-tsan/faults.so Tests/RondoFaults/faults.c -ldl
+	for faults in '' $$PWD/.build-tsan/faults.so; do \
+		env $(CHILDREN_FAULTS) LD_PRELOAD=$$faults .build-tsan/debug/RondoChildProbe \
+		stress $(or $(COUNT),10000) 4 $(or $(SEED),1) || exit 1; done
 	$(SWIFT) build --product RondoChildProbe --sanitize=address --scratch-path .build-asan
-	LSAN_OPTIONS=suppressions=Scripts/leaks.supp .build-asan/debug/RondoChildProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
+	cc -shared -fPIC -O1 -o .build-asan/faults.so Tests/RondoFaults/faults.c -ldl
+	for faults in '' $$PWD/.build-asan/faults.so; do \
+		env $(CHILDREN_FAULTS) LSAN_OPTIONS=suppressions=Scripts/leaks.supp ASAN_OPTIONS=verify_asan_link_order=0 \
+		LD_PRELOAD=$$faults .build-asan/debug/RondoChildProbe \
+		stress $(or $(COUNT),10000) 4 $(or $(SEED),1) || exit 1; done
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored or websocket
 	@Scripts/prepare

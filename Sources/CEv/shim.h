@@ -144,6 +144,12 @@ static inline int rondo_epoll_watches(int set, int descriptor) {
     return 0;
 }
 
+/// Whether `set` may be an epoll set at all, which a descriptor that is open is not in, or leaves by this: 1 or 0.
+static inline int rondo_epoll_is_open(int set, int descriptor) {
+    struct epoll_event event = {.events = 0};
+    return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, &event) == 0 || (errno != EBADF && errno != EINVAL);
+}
+
 /// `EV_ERROR` does not fit the signed type that libev's callbacks carry it in.
 static const int rondo_ev_error = (int)EV_ERROR;
 

@@ -5,6 +5,9 @@ import RondoMutex
 ///
 /// Arguments: how many children, on how many threads, and the seed. Each end has to be told once, with the status that was
 /// asked for; in the end there is no child, no zombie and no further descriptor.
+///
+/// Where the program was started under the library of Tests/RondoFaults system calls fail meanwhile, and a child that was not
+/// started for that is tried again.
 func stress(_ arguments: [String]) {
     let numbers = arguments.compactMap { Int($0) }
     let count = numbers.first ?? 1_000
@@ -13,6 +16,7 @@ func stress(_ arguments: [String]) {
     // What is made with the first child stays.
     Batch(count: 4 * kinds.count, seed: 0).run()
     let before = openDescriptors()
+    Faults.arm(true)
     let done = DispatchSemaphore(value: 0)
     for index in 0..<threads {
         let thread = Thread {
@@ -23,10 +27,23 @@ func stress(_ arguments: [String]) {
         thread.start()
     }
     for _ in 0..<threads { done.wait() }
+    Faults.arm(false)
     // Threads close what belongs to their loops in their own time.
     for _ in 0..<1_000 where openDescriptors() > before + 4 { usleep(10_000) }
     expect(openDescriptors() <= before + 4, "descriptors: \(before), then \(openDescriptors())")
     expect(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD, "no child is left")
+}
+
+/// The library that makes calls fail, where the program was started with it.
+private enum Faults {
+    /// Safe: the type is that of `rondo_faults_arm` in faults.c.
+    private static let function = dlsym(nil, "rondo_faults_arm").map {
+        unsafeBitCast($0, to: (@convention(c) (Int32) -> Void).self)
+    }
+
+    static var areThere: Bool { function != nil }
+
+    static func arm(_ isArmed: Bool) { function?(isArmed ? 1 : 0) }
 }
 
 /// What a child does, and how it ends.
@@ -92,6 +109,16 @@ private final class Batch: Sendable {
         }
     }
 
+    private func spawn(_ configuration: Child.Configuration) -> Child? {
+        while true {
+            do {
+                return try Child.spawn(configuration)
+            } catch {
+                expect(Faults.areThere, "a child is started: \(error)")
+            }
+        }
+    }
+
     private func beginNext(on loop: RunLoop) {
         let number = state.withLock { state -> Int? in
             guard state.begun < count else { return nil }
@@ -105,15 +132,12 @@ private final class Batch: Sendable {
         configuration.standardOutput = .collected(limit: 1 << 20)
         configuration.outputGrace = 0.01
         configuration.group = random() % 2 == 0 ? .own : .parents
-        let child: Child
-        do {
-            child = try Child.spawn(configuration)
-        } catch {
-            return expect(false, "a child is started: \(error)")
-        }
-        child.onEnd = { [self] _, status in
+        guard let child = spawn(configuration) else { return }
+        child.onEnd = { [self] child, status in
             state.withLock { $0.ends += 1 }
-            if let wanted = kind.status { expect(status == wanted, "\(kind.script): \(status)") }
+            // An output that could not be read is closed, which a child that writes does not survive.
+            guard let wanted = kind.status, child.error == nil else { return }
+            expect(status == wanted, "\(kind.script): \(status)")
         }
         child.onCompletion = { [self] _, _ in
             state.withLock { $0.completions += 1 }

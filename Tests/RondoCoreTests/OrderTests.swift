@@ -25,6 +25,34 @@ import Testing
             ])
     }
 
+    @Test func `RL-52 closures for the start of a pass, and notifications, have their places`() throws {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            let posts = Posts(log)
+            posts.whenPosted = { name in if name == "idle" { loop.stop() } }
+            log.observe(of: loop, in: .work)
+            let leaving = RunLoop.Observer(activities: .exit) { _, _ in
+                posts.enqueue("enqueued at the exit", .asap, modes: [.work])
+            }
+            loop.add(leaving, forMode: .work)
+            loop.add(Port(), forMode: .work)
+            posts.enqueue("idle", .whenIdle, modes: [.work])
+            loop.perform(inModes: [.work]) {
+                log.note("block")
+                posts.enqueue("soon", .asap, modes: [.work])
+            }
+            loop.perform(order: 0, modes: [.work], target: log) { $0.note("start of a pass") }
+            log.note("\(loop.runOn(.work))")
+            return log.entries
+        }
+        #expect(
+            entries == [
+                "entry", "beforeTimers", "beforeSources", "start of a pass", "block", "soon", "beforeTimers",
+                "beforeSources", "beforeWaiting", "idle", "afterWaiting", "exit", "enqueued at the exit",
+                "stopped",
+            ])
+    }
+
     @Test func `RL-52 a pass that may sleep sends beforeWaiting and afterWaiting before it serves an event`()
         throws
     {

@@ -207,6 +207,39 @@ import Testing
         #expect(process.terminationStatus == 0)
     }
 
+    @Test func `PR-18 a resume without a suspend sends nothing, and counts for a later one`() throws {
+        let process = shell("trap 'echo continued' CONT; echo ready; read line; exit 0")
+        let (input, output) = (Pipe(), Pipe())
+        process.standardInput = input
+        process.standardOutput = output
+        try start(process)
+        let lines = output.fileHandleForReading
+        #expect(lines.availableData == Data("ready\n".utf8))
+        #expect(process.resume())
+        #expect(process.suspend())
+        #expect(process.suspend())
+        try waitFor("the child to be stopped") { stateOf(process.processIdentifier) == "T" ? () : nil }
+        // The first of the two was taken back before.
+        #expect(process.resume())
+        #expect(lines.availableData == Data("continued\n".utf8))
+        try input.fileHandleForWriting.close()
+        waitForEnd(process)
+        #expect(!process.suspend())
+        #expect(process.resume())
+        #expect(lines.readDataToEndOfFile().isEmpty)
+    }
+
+    @Test func `PR-1 an empty path of the directory means this process's`() throws {
+        let process = shell("pwd")
+        let named: any OldDirectory = process
+        named.currentDirectoryPath = ""
+        #expect(process.currentDirectoryURL == nil)
+        let own = FileManager.default.currentDirectoryPath
+        #expect(output(of: process) == own + "\n")
+        process.currentDirectoryURL = nil
+        #expect(process.currentDirectoryURL?.path == own)
+    }
+
     @Test func `PR-21 it can be subclassed, and used from any thread`() throws {
         final class Counted: Process, @unchecked Sendable {
             let runs = Mutex(0)
@@ -242,3 +275,10 @@ import Testing
         #expect(own.terminationStatus == 6)
     }
 }
+
+/// The old name of the directory, by which the compiler warns of nothing.
+private protocol OldDirectory: AnyObject {
+    var currentDirectoryPath: String { get set }
+}
+
+extension Process: OldDirectory {}

@@ -235,9 +235,7 @@ final class ModeLoop {
     /// To be called when `epoll_wait` has failed: the program may have closed libev's epoll set by its
     /// number.
     private func lookHasFailed(_ code: Int32) {
-        guard let wakeUp, setDescriptor >= 0,
-            rondo_epoll_watches(setDescriptor, wakeUp.eventDescriptor) == 0
-        else {
+        guard let wakeUp, setDescriptor >= 0, !setIsOpen(wakeUp.eventDescriptor) else {
             // The set is still open: if that goes on, the loop does not repeat it at full speed.
             mustRest = true
             return
@@ -246,6 +244,14 @@ final class ModeLoop {
         table.forEach { if $0.pointee.isStarted { $0.unregister(from: loop) } }
         for watcher in [wakeUpWatcher, timerWatcher] { watcher.stop(in: nil) }
         giveUpLoop(closing: false)
+    }
+
+    /// Whether the epoll set is still libev's, as far as the kernel says.
+    private func setIsOpen(_ eventDescriptor: Int32) -> Bool {
+        // Where the set was not to be had to watch it, there is nothing to know it by.
+        wakeUpWatcher.pointee.isStarted
+            ? rondo_epoll_watches(setDescriptor, eventDescriptor) != 0
+            : rondo_epoll_is_open(setDescriptor, eventDescriptor) != 0
     }
 
     // MARK: The look at the kernel

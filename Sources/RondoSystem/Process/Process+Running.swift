@@ -58,7 +58,7 @@ extension Process {
             // A path has a slash: PATH is not looked at.
             program: path.contains("/") ? path : "./" + path, arguments: settings.arguments ?? [],
             variables: settings.environment.map { $0.map { "\($0)=\($1)" } },
-            workingDirectory: settings.currentDirectory, descriptors: descriptors,
+            workingDirectory: settings.workingDirectory, descriptors: descriptors,
             group: rondo_spawn_group_own)
         do throws(ChildError) {
             return try spawner.spawn()

@@ -78,9 +78,10 @@ open class Process: NSObject, @unchecked Sendable {
         set { self[\.environment] = newValue }
     }
 
-    /// The directory that the child begins in; at first, and after setting nil, this process's.
+    /// The directory that the child begins in; at first, and after setting nil, this process's. Nil while
+    /// `currentDirectoryPath` is empty, which means the same.
     open var currentDirectoryURL: URL? {
-        get { URL(fileURLWithPath: directory, isDirectory: true) }
+        get { directory.isEmpty ? nil : URL(fileURLWithPath: directory, isDirectory: true) }
         set {
             if let newValue, !newValue.isFileURL {
                 fatalError("Process.currentDirectoryURL is the URL of a directory, not \(newValue).")
@@ -264,13 +265,14 @@ open class Process: NSObject, @unchecked Sendable {
         return true
     }
 
-    /// Takes back one `suspend()`; the last one has the child go on (SIGCONT).
+    /// Takes back one `suspend()`; the last one has the child go on (SIGCONT). One without a `suspend()` before it sends
+    /// nothing, and counts for a later one, as in Foundation's `Process`.
     ///
-    /// - Returns: Whether the child was there.
+    /// - Returns: False: the child was to go on, and is not there any more.
     open func resume() -> Bool {
-        let isLast = state.withLock { $0.suspensions <= 1 }
+        let isLast = state.withLock { $0.suspensions == 1 }
         guard !isLast || send(SIGCONT, "resume") else { return false }
-        state.withLock { $0.suspensions = max(0, $0.suspensions - 1) }
+        state.withLock { $0.suspensions -= 1 }
         return true
     }
 }

@@ -8,12 +8,15 @@ struct ProcessSettings: @unchecked Sendable {
     var executableURL: URL?
     var arguments: [String]?
     var environment: [String: String]?
-    /// Nil: the parent's at the start.
+    /// Nil, or empty: the parent's at the start.
     var currentDirectory: String?
     var standardInput: Any? = FileHandle.standardInput
     var standardOutput: Any? = FileHandle.standardOutput
     var standardError: Any? = FileHandle.standardError
     var qualityOfService = QualityOfService.default
+
+    /// The directory that the child enters; nil: it stays in its parent's.
+    var workingDirectory: String? { currentDirectory.flatMap { $0.isEmpty ? nil : $0 } }
 
     /// The descriptors for the child, and the one of `/dev/null` that was opened for them, which the caller closes.
     func descriptors() throws -> (descriptors: [Int32: Int32], toClose: Int32) {

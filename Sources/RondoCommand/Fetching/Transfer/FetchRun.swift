@@ -21,6 +21,11 @@ final class FetchRun: Sendable {
     private let commandLine: FetchCommandLine
     private let messages: Messages
     private let state = Mutex(State())
+    /// The transfers are over.
+    private let end = DispatchGroup()
+    /// In the mode of the transfers as long as they go on: it is signalled by an interruption, and keeps the mode from
+    /// being empty between two of them.
+    private let interruption = RunLoop.Source {}
 
     /// - Throws: `CommandFailure` if there is no place for messages.
     init(_ commandLine: FetchCommandLine) throws {
@@ -31,26 +36,28 @@ final class FetchRun: Sendable {
     /// Loads, and returns the status to exit with.
     func run() -> Int32 {
         Signals.ignoreBrokenPipes()
+        end.enter()
         Signals.onInterruption { signal in self.interrupt(by: signal) }
-        let end = DispatchSemaphore(value: 0)
         // The loop of the main thread would stand in the way of the signals' thread.
         do throws(SystemError) {
             try SystemThread.start(name: "fetch") {
                 self.load()
-                end.signal()
+                self.end.leave()
             }
             end.wait()
         } catch {
             // There is no thread for it: this one does it.
             load()
+            end.leave()
         }
         return state.withLock { $0.status }
     }
 
     private func interrupt(by signal: Int32) {
         state.withLock { $0.interruption = signal }
-        Thread.sleep(forTimeInterval: Self.graceTime)
-        _exit(ExitStatus.ended(by: signal))
+        interruption.signalAndWakeUp()
+        // Where they end in time the main thread ends the program.
+        if end.wait(timeout: .now() + Self.graceTime) == .timedOut { _exit(ExitStatus.ended(by: signal)) }
     }
 
     // MARK: - On the loader's thread
@@ -60,16 +67,15 @@ final class FetchRun: Sendable {
         let context = FetchContext(common, mode: RunLoop.Mode(spokenName: common.mode), messages: messages)
         let transfers = TransferQueue(commandLine, in: context)
         for warning in commandLine.operations.flatMap(\.warnings) { messages.warn(warning) }
+        RunLoop.current.add(interruption, forMode: context.mode)
+        defer { interruption.invalidate() }
         transfers.fill()
         while !transfers.isOver {
             if let signal = state.withLock({ $0.interruption }) {
                 transfers.interrupt()
                 return state.withLock { $0.status = ExitStatus.ended(by: signal) }
             }
-            let ran = RunLoop.current.run(
-                mode: context.mode, before: Date(timeIntervalSinceNow: Self.interval))
-            // Nothing is left in the mode, which no transfer should see.
-            if !ran { Thread.sleep(forTimeInterval: 0.01) }
+            RunLoop.current.run(mode: context.mode, before: Date(timeIntervalSinceNow: Self.interval))
             transfers.tick()
             transfers.fill()
         }
@@ -149,6 +155,8 @@ final class TransferQueue {
             }
         }
         running.removeAll { $0 === transfer }
+        // The next one begins now, or the program ends, also where a timer has ended this one.
+        RunLoop.current.stop()
     }
 
     /// Progress goes to a terminal, and only where nothing else goes there at the same time.
