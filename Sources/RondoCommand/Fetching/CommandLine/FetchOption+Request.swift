@@ -170,7 +170,8 @@ extension FetchOption {
             "Print this behind each transfer, with curl's variables: %{http_code}, %{time_total}, %header{name}, %{json} …; @FILE reads it from a file."
         ) {
             $0.current.writeOut = WriteOut(
-                $1.first == "@" ? try InputFile.text(String($1.dropFirst()), for: "-w") : $1)
+                $1.first == "@"
+                    ? try InputFile.text(String($1.dropFirst()), for: "-w").filter { !$0.isNewline } : $1)
         },
         .flag("s", "silent", .output, "Show neither progress nor errors.") { $0.common.isSilent = $1 },
         .flag("S", "show-error", .output, "With -s: show errors.") { $0.common.showsErrors = $1 },

@@ -114,5 +114,9 @@ final class FetchCookies: Sendable {
 }
 
 extension FetchURL {
-    fileprivate var cookieOrigin: CookieOrigin { CookieOrigin(host: host, path: path, isSecure: isSecure) }
+    fileprivate var cookieOrigin: CookieOrigin {
+        // What is said to this machine is heard by no other: secure cookies go there by http too, as with curl.
+        let isOwnMachine = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host.lowercased())
+        return CookieOrigin(host: host, path: path, isSecure: isSecure || isOwnMachine)
+    }
 }

@@ -270,7 +270,9 @@ final class FetchTransfer {
         if offset > 0, request.method == "GET" {
             if head.status == 416 { return false }
             let isPart = head.status == 206 || head.value("Content-Range") != nil
-            if !isPart, head.status < 300 {
+            if !isPart, response.expectedContentLength == offset { return false }
+            // Nor is the page of an error appended to what is there.
+            if !isPart {
                 throw FetchFailure(
                     .cannotDecodeContentData,
                     "\(request.url.host): the server doesn't seem to support byte ranges: cannot resume (-C)",
