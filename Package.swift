@@ -159,6 +159,13 @@ let package = Package(
             dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoMainLoopProbe",
             swiftSettings: settings),
+        // The bridges to Foundation's run loop, which need the main thread too, and a package that knows only that loop.
+        .target(name: "RondoForeignPackage", path: "Tests/RondoForeignPackage", swiftSettings: settings),
+        .executableTarget(
+            name: "RondoBridgeProbe",
+            dependencies: ["RondoMutex", "Rondo", "RondoForeignPackage"],
+            path: "Tests/RondoBridgeProbe",
+            swiftSettings: settings),
         // What is killed while it stores things.
         .executableTarget(
             name: "RondoStorageProbe",
@@ -183,7 +190,7 @@ let package = Package(
         .testTarget(
             name: "RondoTrapTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe",
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoBridgeProbe",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Refused"], swiftSettings: settings),

@@ -44,6 +44,9 @@ final class ModeLoop {
     /// The last look has failed: the next one that sleeps rests for a moment first.
     private var mustRest = false
     private(set) var watchesMainQueue = false
+    /// Each look asks the main dispatch queue itself whether it has work, and its descriptor is not watched: Foundation's
+    /// loop watches it, which would wake this one too.
+    var asksMainQueue = false
 
     /// The sources that the kernel found ready and that were not served yet.
     // Unchecked: see `started`.
@@ -270,6 +273,7 @@ final class ModeLoop {
             pollBare(until: sleeps ? end : nil)
         }
         ready.collect()
+        if asksMainQueue { mainQueueIsReady = MainQueue.hasWork }
     }
 
     /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
@@ -293,7 +297,7 @@ final class ModeLoop {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {
-            mainQueueIsReady = mainQueueWatcher.pointee.isStarted && MainQueue.hasWork
+            mainQueueIsReady = (mainQueueWatcher.pointee.isStarted || asksMainQueue) && MainQueue.hasWork
         }
     }
 

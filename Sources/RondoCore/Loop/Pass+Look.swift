@@ -44,7 +44,10 @@ extension Pass {
             }
             wasWoken = wasWoken || outlook.wasWoken
             if loop.isMain {
-                modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
+                let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
+                let borrows = drains && loop.owner.bridge?.borrowsSleep(in: name) ?? false
+                modeLoop.asksMainQueue = borrows
+                modeLoop.setWatchesMainQueue(drains && !borrows)
             }
             if outlook.hasLeaves {
                 loop.endLeaves(ofMode: mode)
@@ -70,7 +73,7 @@ extension Pass {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady || loop.owner.wasServedAsleep {
                 return timersAreDue(nearest: outlook.nearestTimer ?? .never)
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
