@@ -83,3 +83,23 @@ extension RunLoop {
         }
     }
 }
+
+extension RunLoop {
+    /// Which bridge to Foundation's run loop a loop has.
+    package enum BridgeInUse: Equatable {
+        case none
+        case guest(Mode)
+        case sleep
+        case polls
+    }
+
+    /// Loop's thread only.
+    package var bridgeInUse: BridgeInUse {
+        switch owner.bridge {
+        case let guest as FoundationGuest: .guest(guest.mode)
+        case is BorrowedSleep: .sleep
+        case is FoundationPolls: .polls
+        default: .none
+        }
+    }
+}

@@ -38,7 +38,7 @@ extension RunLoop {
 }
 
 extension Timer {
-    fileprivate func summary(secondsUntilDue: Double) -> String {
+    func summary(secondsUntilDue: Double) -> String {
         let due = String(format: "%.3f s", secondsUntilDue)
         let repeats = timeInterval > 0 ? ", every \(timeInterval.formatted()) s" : ""
         return "timer\(label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)"
