@@ -273,7 +273,7 @@ func runsInsideASleep() {
         runForeignLoop { mayEnd.withLock { $0 } }
         log.note("inner loop ended")
     }
-    runRondo { log.entries.last == "descriptor" }
+    runRondo(slice: 60) { log.entries.last == "descriptor" }
     expect(log.entries == ["inner loop ended", "descriptor"], "\(log.entries)")
 }
 
