@@ -58,7 +58,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         // The sleep further out, in a callback of which this one was, holds it too.
         if let outer = sleeps.last { _ = gate.hold(outer.descriptor) }
         let now = LoopClock.machineNow
-        if hasRun, use.isSeen || now < instant { loop.owner.wasServedAsleep = true }
+        if hasRun, use.isSeen || now < instant { modeLoop.owesDrain = true }
         lastServed = now
         modeLoop.poll(mayBlock: false)
         if !hasRun { return sleepInSlices(modeLoop, until: instant) }
@@ -95,7 +95,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         let end = min(instant, LoopClock.machineNow.advanced(bySeconds: Self.slice))
         let began = LoopClock.machineNow
         let hasRun = runFoundation(until: end)
-        if hasRun, LoopClock.machineNow < end { loop.owner.wasServedAsleep = true }
+        if hasRun, LoopClock.machineNow < end { modeLoop.owesDrain = true }
         // Foundation's loop cannot run either.
         if !hasRun, LoopClock.machineNow.seconds(since: began) < Self.slice { SystemFailure.rest() }
         modeLoop.poll(mayBlock: false)

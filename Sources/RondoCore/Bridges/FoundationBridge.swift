@@ -18,7 +18,7 @@ protocol FoundationBridge: AnyObject {
     /// - Returns: False where the loop is to sleep by itself.
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool
 
-    /// To be called in each pass: serves Foundation's loop if that is due although this loop has not slept.
+    /// To be called in each look at the kernel: serves Foundation's loop if that is due although this loop has not slept.
     ///
     /// - Returns: Whether it has.
     func serveIfOverdue(in mode: RunLoop.Mode) -> Bool
@@ -79,6 +79,15 @@ extension RunLoop {
         }
         owner.bridge?.activationEnded()
         return result
+    }
+
+    /// See `FoundationBridge.serveIfOverdue(in:)`.
+    @inline(never)
+    func serveBridgeIfOverdue(in mode: Mode, _ modeLoop: ModeLoop) {
+        _ = owner.bridge?.serveIfOverdue(in: mode)
+        guard owner.wasServedAsleep else { return }
+        owner.wasServedAsleep = false
+        modeLoop.owesDrain = true
     }
 
     /// Whether Foundation's loop is draining the main queue further out, so that nothing can drain it here (rule RL-59).

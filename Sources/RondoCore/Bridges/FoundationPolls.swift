@@ -55,11 +55,19 @@ final class FoundationPolls: FoundationBridge {
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
         guard let mode = loop.currentMode, serves(mode) else { return false }
         poll(mode)
+        if loop.owner.wasServedAsleep {
+            loop.owner.wasServedAsleep = false
+            modeLoop.owesDrain = true
+        }
         // A clock that a test holds does not advance by itself.
-        if loop.owner.timeSource != nil { return loop.attention.wasAsked || loop.owner.wasServedAsleep }
+        if loop.owner.timeSource != nil {
+            guard loop.attention.wasAsked || modeLoop.owesDrain else { return false }
+            modeLoop.poll(mayBlock: false)
+            return true
+        }
         let now = LoopClock.machineNow
         let end = min(instant, nextPoll)
-        let mayBlock = end > now && !loop.attention.wasAsked && !loop.owner.wasServedAsleep
+        let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.owesDrain
         let hasTimer = !mayBlock || loop.owner.kernel.armTimer(noLaterThan: end, now: now)
         modeLoop.poll(mayBlock: mayBlock, until: end, hasTimer: hasTimer)
         return true

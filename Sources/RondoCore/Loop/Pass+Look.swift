@@ -28,6 +28,7 @@ extension Pass {
     func look(maySleep: Bool) -> Bool {
         var wasWoken = false
         while true {
+            if loop.owner.bridge != nil { loop.serveBridgeIfOverdue(in: name, modeLoop) }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
@@ -35,7 +36,7 @@ extension Pass {
             let mayRest =
                 maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
-            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications
+            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.owesDrain
             let outlook = loop.state.withLock { [mode, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
@@ -73,7 +74,7 @@ extension Pass {
                 let lasted = LoopClock.now.nanoseconds - fellAsleep.nanoseconds
                 Trace.tell(loop, mode, .wait(nanoseconds: lasted), began: fellAsleep)
             }
-            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady || loop.owner.wasServedAsleep {
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady {
                 return timersAreDue(nearest: outlook.nearestTimer ?? .never)
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.

@@ -90,7 +90,6 @@ struct Pass {
             outset.knowsTimers = false
             handled = performDeferredWork(handled: handled)
         }
-        if let bridge = loop.owner.bridge, bridge.serveIfOverdue(in: name) { outset.knowsTimers = false }
 
         if loop.isMain, !drainedMainQueue, mainQueueHasWork {
             drainMainQueue()
@@ -107,11 +106,6 @@ struct Pass {
             let served = serveWhatIsReady(timersAreDue: timersAreDue)
             drainedMainQueue = served.mainQueue
             if served.source || served.mainQueue { handled = true }
-        }
-        if loop.owner.wasServedAsleep {
-            loop.owner.wasServedAsleep = false
-            drainedMainQueue = true
-            handled = true
         }
         let result = exitCheck(handled: handled, &outset)
         if let began {
