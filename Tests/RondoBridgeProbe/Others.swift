@@ -77,6 +77,31 @@ func bridgesAreOff() {
     timer.invalidate()
 }
 
+/// Bridges that come and go leave no descriptor.
+func bridgesLeaveNothing() {
+    let loop = RunLoop.main
+    func descriptors() -> Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    }
+    func once() {
+        loop.servesFoundation = true
+        _ = loop.run(in: .default, for: 0.001, returnAfterSourceHandled: false)
+        loop.servesFoundation = false
+        loop.servesFoundation(in: [.default], atLeastEvery: 0.001)
+        _ = loop.run(in: .default, for: 0.001, returnAfterSourceHandled: false)
+        loop.endFoundationBridge()
+        loop.hostInFoundation(mode: .default)
+        loop.perform {}
+        _ = Foundation.RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.001))
+        loop.endFoundationBridge()
+    }
+    for _ in 0..<5 { once() }
+    let before = descriptors()
+    for _ in 0..<100 { once() }
+    // Dispatch lets go of a source on its own threads, and closes on the main queue.
+    runRondo { descriptors() <= before + 3 }
+}
+
 /// Ends the program with a message.
 func twoBridges() {
     RunLoop.main.servesFoundation = true

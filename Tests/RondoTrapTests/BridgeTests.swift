@@ -104,6 +104,8 @@ import Testing
         try Self.play("BR-17")
     }
 
+    @Test func `BR-17 bridges that come and go leave no descriptor`() throws { try Self.play("leaves") }
+
     @Test func `BR-17 a thread has one bridge at a time`() {
         #expect {
             try Self.play("BR-17-two")
