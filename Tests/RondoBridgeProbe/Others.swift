@@ -121,7 +121,7 @@ func withoutABridge() {
 }
 
 /// The bridge is asked for while no descriptor is left, and works once there are some.
-func withoutDescriptors(_ bridge: @autoclosure () -> Void) {
+func withoutDescriptors(_ bridge: () -> Void) {
     let loop = RunLoop.main
     let log = Log()
     _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)

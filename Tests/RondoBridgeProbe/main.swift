@@ -15,8 +15,12 @@ let scenarios: [String: () -> Void] = [
     "BR-14": pollsAreNotNested,
     "BR-16": otherLoopsStandStill, "BR-17": bridgesAreOff, "BR-17-two": twoBridges,
     "leaves": bridgesLeaveNothing, "BR-18": withoutABridge,
-    "full-guest": { withoutDescriptors(RunLoop.main.hostInFoundation(mode: .default)) },
-    "full-sleep": { withoutDescriptors(RunLoop.main.servesFoundation = true) },
+    "full-guest": {
+        withoutDescriptors { RunLoop.main.hostInFoundation(mode: .default) }
+    },
+    "full-sleep": {
+        withoutDescriptors { RunLoop.main.servesFoundation = true }
+    },
     "figures": figures,
 ]
 
