@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Rondo", targets: ["Rondo"]),
         // For the tests of programs that use Rondo: a clock that they can hold.
         .library(name: "RondoTesting", targets: ["RondoTesting"]),
+        // The same for tests by XCTest, which it links.
+        .library(name: "RondoXCTest", targets: ["RondoXCTest"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0")
@@ -89,7 +91,11 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoTesting",
-            dependencies: ["RondoMutex", "RondoCore"],
+            dependencies: ["RondoMutex", "RondoCore", "RondoSystem"],
+            swiftSettings: settings),
+        .target(
+            name: "RondoXCTest",
+            dependencies: ["RondoMutex", "RondoCore", "RondoTesting"],
             swiftSettings: settings),
         .target(
             name: "RondoLab",
@@ -146,7 +152,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoTestingTests",
-            dependencies: ["RondoTesting", "RondoCore", "RondoTestSupport"],
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoTesting", "RondoCore", "RondoTestSupport", "RondoMainLoopProbe",
+            ],
             swiftSettings: settings),
         // Programs as they were written for Apple's systems, by Apple's names.
         .testTarget(
@@ -158,6 +166,13 @@ let package = Package(
             name: "RondoMainLoopProbe",
             dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoMainLoopProbe",
+            swiftSettings: settings),
+        // The bridges to Foundation's run loop, which need the main thread too, and a package that knows only that loop.
+        .target(name: "RondoForeignPackage", path: "Tests/RondoForeignPackage", swiftSettings: settings),
+        .executableTarget(
+            name: "RondoBridgeProbe",
+            dependencies: ["RondoMutex", "Rondo", "RondoForeignPackage"],
+            path: "Tests/RondoBridgeProbe",
             swiftSettings: settings),
         // What is killed while it stores things.
         .executableTarget(
@@ -183,7 +198,7 @@ let package = Package(
         .testTarget(
             name: "RondoTrapTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe",
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoBridgeProbe",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Refused"], swiftSettings: settings),
@@ -191,6 +206,12 @@ let package = Package(
         .testTarget(name: "RondoTestsQualified", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsModuleSelector", dependencies: ["Rondo"], swiftSettings: settings),
         .testTarget(name: "RondoTestsXCTest", dependencies: ["Rondo"], swiftSettings: settings),
+        .testTarget(
+            name: "RondoXCTestTests",
+            dependencies: [
+                "RondoMutex", "Rondo", "RondoXCTest", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
     ]
 )
 

@@ -56,6 +56,12 @@ static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes
     return result == -1 && errno == ENOENT ? epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) : result;
 }
 
+/// Makes an epoll set tell once of each time that a descriptor is written or read, whatever is left to read.
+static inline int rondo_epoll_add_edges(int set, int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET};
+    return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+}
+
 /// Whether something in an epoll set is ready now: 1 or 0, or -1 with errno.
 static inline int rondo_epoll_has_events(int set) {
     struct epoll_event event;

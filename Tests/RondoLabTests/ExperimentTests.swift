@@ -70,6 +70,21 @@ import Testing
                 recording.change(where: { $0.isNote($1, "told, exit code") }) { $0.duration = 0 }
             },
         ],
+        "notification-when-idle": [
+            .neverNoted("posted"), .neverNoted("enqueued"), .neverNoted("block"), .repeated("posted"),
+            .moved("posted", by: -60_000),
+            Alteration("the first value is posted") { recording in
+                recording.change(where: { $0.isNote($1, "posted") }) { $0.duration = 1 }
+            },
+        ],
+        "foundation-timer": [
+            .neverCalled("own"), .neverNoted("Foundation's timer"), .neverNoted("with the bridge"),
+            .neverNoted("bridge ended"), .moved("Foundation's timer", by: -60_000),
+            .moved("Foundation's timer", by: 60_000),
+            Alteration("Foundation's timer fires on another thread") { recording in
+                recording.change(where: { $0.isNote($1, "Foundation's timer") }) { $0.thread += 1 }
+            },
+        ],
         "session-on-a-mode": [
             .called("task", in: "tracking"), .neverRan("tracking"), .neverWaited("task"),
             .neverCalled("task"), .neverNoted("bytes"),

@@ -16,6 +16,8 @@ struct LoopDescription {
     let runningModes: [String]
     let isWaiting: Bool
     let modes: [Mode]
+    /// How Foundation's loop of the thread is served too, if it is.
+    var bridge: String?
 
     var text: String {
         var lines = ["RunLoop of thread \(threadName ?? "(without a name)")"]
@@ -24,6 +26,7 @@ struct LoopDescription {
         } else {
             lines[0] += ", running in \(runningModes.joined(separator: " > "))\(isWaiting ? ", waiting" : "")"
         }
+        if let bridge { lines.append("  \(bridge)") }
         for mode in modes {
             lines.append("  \(mode.name)\(mode.isCommon ? " (common)" : "")")
             lines += mode.members.map { "    \($0)" }

@@ -6,10 +6,11 @@ extension RunLoop {
         let now = LoopClock.now
         // Labels and dates have locks of their own: the members are copied first, and asked without the
         // loop's lock.
-        let (running, modes) = state.withLock { [intake] state in
+        let (running, bridge, modes) = state.withLock { [intake] state in
             state.collectBlocks(from: intake)
             return (
                 state.activations.map { state.modes[$0.mode].name.shortName },
+                state.bridge,
                 state.modes.enumerated().map { index, mode in
                     (
                         name: mode.name.shortName, isCommon: mode.isCommon, sources: mode.sources,
@@ -32,12 +33,12 @@ extension RunLoop {
                     name: mode.name, isCommon: mode.isCommon,
                     members: sources + timers + mode.observers.map(\.summary), hasBlocks: mode.hasBlocks,
                     notifications: mode.notifications)
-            })
+            }, bridge: bridge)
     }
 }
 
 extension Timer {
-    fileprivate func summary(secondsUntilDue: Double) -> String {
+    func summary(secondsUntilDue: Double) -> String {
         let due = String(format: "%.3f s", secondsUntilDue)
         let repeats = timeInterval > 0 ? ", every \(timeInterval.formatted()) s" : ""
         return "timer\(label.map { " “\($0)”" } ?? ""), due in \(due)\(repeats)"

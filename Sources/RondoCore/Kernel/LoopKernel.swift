@@ -85,6 +85,7 @@ final class LoopKernel {
 
     /// The timerfd ends no sleep until it is set again.
     func disarmTimer() {
+        guard armed != .never else { return }
         wakeUp?.arm(.never)
         armed = .never
     }

@@ -8,6 +8,20 @@ extension RunLoop {
     func runActivation(
         _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool = false
     ) -> RunResult? {
+        if let bridge = owner.bridge {
+            return runBridged(bridge) {
+                runUnbridged(
+                    name, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled,
+                    isRepeated: isRepeated)
+            }
+        }
+        return runUnbridged(
+            name, limit: limit, returnAfterSourceHandled: returnAfterSourceHandled, isRepeated: isRepeated)
+    }
+
+    private func runUnbridged(
+        _ name: Mode, limit: RunLimit, returnAfterSourceHandled: Bool, isRepeated: Bool
+    ) -> RunResult? {
         // An outer run may not make its next pass for long, and this run may serve sources that the work
         // signals.
         if !isRepeated { performAllDeferredWork() }

@@ -22,7 +22,7 @@ extension RunLoop {
         if owner.isEmbedded {
             fatalError("One mode of a run loop is embedded at a time; invalidate the first embedding.")
         }
-        return try Embedding(self, mode)
+        return try Embedding(self, mode, mirrorsMainQueue: true)
     }
 
     /// One mode of a run loop in a foreign loop's hands. See `RunLoop.embed(mode:)`.
@@ -34,10 +34,13 @@ extension RunLoop {
         private let mirror: DescriptorMirror
         private let modeLoop: ModeLoop
         private let wakeUp: WakeUp
+        /// Whether a turn is asked for where the main queue has work, in a common mode.
+        private let mayMirrorMainQueue: Bool
         private var mirrorsMainQueue = false
         private var isValid = true
 
-        fileprivate init(_ loop: RunLoop, _ mode: Mode) throws {
+        /// - Parameter mirrorsMainQueue: False where the foreign loop drains the main queue.
+        init(_ loop: RunLoop, _ mode: Mode, mirrorsMainQueue: Bool) throws {
             let index = loop.state.withLock { $0.index(of: mode) }
             let modeLoop = loop.owner.kernel.modeLoop(index)
             if !modeLoop.isWhole { loop.owner.kernel.equip(modeLoop) }
@@ -59,6 +62,7 @@ extension RunLoop {
             self.mode = mode
             self.modeLoop = modeLoop
             self.wakeUp = wakeUp
+            mayMirrorMainQueue = mirrorsMainQueue
             refuseStaleSources()
             mirrorMainQueue()
             modeLoop.setMirror(mirror)
@@ -116,7 +120,7 @@ extension RunLoop {
 
         /// The mode may have become a common one since the last turn.
         private func mirrorMainQueue() {
-            guard !mirrorsMainQueue else { return }
+            guard mayMirrorMainQueue, !mirrorsMainQueue else { return }
             mirrorsMainQueue = loop.state.withLock { state in
                 loop.drainsMainQueue(in: state.modes[state.index(of: mode)])
             }

@@ -37,6 +37,12 @@ final class LoopOwner {
     /// The mode that was run last, and its index.
     var lastRun: (mode: RunLoop.Mode, index: Int)?
     var isDrainingMainQueue = false
+    /// How Foundation's run loop of the same thread is served too, if it is; see `FoundationBridge`.
+    var bridge: (any FoundationBridge)?
+    /// Foundation's run loop runs in place of this loop's sleep.
+    var isInFoundation = false
+    /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has counted it.
+    var wasServedAsleep = false
     var isEnding = false
     /// An empty buffer, whose memory the next blocks that are performed use.
     var spareBlocks = PerformedBlocks()

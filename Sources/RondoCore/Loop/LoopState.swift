@@ -38,6 +38,8 @@ struct LoopState: ~Copyable {
     var threadNumber: Int32 = 0
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
+    /// What is told of the bridge to Foundation's run loop, if there is one.
+    var bridge: String?
     private var sequence: UInt64 = 0
     var firingTimers: [FiringTimer] = []
     /// The last `TimerRegistration.order` that was given out.

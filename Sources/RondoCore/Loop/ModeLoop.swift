@@ -44,6 +44,12 @@ final class ModeLoop {
     /// The last look has failed: the next one that sleeps rests for a moment first.
     private var mustRest = false
     private(set) var watchesMainQueue = false
+    /// Each look asks the main dispatch queue itself whether it has work, and its descriptor is not watched: Foundation's
+    /// loop watches it, which would wake this one too.
+    var asksMainQueue = false
+    /// Foundation's loop has served a source of its own, or the main queue, while this one slept: that is to be counted as a
+    /// drain, and the next one is.
+    var owesDrain = false
 
     /// The sources that the kernel found ready and that were not served yet.
     // Unchecked: see `started`.
@@ -264,7 +270,7 @@ final class ModeLoop {
     ///   - hasTimer: Whether the loop's timer is set to it.
     func poll(mayBlock: Bool, until end: LoopInstant = .never, hasTimer: Bool = true) {
         looks += 1
-        mainQueueIsReady = false
+        mainQueueIsReady = owesDrain
         let sleeps = mayBlock && !ready.hasReport
         if mustRest, sleeps {
             mustRest = false
@@ -276,13 +282,14 @@ final class ModeLoop {
             pollBare(until: sleeps ? end : nil)
         }
         ready.collect()
+        if asksMainQueue { mainQueueIsReady = owesDrain || MainQueue.hasWork }
     }
 
     /// Informs the kernel of changes to watchers. Allowed under the loop's lock: it does not ask for objects
     /// that the mode lacks.
     func applyChanges() {
         looks += 1
-        mainQueueIsReady = false
+        mainQueueIsReady = owesDrain
         _ = look(sleeps: false)
         ready.collect()
     }
@@ -299,7 +306,8 @@ final class ModeLoop {
         if !started.isEmpty || ready.hasReport || !isWhole {
             poll(mayBlock: false)
         } else {
-            mainQueueIsReady = mainQueueWatcher.pointee.isStarted && MainQueue.hasWork
+            mainQueueIsReady =
+                owesDrain || (mainQueueWatcher.pointee.isStarted || asksMainQueue) && MainQueue.hasWork
         }
     }
 
@@ -433,6 +441,7 @@ final class ModeLoop {
     }
 
     func mainQueueWasDrained() {
+        owesDrain = false
         mainQueueIsReady = false
     }
 

@@ -28,6 +28,7 @@ extension Pass {
     func look(maySleep: Bool) -> Bool {
         var wasWoken = false
         while true {
+            if loop.owner.bridge != nil { loop.serveBridgeIfOverdue(in: name, modeLoop) }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
@@ -35,7 +36,7 @@ extension Pass {
             let mayRest =
                 maySleep && asksKernel && !isLast && !wasWoken && loop.owner.deferred.isEmpty
             let isIdleOccasion = hasIdleNotifications && (mayRest || isEmbeddedLook)
-            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications
+            let maySleepNow = mayRest && !isIdleOccasion && !hasNotifications && !modeLoop.owesDrain
             let outlook = loop.state.withLock { [mode, loop] in
                 $0.prepareToLook(
                     mode: mode, now: now,
@@ -44,7 +45,10 @@ extension Pass {
             }
             wasWoken = wasWoken || outlook.wasWoken
             if loop.isMain {
-                modeLoop.setWatchesMainQueue(outlook.isCommon && !loop.owner.isDrainingMainQueue)
+                let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
+                let borrows = drains && loop.owner.bridge?.borrowsSleep(in: name) ?? false
+                modeLoop.asksMainQueue = borrows
+                modeLoop.setWatchesMainQueue(drains && !borrows)
             }
             if outlook.hasLeaves {
                 loop.endLeaves(ofMode: mode)

@@ -110,13 +110,8 @@ extension Pass {
     }
 
     func drainMainQueue() {
-        var count: eventfd_t = 0
-        // libdispatch expects the loop to read the wake-up; it is no error if there is none.
-        if let descriptor = MainQueue.descriptor {
-            _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) }
-        }
         loop.owner.isDrainingMainQueue = true
-        Trace.callOut(loop, mode, .mainQueue) { _dispatch_main_queue_callback_4CF(nil) }
+        Trace.callOut(loop, mode, .mainQueue) { MainQueue.drain() }
         loop.owner.isDrainingMainQueue = false
         modeLoop.mainQueueWasDrained()
     }

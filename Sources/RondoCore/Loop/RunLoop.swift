@@ -155,7 +155,7 @@ public final class RunLoop: NSObject, Sendable {
 
     /// Whether the loop would miss a change that the calling thread has made.
     var mustBeWoken: Bool {
-        !isCurrent || owner.isEmbedded
+        !isCurrent || owner.isEmbedded || owner.isInFoundation
     }
 
     // MARK: - Blocks

@@ -74,6 +74,7 @@ extension RunLoop {
     }
 
     private func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant, now: LoopInstant) {
+        if let bridge = owner.bridge, bridge.sleep(modeLoop, until: instant) { return }
         guard let source = owner.timeSource else {
             let hasTimer = owner.kernel.armTimer(noLaterThan: instant, now: now)
             return modeLoop.poll(mayBlock: true, until: instant, hasTimer: hasTimer)

@@ -115,6 +115,9 @@ enum ThreadLoops {
         return state.withLock { $0.entries[key(thread)]?.loop }
     }
 
+    /// The loops of the threads that have one.
+    static var all: [RunLoop] { state.withLock { $0.entries.values.map(\.loop) } }
+
     /// Whether `thread`, or its loop, has ended, as far as that can be known.
     static func hasEnded(_ thread: Thread) -> Bool { state.withLock { $0.hasEnded(thread) } }
 

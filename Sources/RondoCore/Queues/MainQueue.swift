@@ -31,6 +31,14 @@ enum MainQueue {
         return nil
     }()
 
+    /// Runs the queue's blocks. Main thread only; inside one of those blocks it runs none.
+    static func drain() {
+        var count: eventfd_t = 0
+        // libdispatch expects the loop to read the wake-up; it is no error if there is none.
+        if let descriptor { _ = try? systemCall("eventfd_read") { eventfd_read(descriptor, &count) } }
+        _dispatch_main_queue_callback_4CF(nil)
+    }
+
     /// Asked in nearly every pass of the main loop. The kernel keeps the ready list of an epoll set, and
     /// answers in half the time that `poll` takes.
     static var hasWork: Bool {

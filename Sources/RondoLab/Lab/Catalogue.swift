@@ -7,6 +7,7 @@ extension Experiment {
         .missedBeats, .performAndWakeUp, .oneEventUntilYouRead, .redirects, .lateChallenge, .saveADownload,
         .uploadWithProgress, .mixedReplace, .cachePolicies, .twoLoopsOneSource, .actorOnAMode, .mainQueue,
         .childEndsMeanwhile, .sessionOnAMode, .slowDelegate, .handlerThread,
+        .notificationWhenIdle, .foundationTimer,
     ]
 
     package static func named(_ name: String) -> Experiment? {

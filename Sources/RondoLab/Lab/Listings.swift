@@ -431,6 +431,27 @@ enum Listings {
                 loop.spend(Stage.patience, in: .default)
             }
             """#,
+        "foundation-timer": #"""
+            @Sendable private func foundationTimerCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let own = Timer(timeInterval: 0.02, repeats: true) { _ in }
+                own.label = "own"
+                loop.add(own, forMode: .default)
+                // As code schedules one that imports only Foundation.
+                let foreign = Foundation.Timer.scheduledTimer(withTimeInterval: 0.02, repeats: true) { _ in
+                    stage.note("Foundation's timer")
+                }
+                loop.spend(0.3, in: .default)
+                stage.note("with the bridge")
+                loop.servesFoundation(in: [.default], atLeastEvery: 0.02)
+                loop.spend(0.3, in: .default)
+                loop.endFoundationBridge()
+                stage.note("bridge ended")
+                loop.spend(0.1, in: .default)
+                foreign.invalidate()
+                own.invalidate()
+            }
+            """#,
         "main-queue": #"""
             @Sendable private func mainQueueCode(_ stage: Stage) throws {
                 let loop = RunLoop.main
@@ -495,6 +516,38 @@ enum Listings {
 
                 loop.spend(0.5, in: .default)
                 beat.invalidate()
+            }
+            """#,
+        "notification-when-idle": #"""
+            @Sendable private func notificationWhenIdleCode(_ stage: Stage) throws {
+                let loop = RunLoop.current
+                let name = Notification.Name("the value has changed")
+                let isPosted = Shared(false)
+                let token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
+                    notification in
+                    stage.note("posted", notification.userInfo?["value"] as? Int ?? 0)
+                    isPosted.value = true
+                }
+                loop.keepAlive(in: .default)
+                loop.perform {
+                    for value in 1...5 {
+                        NotificationQueue.default.enqueue(
+                            Notification(name: name, userInfo: ["value": value]), postingStyle: .whenIdle)
+                        stage.note("enqueued", value)
+                    }
+                    // One after the other, each in a pass of its own.
+                    loop.perform {
+                        stage.note("block")
+                        loop.perform {
+                            stage.note("block")
+                            loop.perform { stage.note("block") }
+                        }
+                    }
+                }
+                try stage.run(loop) { isPosted.value }
+                // Time in which it could be posted again.
+                loop.spend(0.1, in: .default)
+                NotificationCenter.default.removeObserver(token)
             }
             """#,
         "one-event-until-you-read": #"""

@@ -1,0 +1,33 @@
+/// Serves what is due on Foundation's run loop of the calling thread, in the mode of the same name, without waiting.
+struct FoundationPoll {
+    /// One poll runs blocks, one signalled source, and then one of: due timers, the main queue, one ready source. After three
+    /// all kinds have had a turn (rule BR-13).
+    private static let pollsTogether = 3
+
+    private let loop: RunLoop
+    private let mode: RunLoop.Mode
+    private let use: MainQueueUse?
+
+    /// - Parameter use: Of the main thread: what sees whether the main queue was drained.
+    init(_ loop: RunLoop, _ mode: RunLoop.Mode, use: MainQueueUse?) {
+        (self.loop, self.mode, self.use) = (loop, mode, use)
+    }
+
+    /// - Returns: The date of Foundation's next timer in the mode; nil if it has none.
+    @discardableResult
+    func run() -> LoopInstant? {
+        let owner = loop.owner
+        use?.begin()
+        owner.knownNow = nil
+        owner.isInFoundation = true
+        defer {
+            owner.isInFoundation = false
+            owner.knownNow = nil
+        }
+        var next: Date?
+        for _ in 0..<Self.pollsTogether { next = Foundation.RunLoop.current.limitDate(forMode: mode) }
+        if let use, use.isSeen { owner.wasServedAsleep = true }
+        guard let next, next < .distantFuture else { return nil }
+        return LoopClock.machineNow.advanced(bySeconds: max(0, next.timeIntervalSinceNow))
+    }
+}

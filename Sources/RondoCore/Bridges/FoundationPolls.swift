@@ -1,0 +1,83 @@
+internal import struct Synchronization.Atomic
+
+/// Bridge C: Foundation's run loop of the same thread is polled in passes of this one.
+///
+/// Loop's thread only.
+final class FoundationPolls: FoundationBridge {
+    private unowned let loop: RunLoop
+    private let modes: [RunLoop.Mode]
+    private let interval: TimeInterval
+    private(set) lazy var mainQueueUse: MainQueueUse? = loop.isMain ? MainQueueUse() : nil
+    private var isPolling = false
+    private var lastPoll = LoopInstant(nanoseconds: 0)
+    /// When Foundation's next timer is due.
+    private var nextTimer = LoopInstant.never
+
+    private static let hasTold = Atomic(false)
+
+    init(_ loop: RunLoop, _ modes: [RunLoop.Mode], interval: TimeInterval) {
+        self.loop = loop
+        self.modes = modes
+        self.interval = interval
+        guard !Self.hasTold.exchange(true, ordering: .relaxed) else { return }
+        Log.core.notice(
+            """
+            A run loop polls Foundation's: an idle thread wakes \((1 / interval).formatted(.number.precision(.fractionLength(0)))) \
+            times a second for it, and what other threads hand to Foundation's objects comes up to \
+            \((interval * 1000).formatted()) ms late.
+            """)
+    }
+
+    var summary: String {
+        "polls Foundation's run loop in \(modes.map(\.shortName).joined(separator: ", ")), every \(interval.formatted()) s"
+    }
+
+    private func serves(_ mode: RunLoop.Mode) -> Bool {
+        guard !isPolling, !loop.owner.isDrainingMainQueue else { return false }
+        return modes.contains(mode)
+            || modes.contains(.common)
+                && loop.state.withLock { state in
+                    state.existingIndex(of: mode).map { state.modes[$0].isCommon } ?? false
+                }
+    }
+
+    private func poll(_ mode: RunLoop.Mode) {
+        isPolling = true
+        let next = FoundationPoll(loop, mode, use: mainQueueUse).run()
+        isPolling = false
+        lastPoll = LoopClock.machineNow
+        nextTimer = next ?? .never
+    }
+
+    /// When the next poll is due.
+    private var nextPoll: LoopInstant { min(nextTimer, lastPoll.advanced(bySeconds: interval)) }
+
+    func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
+        guard let mode = loop.currentMode, serves(mode) else { return false }
+        poll(mode)
+        if loop.owner.wasServedAsleep {
+            loop.owner.wasServedAsleep = false
+            modeLoop.owesDrain = true
+        }
+        // A clock that a test holds does not advance by itself.
+        if loop.owner.timeSource != nil {
+            guard loop.attention.wasAsked || modeLoop.owesDrain else { return false }
+            modeLoop.poll(mayBlock: false)
+            return true
+        }
+        let now = LoopClock.machineNow
+        let end = min(instant, nextPoll)
+        let mayBlock = end > now && !loop.attention.wasAsked && !modeLoop.owesDrain
+        let hasTimer = !mayBlock || loop.owner.kernel.armTimer(noLaterThan: end, now: now)
+        modeLoop.poll(mayBlock: mayBlock, until: end, hasTimer: hasTimer)
+        return true
+    }
+
+    func serveIfOverdue(in mode: RunLoop.Mode) -> Bool {
+        guard LoopClock.machineNow >= nextPoll, serves(mode) else { return false }
+        poll(mode)
+        return true
+    }
+
+    func end() {}
+}

@@ -1,0 +1,62 @@
+// What a test that waits in vain wants to see of all loops.
+
+extension RunLoop {
+    /// A source or a timer in a mode of a loop.
+    package struct Member: Sendable {
+        package let id: ObjectIdentifier
+        /// "timer “poll”, due in 3.000 s", with its mode and why it has not called back.
+        package let text: String
+    }
+
+    /// The sources and timers of this loop, and a line for the blocks of each mode. Any thread.
+    package var members: [Member] {
+        let now = LoopClock.now
+        // Members have locks of their own: they are copied first, and asked without the loop's lock.
+        let (modes, commonBlocks) = state.withLock { [intake] state in
+            state.collectBlocks(from: intake)
+            return (
+                state.modes.enumerated().map { index, mode in
+                    (
+                        name: mode.name.shortName, sources: mode.sources,
+                        timers: state.timerDates(inMode: index),
+                        hasBlocks: !mode.blocks.isEmpty
+                    )
+                }, !state.commonBlocks.isEmpty
+            )
+        }
+        var members: [Member] = []
+        for mode in modes {
+            members += mode.sources.map { source in
+                let summary = source.kind.behaviour.summary(of: source)
+                let obstacle = source.whyNotDelivering.description
+                return Member(id: ObjectIdentifier(source), text: "\(mode.name): \(summary): \(obstacle)")
+            }
+            members += mode.timers.map { date in
+                let summary = date.timer.summary(secondsUntilDue: date.deadline.seconds(since: now))
+                let obstacle = date.timer.whyNotDelivering.description
+                return Member(id: ObjectIdentifier(date.timer), text: "\(mode.name): \(summary): \(obstacle)")
+            }
+            if mode.hasBlocks {
+                members.append(Member(id: ObjectIdentifier(self), text: "\(mode.name): blocks"))
+            }
+        }
+        if commonBlocks { members.append(Member(id: ObjectIdentifier(self), text: "common: blocks")) }
+        return members
+    }
+
+    /// Every loop of the process that holds something, and why nothing of it is delivered. Any thread.
+    package static var report: String {
+        var loops = ThreadLoops.all
+        if !loops.contains(where: { $0 === main }) { loops.append(main) }
+        let lines = loops.flatMap { loop -> [String] in
+            let members = loop.members
+            guard !members.isEmpty else { return [] }
+            let state =
+                loop.currentMode.map { "runs in \($0.shortName)\(loop.isWaiting ? ", waiting" : "")" }
+                ?? "is not running"
+            return ["The run loop of \(loop.nameOfItsThreadAndNumber) \(state):"]
+                + members.map { "  \($0.text)" }
+        }
+        return lines.isEmpty ? "Nothing is scheduled on any run loop." : lines.joined(separator: "\n")
+    }
+}

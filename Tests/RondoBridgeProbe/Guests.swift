@@ -1,0 +1,164 @@
+import Rondo
+import RondoForeignPackage
+import RondoMutex
+
+// Bridge A: Foundation's main loop runs, and serves a mode of Rondo's.
+
+func guestIsServed() {
+    let loop = RunLoop.main
+    let log = Log()
+    let pipe = WatchedPipe { log.note("descriptor") }
+    let signalled = RunLoop.Source { log.note("signalled") }
+    loop.add(pipe.source, forMode: .default)
+    loop.add(signalled, forMode: .default)
+    // In the mode before it is a guest, and in another one.
+    loop.perform { log.note("early") }
+    loop.perform(inModes: [.tracking]) { log.note("tracking") }
+    loop.hostInFoundation(mode: .default)
+    loop.hostInFoundation(mode: .default)
+    loop.add(
+        Timer(timeInterval: 0.01, repeats: true) { timer in
+            log.note("timer")
+            if log.count(of: "timer") == 3 { timer.invalidate() }
+        }, forMode: .default)
+    let ticker = MainActor.assumeIsolated { ForeignTicker() }
+    MainActor.assumeIsolated { ticker.start(every: 0.005) {} }
+    onAnotherThread {
+        loop.perform { log.note("block") }
+        signalled.signalAndWakeUp()
+        pipe.write()
+    }
+    runFoundation { log.entries.count >= 7 && MainActor.assumeIsolated { ticker.ticks } >= 3 }
+    expect(
+        log.entries.sorted() == ["block", "descriptor", "early", "signalled", "timer", "timer", "timer"],
+        "\(log.entries)")
+    // What this thread adds between two turns is found.
+    foundationTimer(after: 0) { loop.perform { log.note("from Foundation") } }
+    runFoundation { log.entries.last == "from Foundation" }
+
+    loop.endFoundationBridge()
+    loop.perform { log.note("late") }
+    runForeignLoop { MainActor.assumeIsolated { ticker.ticks } > 50 }
+    expect(!log.entries.contains("late"), "the bridge has ended")
+    expect(!log.entries.contains("tracking"), "another mode is no guest")
+    loop.hostInFoundation(mode: .tracking)
+    runFoundation { log.entries.last == "tracking" }
+}
+
+func guestIsNotPolled() {
+    let loop = RunLoop.main
+    let log = Log()
+    let observer = RunLoop.Observer(activities: [.entry, .beforeTimers]) { _, _ in log.note("pass") }
+    loop.add(observer, forMode: .default)
+    loop.add(Timer(timeInterval: 3600, repeats: false) { _ in }, forMode: .default)
+    loop.hostInFoundation(mode: .default)
+    foundationTimer(after: 3600) {}
+    runForeignLoop { !log.entries.isEmpty }
+    _ = Foundation.RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+    log.clear()
+    let began = processorTime
+    let end = Date(timeIntervalSinceNow: 1)
+    var returns = 0
+    while end.timeIntervalSinceNow > 0 {
+        _ = Foundation.RunLoop.main.run(mode: .default, before: end)
+        returns += 1
+    }
+    expect(log.entries.isEmpty, "an idle guest is not turned: \(log.entries.count)")
+    expect(returns <= 2, "nothing wakes Foundation's loop: \(returns)")
+    print("an idle second took \(Int((processorTime - began) * 1e6)) µs of processor time")
+}
+
+func guestLeavesTheMainQueue() {
+    let loop = RunLoop.main
+    loop.hostInFoundation(mode: .default)
+    let log = Log()
+    // A callback in a turn: the main queue waits until it has returned.
+    loop.perform {
+        DispatchQueue.main.async { log.note("queue") }
+        let result = loop.run(in: .default, for: 0.02, returnAfterSourceHandled: false)
+        log.note("nested \(result)")
+    }
+    runFoundation { log.entries.count == 2 }
+    expect(log.entries == ["nested finished", "queue"], "\(log.entries)")
+
+    // Ten thousand blocks, while the guest has something to do all the time.
+    let pipe = WatchedPipe {}
+    loop.add(pipe.source, forMode: .default)
+    let busy = Timer(timeInterval: 0.0005, repeats: true) { _ in pipe.write() }
+    loop.add(busy, forMode: .default)
+    let numbers = Cell([Int]())
+    onAnotherThread {
+        for number in 0..<10_000 {
+            DispatchQueue.main.async { numbers.withLock { $0.append(number) } }
+            if number % 100 == 0 { usleep(500) }
+        }
+    }
+    runFoundation { numbers.withLock { $0.count } >= 10_000 }
+    expect(numbers.withLock { $0 == Array(0..<10_000) }, "each block came once, in order")
+    busy.invalidate()
+}
+
+func guestHasModesAndObservers() {
+    let loop = RunLoop.main
+    let log = Log()
+    loop.hostInFoundation(mode: .default)
+    let observer = RunLoop.Observer(activities: [.entry, .exit]) { _, activity in
+        log.note(activity == .entry ? "entry" : "exit")
+    }
+    loop.add(observer, forMode: .default)
+    for name in ["one", "two"] {
+        loop.perform { log.note("\(name) in \(loop.currentMode?.rawValue ?? "no mode")") }
+        runFoundation { log.count(of: "exit") >= 1 && log.entries.contains { $0.hasPrefix(name) } }
+        expect(loop.currentMode == nil, "between turns it is in no mode")
+    }
+    let mode = RunLoop.Mode.default.rawValue
+    let told = log.entries
+    expect(told.first == "entry" && told.last == "exit", "\(told)")
+    for name in ["one", "two"] {
+        guard let index = told.firstIndex(of: "\(name) in \(mode)") else { return expect(false, "\(told)") }
+        expect(
+            told[index - 1] == "entry" && told[index + 1] == "exit", "each turn enters and leaves: \(told)")
+    }
+    expect(log.count(of: "entry") == log.count(of: "exit"), "\(told)")
+}
+
+/// Rondo's loop runs by itself while a mode of it is a guest: in that mode, and in another one.
+func guestRunsByItself() {
+    let loop = RunLoop.main
+    let log = Log()
+    loop.hostInFoundation(mode: .default)
+    loop.add(
+        Timer(timeInterval: 0.01, repeats: false) { _ in
+            log.note("timer")
+            DispatchQueue.main.async {
+                log.note("queue")
+                loop.stop()
+            }
+        }, forMode: .default)
+    let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+    expect(
+        result == .stopped && log.entries == ["timer", "queue"], "it runs as ever: \(result) \(log.entries)")
+    // Due in the guest while another mode runs: it waits, and the main queue is not flooded meanwhile.
+    let passes = Cell(0)
+    let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in passes.withLock { $0 += 1 } }
+    loop.add(observer, forMode: .tracking)
+    loop.add(Timer(timeInterval: 0, repeats: false) { _ in log.note("guest") }, forMode: .default)
+    let tracking = loop.run(in: .tracking, for: 0.3, returnAfterSourceHandled: false)
+    expect(
+        tracking == .timedOut && !log.entries.contains("guest"),
+        "another mode serves nothing of it: \(log.entries)")
+    expect(passes.withLock { $0 } < 20, "the loop slept: \(passes.withLock { $0 }) passes")
+    runFoundation { log.entries.contains("guest") }
+    // From a callback of Foundation's, too.
+    foundationTimer(after: 0) {
+        loop.perform {
+            log.note("inside")
+            loop.stop()
+        }
+        let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+        log.note("\(result)")
+    }
+    runFoundation { log.entries.suffix(2) == ["inside", "stopped"] }
+    loop.perform { log.note("after") }
+    runFoundation { log.entries.last == "after" }
+}

@@ -1,0 +1,186 @@
+import Rondo
+import RondoForeignPackage
+import RondoMutex
+
+// Bridge C: Rondo's loop runs, and polls Foundation's.
+
+/// Runs `body` on a thread of its own, and waits for it.
+private func onAThread(_ body: @escaping @Sendable () -> Void) {
+    let done = DispatchSemaphore(value: 0)
+    onAnotherThread {
+        body()
+        done.signal()
+    }
+    expect(done.wait(timeout: .now() + 60) == .success, "the thread has ended")
+}
+
+func pollsServeFoundation() {
+    onAThread {
+        let loop = RunLoop.current
+        let log = Log()
+        loop.servesFoundation(in: [.default, .tracking], atLeastEvery: 0.01)
+        for mode in [RunLoop.Mode.default, .tracking, RunLoop.Mode("mine")] {
+            let timer = foundationTimer(after: 0.005, repeats: true, mode: mode) { log.note(mode.rawValue) }
+            loop.add(Port(), forMode: mode)
+            _ = loop.run(in: mode, for: 0.3, returnAfterSourceHandled: false)
+            timer.invalidate()
+        }
+        expect(log.count(of: RunLoop.Mode.default.rawValue) > 3, "in the default mode: \(log.entries)")
+        expect(log.count(of: RunLoop.Mode.tracking.rawValue) > 3, "in tracking: \(log.entries)")
+        expect(log.count(of: "mine") == 0, "and in no other mode: \(log.entries)")
+        // A loop that never sleeps polls as well.
+        log.clear()
+        foundationTimer(after: 0.01) {
+            log.note("busy")
+            loop.stop()
+        }
+        let busy = RunLoop.Source {}
+        loop.add(busy, forMode: .default)
+        let observer = RunLoop.Observer(activities: .beforeSources) { _, _ in busy.signal() }
+        loop.add(observer, forMode: .default)
+        expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "\(log.entries)")
+        observer.invalidate()
+        // No modes: the end.
+        loop.servesFoundation(in: [])
+        log.clear()
+        foundationTimer(after: 0) { log.note("late") }
+        _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        expect(log.entries.isEmpty, "\(log.entries)")
+    }
+    // On the main thread, under the common name.
+    let loop = RunLoop.main
+    let log = Log()
+    loop.servesFoundation(in: [.common])
+    foundationTimer(after: 0.01, mode: .tracking) { log.note("tracking") }
+    runRondo(.tracking) { log.entries == ["tracking"] }
+    // Blocks of the main queue that a poll drains are counted.
+    for _ in 0..<50 {
+        let isDone = Cell(false)
+        onAnotherThread { DispatchQueue.main.async { isDone.withLock { $0 = true } } }
+        runRondo(slice: 60) { isDone.withLock { $0 } }
+    }
+}
+
+func pollsAreInTime() {
+    onAThread {
+        let loop = RunLoop.current
+        let log = Log()
+        let port = Port()
+        loop.add(port, forMode: .default)
+        // Every hour: only what the thread itself does is on time.
+        loop.servesFoundation(in: [.default], atLeastEvery: 3600)
+        loop.add(
+            Timer(timeInterval: 0.02, repeats: false) { _ in
+                // Made by a callback, found before the next sleep.
+                foundationTimer(after: 0.02) {
+                    log.note("own")
+                    loop.stop()
+                }
+            }, forMode: .default)
+        expect(
+            loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "a timer is on time"
+        )
+        nonisolated(unsafe) let foundations = Foundation.RunLoop.current
+        onAnotherThread {
+            while !loop.isWaiting { sched_yield() }
+            foundations.perform { log.note("performed") }
+        }
+        _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
+        // The run ends with a pass, but no sleep, and so no poll.
+        expect(log.entries == ["own"], "what another thread hands over waits: \(log.entries)")
+        loop.servesFoundation(in: [.default], atLeastEvery: 0.01)
+        let end = Timer(timeInterval: 0.001, repeats: true) { _ in if log.entries.count == 2 { loop.stop() } }
+        loop.add(end, forMode: .default)
+        expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "\(log.entries)")
+        expect(log.entries == ["own", "performed"], "\(log.entries)")
+        end.invalidate()
+        // A timer that another thread moves nearer.
+        nonisolated(unsafe) let far = foundationTimer(after: 3600) {
+            log.note("moved")
+            loop.stop()
+        }
+        onAnotherThread {
+            while !loop.isWaiting { sched_yield() }
+            far.fireDate = Date()
+        }
+        expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped, "\(log.entries)")
+        expect(log.entries.last == "moved", "\(log.entries)")
+    }
+}
+
+func pollsServeAllKinds() {
+    let loop = RunLoop.main
+    let log = Log()
+    // One poll in an hour, at the first sleep: everything that is due comes in it.
+    loop.servesFoundation(in: [.default], atLeastEvery: 3600)
+    let name = Notification.Name("BR-13")
+    let token = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) {
+        notification in
+        log.note(notification.object as? String ?? "")
+    }
+    let queue = Foundation.NotificationQueue.default
+    queue.enqueue(
+        Notification(name: name, object: "asap"), postingStyle: .asap, coalesceMask: [], forModes: nil)
+    queue.enqueue(
+        Notification(name: name, object: "idle"), postingStyle: .whenIdle, coalesceMask: [], forModes: nil)
+    Foundation.RunLoop.main.perform { log.note("block") }
+    foundationTimer(after: 0) { log.note("timer") }
+    DispatchQueue.main.async { log.note("queue") }
+    usleep(1000)
+    _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+    expect(log.entries.sorted() == ["asap", "block", "idle", "queue", "timer"], "\(log.entries)")
+    NotificationCenter.default.removeObserver(token)
+    // A timer that is due again at once: the next pass polls again.
+    let again = Cell(0)
+    let ticking = foundationTimer(after: 0.002, repeats: true) { again.withLock { $0 += 1 } }
+    _ = loop.run(in: .default, for: 0.2, returnAfterSourceHandled: false)
+    expect(again.withLock { $0 } > 10, "\(again.withLock { $0 })")
+    ticking.invalidate()
+
+    // Rule BR-15: on another thread an empty mode has no observers.
+    onAThread {
+        let loop = RunLoop.current
+        let log = Log()
+        let token = NotificationCenter.default.addObserver(forName: .init("BR-15"), object: nil, queue: nil) {
+            _ in
+            log.note("posted")
+        }
+        loop.add(Port(), forMode: .default)
+        loop.servesFoundation(in: [.default], atLeastEvery: 0.005)
+        Foundation.NotificationQueue.default.enqueue(
+            Notification(name: .init("BR-15")), postingStyle: .whenIdle)
+        _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        expect(log.entries.isEmpty, "an empty mode of Foundation's posts nothing: \(log.entries)")
+        foundationTimer(after: 3600) {}
+        _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        expect(log.entries == ["posted"], "with a timer there it does: \(log.entries)")
+        NotificationCenter.default.removeObserver(token)
+    }
+}
+
+func pollsAreNotNested() {
+    let loop = RunLoop.main
+    let log = Log()
+    loop.servesFoundation(in: [.default], atLeastEvery: 0.005)
+    let ticking = foundationTimer(after: 0.005, repeats: true) { log.note("foreign") }
+    DispatchQueue.main.async {
+        log.clear()
+        loop.add(Timer(timeInterval: 0.1, repeats: false) { _ in log.note("own") }, forMode: .default)
+        let result = loop.run(in: .default, for: 60, returnAfterSourceHandled: false)
+        log.note("\(result)")
+    }
+    runRondo { log.entries.contains("finished") }
+    expect(
+        Array(log.entries.prefix(2)) == ["own", "finished"],
+        "no poll inside a block of the main queue: \(log.entries)")
+    ticking.invalidate()
+    log.clear()
+    // In a callback of a poll this loop runs again, and does not poll.
+    foundationTimer(after: 0.01) {
+        foundationTimer(after: 0) { log.note("next") }
+        _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
+        log.note("ran")
+    }
+    runRondo { log.entries.count == 2 }
+    expect(log.entries == ["ran", "next"], "\(log.entries)")
+}
