@@ -38,7 +38,7 @@ let package = Package(
         .target(name: "CStart"),
 
         // What Swift cannot do itself: the birth of child processes, and system calls without a function in glibc.
-        .target(name: "CSystem"),
+        .target(name: "CRondoSystem"),
 
         // The lock of all layers, in which ThreadSanitizer's stands in for Swift's.
         .target(name: "RondoMutex", swiftSettings: settings),
@@ -49,7 +49,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CSystem"],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CRondoSystem"],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
@@ -78,7 +78,7 @@ let package = Package(
         .target(
             name: "RondoSystem",
             dependencies: [
-                "RondoMutex", "RondoCore", "RondoStreams", "CSystem",
+                "RondoMutex", "RondoCore", "RondoStreams", "CRondoSystem",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),

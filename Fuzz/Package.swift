@@ -34,13 +34,13 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CSystem"],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CRondoSystem"],
             swiftSettings: settings),
-        .target(name: "CSystem"),
+        .target(name: "CRondoSystem"),
         .target(
             name: "RondoSystem",
             dependencies: [
-                "RondoMutex", "RondoCore", "RondoStreams", "CSystem",
+                "RondoMutex", "RondoCore", "RondoStreams", "CRondoSystem",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),

@@ -238,6 +238,72 @@ import Testing
         }
     }
 
+    @Test func `what a program has stored comes back from the disk as it was`() throws {
+        let folder = Folder()
+        let address = url("http://host.example/a")
+        let plain = URLResponse(
+            url: address, mimeType: "text/mine", expectedContentLength: 3, textEncodingName: "utf-8")
+        let http = try #require(
+            HTTPURLResponse(
+                url: address, statusCode: 404, httpVersion: "HTTP/1.1",
+                headerFields: ["Content-Type": "text/html; charset=utf-8", "X-Mine": "1"]))
+        for (path, response) in [("a", plain), ("b", http)] {
+            folder.cache().storeCachedResponse(
+                CachedURLResponse(
+                    response: response, data: Data("abc".utf8), userInfo: ["a": 1], storagePolicy: .allowed),
+                for: request(path))
+        }
+        folder.cache().flush()
+        let cache = folder.cache(memory: 0)
+        let foundPlain = try #require(cache.cachedResponse(for: request("a")))
+        #expect(foundPlain.response.url == address && foundPlain.response.mimeType == "text/mine")
+        #expect(foundPlain.response.textEncodingName == "utf-8" && text(foundPlain) == "abc")
+        #expect(foundPlain.response.expectedContentLength == 3)
+        #expect(foundPlain.userInfo?["a"] as? Int == 1)
+        let foundHTTP = try #require(cache.cachedResponse(for: request("b"))?.response as? HTTPURLResponse)
+        #expect(foundHTTP.statusCode == 404 && foundHTTP.mimeType == "text/html")
+        #expect(foundHTTP.value(forHTTPHeaderField: "X-Mine") == "1" && foundHTTP.textEncodingName == "utf-8")
+    }
+
+    /// As a program could have written it, or a disk that has changed the sum with it.
+    @Test func `a program's response of which anything has changed is another one or none, be its sum right`()
+        throws
+    {
+        let folder = Folder()
+        let database = try Database.open(
+            folder.file, version: ResponseRow.version, schema: ResponseRow.schema)
+        let name = "http://host.example/a"
+        let made = CachedURLResponse(
+            response: try response("a", "").response, data: Data("a".utf8), userInfo: ["a": ["b": 1]],
+            storagePolicy: .allowed)
+        let given = try #require(ResponseForm.data(of: made))
+        try ResponseRow.Writer(database).write(KeptResponse(name, nil, made))
+        #expect(try read(name, database)?.cached(url(name))?.userInfo?.isEmpty == false)
+        let change = try database.prepare("UPDATE response SET given = ?1")
+        var generator = SplitMix(state: 7)
+        var misses = 0
+        for _ in 0..<2_000 {
+            var broken = given
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                broken[Int.random(in: 0..<broken.count, using: &generator)] = .random(
+                    in: 0...255, using: &generator)
+            }
+            if Bool.random(using: &generator) {
+                broken = broken.prefix(.random(in: 0..<broken.count, using: &generator))
+            }
+            try change.bind(borrowing: broken, at: 1) { () throws(DatabaseError) in try change.run() }
+            let query = try database.prepare(ResponseRow.query)
+            query.bind(KeptResponse.key(name), at: 1)
+            #expect(try query.step())
+            let sum = ResponseRow.sum(
+                [name, query.text(2), query.text(5)], ResponseRow.Numbers(query), broken, query.data(10))
+            query.reset()
+            try database.execute("UPDATE response SET sum = \(sum)")
+            if try read(name, database) == nil { misses += 1 }
+        }
+        #expect(misses > 500)
+    }
+
     private func withRow(_ body: (_ name: String, Database) throws -> Void) throws {
         let folder = Folder()
         let database = try Database.open(
@@ -246,8 +312,7 @@ import Testing
         let entry = CacheEntry(
             status: 200, fields: HeaderFields([("A", "b")]), requestedAt: now, receivedAt: now)
         let response = KeptResponse(name, entry, content: Data("a".utf8), bodyLength: 1, date: now)
-        var last = ResponseRow.LastFields()
-        try ResponseRow.write(response, by: try database.prepare(ResponseRow.insertion), &last)
+        try ResponseRow.Writer(database).write(response)
         try body(name, database)
     }
 

@@ -86,15 +86,9 @@ final class KeptResponse: Sendable {
     /// The variants of a URL have numbers in a row in the database, so that one range finds all.
     static let variantsPerURL: Int64 = 8
 
-    /// FNV-1a of 64 bits: the same in every process, and with room for the number of a variant. The names are compared too,
-    /// so that URLs whose keys meet only take each other's place.
-    static func key(_ name: String) -> Int64 { hash(name) & ~(variantsPerURL - 1) }
-
-    static func hash(_ text: String) -> Int64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
-        return Int64(bitPattern: hash ^ hash >> 32)
-    }
+    /// The same in every process, and with room for the number of a variant. The names are compared too, so that URLs whose
+    /// keys meet only take each other's place.
+    static func key(_ name: String) -> Int64 { Checksum.of(name) & ~(variantsPerURL - 1) }
 
     /// What the rules look at; nil for what is no HTTP.
     var entry: CacheEntry? {

@@ -137,7 +137,7 @@ final class ResponseCache: Sendable {
         let gone = state.withLock { $0.table.insert(response) }
         withExtendedLifetime(gone) {}
         guard !isOnDisk, let disk else { return }
-        if response.mayGoToDisk, response.cost <= diskCapacity {
+        if response.mayGoToDisk, response.cost <= min(diskCapacity, ResponseDisk.maximumSize) {
             disk.insert(response)
         } else {
             disk.remove(response.key)

@@ -19,6 +19,8 @@ final class ResponseDisk: Sendable {
     /// Responses that wait, and bytes of them, at most: what comes beyond that is dropped.
     static let maximumWaiting = 1024
     static let maximumWaitingBytes = 4 << 20
+    /// Bytes of the largest response: SQLite takes a row of 1 GB.
+    static let maximumSize = 256 << 20
     /// Removals that wait, at most; for more of them everything is removed.
     static let maximumWaitingRemovals = 65_536
 
@@ -60,10 +62,34 @@ final class ResponseDisk: Sendable {
     }
 
     private struct Writing {
-        var database: Database?
-        var insertion: Database.Statement?
+        var tools: Tools?
         /// No word more about a disk that cannot be written to, until it can.
         var hasFailed = false
+    }
+
+    /// The connection that writes, and what it runs again and again.
+    fileprivate struct Tools {
+        let database: Database
+        let writer: ResponseRow.Writer
+        let deletion: Database.Statement
+        private let pageCount: Database.Statement
+        private let unusedCount: Database.Statement
+        private let pageSize: Int64
+
+        init(_ url: URL) throws(DatabaseError) {
+            database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
+            writer = try ResponseRow.Writer(database)
+            deletion = try database.prepare(
+                "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)")
+            pageCount = try database.prepare("PRAGMA page_count")
+            unusedCount = try database.prepare("PRAGMA freelist_count")
+            pageSize = try database.number("PRAGMA page_size")
+        }
+
+        /// Bytes that the database uses.
+        func usage() throws(DatabaseError) -> Int {
+            Int(try (pageCount.number() - unusedCount.number()) * pageSize)
+        }
     }
 
     // MARK: Making
@@ -166,7 +192,7 @@ final class ResponseDisk: Sendable {
         withExtendedLifetime(gone) {}
         flush()
         writing.withLock { writing in
-            guard let database = writing.database else { return }
+            guard let database = writing.tools?.database else { return }
             do throws(DatabaseError) {
                 let deletion = try database.prepare("DELETE FROM response WHERE date > ?1")
                 deletion.bind(date.timeIntervalSince1970, at: 1)
@@ -222,12 +248,11 @@ final class ResponseDisk: Sendable {
             do throws(DatabaseError) {
                 // Of nothing no file is made.
                 let isNeeded = !work.responses.isEmpty || FileManager.default.fileExists(atPath: url.path)
-                if writing.database == nil, isNeeded { try open(&writing) }
-                guard let database = writing.database, let insertion = writing.insertion else { return }
-                try perform(work, in: database, insertion)
-                try makeRoom(in: database, capacity)
-                let known = wantsNumbers ? try numbers(in: database) : nil
-                let usage = try self.usage(of: database)
+                if writing.tools == nil, isNeeded { writing.tools = try Tools(url) }
+                guard let tools = writing.tools else { return }
+                try perform(work, by: tools)
+                let usage = try makeRoom(by: tools, capacity)
+                let known = wantsNumbers ? try numbers(in: tools.database) : nil
                 writing.hasFailed = false
                 state.withLock { $0.hasWritten(work, known: known, usage: usage) }
             } catch {
@@ -243,37 +268,24 @@ final class ResponseDisk: Sendable {
         if hasMore { ask() }
     }
 
-    private func perform(
-        _ work: Work, in database: Database, _ insertion: Database.Statement
-    ) throws(DatabaseError) {
-        if work.removesAll { try database.execute("DELETE FROM response") }
+    private func perform(_ work: Work, by tools: Tools) throws(DatabaseError) {
+        if work.removesAll { try tools.database.execute("DELETE FROM response") }
         if work.removals.isEmpty, work.responses.isEmpty { return }
-        try database.transaction { () throws(DatabaseError) in
-            if !work.removals.isEmpty {
-                let deletion = try database.prepare(
-                    "DELETE FROM response WHERE id BETWEEN ?1 AND ?1 + \(KeptResponse.variantsPerURL - 1)")
-                for key in work.removals {
-                    deletion.bind(key, at: 1)
-                    try deletion.run()
-                }
+        try tools.database.transaction { () throws(DatabaseError) in
+            for key in work.removals {
+                tools.deletion.bind(key, at: 1)
+                try tools.deletion.run()
             }
-            var last = ResponseRow.LastFields()
             for variants in work.responses.values {
-                for response in variants { try ResponseRow.write(response, by: insertion, &last) }
+                for response in variants { try tools.writer.write(response) }
             }
         }
-    }
-
-    private func open(_ writing: inout Writing) throws(DatabaseError) {
-        let database = try Database.open(url, version: ResponseRow.version, schema: ResponseRow.schema)
-        writing.insertion = try database.prepare(ResponseRow.insertion)
-        writing.database = database
     }
 
     /// The disk is full or may not be written to, or the file is broken: the cache is one of memory until a write succeeds
     /// again.
     private func fail(_ error: DatabaseError, _ writing: inout Writing) {
-        (writing.database, writing.insertion) = (nil, nil)
+        writing.tools = nil
         if error.saysThatFileIsBroken {
             looking.withLock { $0 = Looking() }
             Database.remove(url)
@@ -287,21 +299,19 @@ final class ResponseDisk: Sendable {
         Log.connections.warning("Responses cannot be kept in \(url.path): \(error)")
     }
 
-    private func usage(of database: Database) throws(DatabaseError) -> Int {
-        let pages = try database.number("PRAGMA page_count") - database.number("PRAGMA freelist_count")
-        return Int(try pages * database.number("PRAGMA page_size"))
-    }
-
     /// Where the database is larger than its capacity, removes the responses that were written first until it takes seven
     /// eighths of it.
-    private func makeRoom(in database: Database, _ capacity: Int) throws(DatabaseError) {
-        guard try usage(of: database) > capacity else { return }
-        let deletion = try database.prepare(
+    ///
+    /// - Returns: Bytes that it uses then.
+    private func makeRoom(by tools: Tools, _ capacity: Int) throws(DatabaseError) -> Int {
+        var usage = try tools.usage()
+        if usage <= capacity { return usage }
+        let deletion = try tools.database.prepare(
             """
             DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT ?1) RETURNING id
             """)
-        var number = try database.number("SELECT count(*) FROM response") / 8 + 1
-        while try usage(of: database) > capacity / 8 * 7 {
+        var number = try tools.database.number("SELECT count(*) FROM response") / 8 + 1
+        while usage > capacity / 8 * 7 {
             var gone: [Int64] = []
             deletion.bind(number, at: 1)
             while try deletion.step() { gone.append(deletion.integer(0)) }
@@ -311,7 +321,9 @@ final class ResponseDisk: Sendable {
                 for id in gone { state.known?.remove(id & ~(KeptResponse.variantsPerURL - 1)) }
             }
             number = max(1, number / 2)
+            usage = try tools.usage()
         }
+        return usage
     }
 
     private func numbers(in database: Database) throws(DatabaseError) -> Set<Int64> {
@@ -347,9 +359,10 @@ extension ResponseDisk.State {
             return waiting
         }
         var taken: [Int64: [KeptResponse]] = [:]
-        for (key, variants) in waiting.prefix(ResponseDisk.maximumWritten) {
+        // The keys first: while they are gone through the dictionary would be copied with a change.
+        for key in Array(waiting.keys.prefix(ResponseDisk.maximumWritten)) {
+            guard let variants = waiting.removeValue(forKey: key) else { continue }
             taken[key] = variants
-            waiting[key] = nil
             waitingCount -= variants.count
             waitingBytes -= variants.reduce(0) { $0 + $1.cost }
         }

@@ -7,7 +7,7 @@ internal import RondoHTTP
 /// What cannot be read back exactly as it was written is no response: a row has a sum over all that is in it.
 enum ResponseRow {
     /// Changes with every change of the table or of what its columns mean; a file of another version is removed.
-    static let version: Int32 = 2
+    static let version: Int32 = 3
 
     /// Rows stand in the order in which they were written, so that what comes together is written to the same pages, and the
     /// oldest ones go together.
@@ -25,33 +25,58 @@ enum ResponseRow {
     static func id(_ response: KeptResponse) -> Int64 {
         if response.selecting.isEmpty { return response.key }
         return response.key
-            | (KeptResponse.hash(text(response.selecting)) & (KeptResponse.variantsPerURL - 1))
+            | (Checksum.of(text(response.selecting)) & (KeptResponse.variantsPerURL - 1))
     }
 
     // MARK: Writing
 
-    static let insertion = """
-        INSERT OR REPLACE INTO response VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-        """
+    /// What writes responses to a database.
+    ///
+    /// Nearly always nothing stands where a response goes: the owner removes what it replaces. To let SQLite replace a row
+    /// makes it set up a way back for each, a third of all that an insertion takes.
+    final class Writer {
+        private let insertion: Database.Statement
+        private let deletion: Database.Statement
+        private var last = LastFields()
+
+        init(_ database: Database) throws(DatabaseError) {
+            insertion = try database.prepare(
+                "INSERT INTO response VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
+            deletion = try database.prepare("DELETE FROM response WHERE id = ?1")
+        }
+
+        /// Writes a response, in place of the variant that has its number.
+        func write(_ response: KeptResponse) throws(DatabaseError) {
+            do throws(DatabaseError) {
+                try ResponseRow.insert(response, by: insertion, &last)
+            } catch {
+                guard error.saysThatRowIsThere else { throw error }
+                deletion.bind(id(response), at: 1)
+                try deletion.run()
+                try ResponseRow.insert(response, by: insertion, &last)
+            }
+        }
+    }
 
     /// The texts of the fields of responses that were written last: pages that come over one connection often share their
     /// head.
-    struct LastFields {
-        /// A server's connections at a time, and some more.
-        private static let maximumCount = 8
+    private struct LastFields {
+        /// Those of some servers' connections at a time.
+        private static let maximumCount = 32
 
         private var texts: [(head: ResponseHead, text: String)] = []
 
-        fileprivate mutating func text(of head: ResponseHead) -> String {
+        mutating func text(of head: ResponseHead) -> String {
             if let last = texts.last(where: { $0.head === head }) { return last.text }
             let text = ResponseRow.text(CacheEntry.keptFields(of: head))
+            if head.fields.size > ResponseHead.maximumRemembered { return text }
             if texts.count >= Self.maximumCount { texts.removeFirst() }
             texts.append((head, text))
             return text
         }
     }
 
-    static func write(
+    private static func insert(
         _ response: KeptResponse, by insertion: Database.Statement, _ last: inout LastFields
     ) throws(DatabaseError) {
         let entry = response.writtenEntry
@@ -62,8 +87,8 @@ enum ResponseRow {
         switch response.shown {
         case .ofEntry(let bodyLength): length = bodyLength
         case .given(let cached):
-            given = archive(cached)
-            // It cannot be archived, and stays in memory alone.
+            given = ResponseForm.data(of: cached)
+            // It has no such form, and stays in memory alone.
             if given == nil { return }
         }
         let numbers = Numbers(
@@ -120,7 +145,7 @@ enum ResponseRow {
                 selecting: selecting(selectingText))
         }
         if let given {
-            guard let cached = unarchive(given, content) else { return nil }
+            guard let cached = ResponseForm.response(given, content) else { return nil }
             return KeptResponse(name, entry, cached)
         }
         return entry.map {
@@ -156,7 +181,7 @@ enum ResponseRow {
         sum.add(numbers.date)
         if let given { sum.add(given) }
         sum.add(content)
-        return Int64(sum.value)
+        return sum.value
     }
 
     // MARK: Texts
@@ -172,9 +197,19 @@ enum ResponseRow {
 
     /// A line for each field. No value has a line's end.
     static func text(_ fields: HeaderFields) -> String {
-        var text = ""
-        for (name, value) in fields { text += "\(name):\(value)\n" }
-        return text
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(fields.size)
+        fields.forEachField { name, value in
+            bytes += name
+            bytes.append(UInt8(ascii: ":"))
+            if value.allSatisfy({ $0 < 0x80 }) {
+                bytes += value
+            } else {
+                bytes += HeaderFields.text(value).utf8
+            }
+            bytes.append(UInt8(ascii: "\n"))
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     static func fields(_ text: String) -> HeaderFields {
@@ -204,35 +239,6 @@ enum ResponseRow {
             selecting.updateValue(value, forKey: String(Substring(lines[index])))
         }
         return selecting
-    }
-
-    // MARK: What the program has made
-
-    /// Nil where it cannot be archived.
-    static func archive(_ cached: CachedURLResponse) -> Data? {
-        var values: [String: Any] = [:]
-        guard
-            let response = try? NSKeyedArchiver.archivedData(
-                withRootObject: cached.response, requiringSecureCoding: true)
-        else { return nil }
-        values["response"] = response
-        if let userInfo = cached.userInfo, !userInfo.isEmpty { values["userInfo"] = userInfo }
-        // It writes property lists alone, and says so by an error.
-        return try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
-    }
-
-    static func unarchive(_ data: Data, _ content: Data) -> CachedURLResponse? {
-        guard
-            let values = try? PropertyListSerialization.propertyList(from: data, format: nil)
-                as? [String: Any],
-            let archived = values["response"] as? Data,
-            let response = try? NSKeyedUnarchiver.unarchivedObject(
-                ofClasses: [LoadedResponse.self, HTTPURLResponse.self, URLResponse.self], from: archived)
-                as? URLResponse
-        else { return nil }
-        return CachedURLResponse(
-            response: response, data: content, userInfo: values["userInfo"] as? [AnyHashable: Any],
-            storagePolicy: .allowed)
     }
 }
 

@@ -15,6 +15,16 @@ struct CookieLedger {
     private struct Shown {
         let object: HTTPCookie
         let place: Place
+        /// To ask Foundation's object takes its time, and loops wait meanwhile: so it is asked once.
+        let digest: Int64
+        /// Foundation keeps it in its file.
+        let isFiled: Bool
+
+        init(_ object: HTTPCookie, _ place: Place) {
+            let cookie = Cookie(object)
+            (self.object, self.place) = (object, place)
+            (digest, isFiled) = (cookie.digest, cookie.expires != nil)
+        }
     }
 
     /// A place that has to be brought up to date.
@@ -29,7 +39,7 @@ struct CookieLedger {
     private var foreign: Set<Cookie.Key> = []
 
     private var known: [ObjectIdentifier: Shown] = [:]
-    private var shown: [Place: HTTPCookie] = [:]
+    private var shown: [Place: Shown] = [:]
     private var lastSeen: [HTTPCookie] = []
 
     private var marks: [Place: Mark] = [:]
@@ -72,7 +82,8 @@ struct CookieLedger {
         for key in table.receive(cookies, from: origin, now: now) {
             foreign.remove(key)
             let place = Self.place(of: key)
-            if marks[place] == nil, let cookie = table[key], let object = shown[place] as? StoredCookie,
+            if marks[place] == nil, let cookie = table[key],
+                let object = shown[place]?.object as? StoredCookie,
                 object.cookie.key == key, Self.isAsGood(object.cookie, cookie, now: now)
             {
                 continue
@@ -120,15 +131,16 @@ struct CookieLedger {
             for (identity, old) in known where !seen.contains(identity) {
                 removed.append(old)
                 known[identity] = nil
-                if shown[old.place] === old.object { shown[old.place] = nil }
+                if shown[old.place]?.object === old.object { shown[old.place] = nil }
             }
         }
         // What the program does has Foundation write its file. That a cookie has expired has not.
         if !added.isEmpty || removed.contains(where: { !Self.hasExpired($0.object, now) }) { hasFiled() }
         for object in added {
             let place = Self.place(of: object)
-            known[ObjectIdentifier(object)] = Shown(object: object, place: place)
-            shown[place] = object
+            let new = Shown(object, place)
+            known[ObjectIdentifier(object)] = new
+            shown[place] = new
             take(object, place)
         }
         for old in removed where shown[old.place] == nil { programRemoved(old, now: now) }
@@ -193,7 +205,7 @@ struct CookieLedger {
             doneCount += 1
             guard let mark = marks.removeValue(forKey: place) else { continue }
             if let cookie = table[mark.key], !cookie.isExpired(at: now) { return .set(cookie) }
-            if let object = shown[place] { return .delete(object) }
+            if let shown = shown[place] { return .delete(shown.object) }
         }
         order = []
         head = 0
@@ -204,8 +216,9 @@ struct CookieLedger {
     mutating func willShow(_ object: StoredCookie) {
         let place = Self.place(of: object.cookie.key)
         willRemove(at: place, object.cookie.key)
-        known[ObjectIdentifier(object)] = Shown(object: object, place: place)
-        shown[place] = object
+        let new = Shown(object, place)
+        known[ObjectIdentifier(object)] = new
+        shown[place] = new
     }
 
     mutating func willRemove(_ object: HTTPCookie) {
@@ -215,12 +228,14 @@ struct CookieLedger {
 
     private mutating func willRemove(at place: Place, _ key: Cookie.Key) {
         if unfiled[place] == nil { unfiled[place] = Unfiled(key: key, digest: shownDigest(place)) }
-        if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old)] = nil }
+        if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old.object)] = nil }
     }
 
     /// One of the store's own that Foundation's storage holds beside `object`.
     func anyShown(beside object: HTTPCookie) -> StoredCookie? {
-        for case let other as StoredCookie in shown.values where other !== object { return other }
+        for shown in shown.values {
+            if let other = shown.object as? StoredCookie, other !== object { return other }
+        }
         return nil
     }
 
@@ -228,7 +243,7 @@ struct CookieLedger {
 
     private func shownDigest(_ place: Place) -> Int64? {
         // Foundation's file has no others.
-        shown[place].flatMap { $0.expiresDate == nil ? nil : Cookie($0).digest }
+        shown[place].flatMap { $0.isFiled ? $0.digest : nil }
     }
 
     /// Foundation has written its file: it holds what is shown.
@@ -280,10 +295,7 @@ struct CookieLedger {
             let own = shown[place]
             // Foundation reads neither Secure nor the age from its file.
             let isOurs =
-                own.map {
-                    let digest = Cookie($0).digest
-                    return digest == row.replaced || digest == row.cookie?.digest
-                } ?? false
+                own.map { $0.digest == row.replaced || $0.digest == row.cookie?.digest } ?? false
             dirty.insert(row.key)
             guard let cookie = row.cookie, !cookie.isExpired(at: now) else {
                 if isOurs {
@@ -298,7 +310,7 @@ struct CookieLedger {
                 foreign.remove(row.key)
                 table.remove(row.key)
                 table.insert(cookie)
-                if Cookie(own).digest == cookie.digest {
+                if own.digest == cookie.digest {
                     dirty.remove(row.key)
                 } else {
                     mark(place, row.key, isAfterLook: true)

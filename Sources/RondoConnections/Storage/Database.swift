@@ -107,8 +107,7 @@ final class Database {
 
     /// The number in the first column of the first row; 0 where there is none.
     func number(_ query: String) throws(DatabaseError) -> Int64 {
-        let statement = try prepare(query)
-        return try statement.step() ? statement.integer(0) : 0
+        try prepare(query).number()
     }
 
     /// Whether the tables hang together, as far as SQLite can tell by reading all of them once. Some damage is met by no
@@ -216,6 +215,12 @@ final class Database {
         /// Runs a statement whose rows, if it has any, are of no interest.
         func run() throws(DatabaseError) {
             while try step() {}
+        }
+
+        /// The number in the first column of the first row; 0 where there is none.
+        func number() throws(DatabaseError) -> Int64 {
+            defer { reset() }
+            return try step() ? integer(0) : 0
         }
 
         /// Goes back to the start, with what is bound.

@@ -24,10 +24,21 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     /// The file was written by another version of Rondo.
     static let otherVersion = DatabaseError(code: SQLITE_SCHEMA, "the file has another version")
 
+    /// SQLITE_IOERR_SHORT_READ, whose macro is too much for the importer.
+    private static let shortRead = SQLITE_IOERR | 2 << 8
+
     /// The file is of no use and can be removed.
     var saysThatFileIsBroken: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_SCHEMA].contains(code & 0xff)
             // A column or table is missing.
             || code == SQLITE_ERROR
+            // The tables allow all that is written to them and their indices say otherwise; a row is longer than any that was
+            // ever written.
+            || saysThatRowIsThere || code & 0xff == SQLITE_TOOBIG
+            // The file ends within a page.
+            || code == Self.shortRead
     }
+
+    /// A row with this number is there already.
+    var saysThatRowIsThere: Bool { code & 0xff == SQLITE_CONSTRAINT }
 }

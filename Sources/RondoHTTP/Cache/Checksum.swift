@@ -1,15 +1,23 @@
-internal import CZlib
-
 package import struct Foundation.Data
 
-/// A sum by which a reader finds bytes that a disk has changed: zlib's CRC-32. It is no protection from changes that are
-/// made on purpose.
+/// A sum by which a reader finds bytes that a disk has changed, and a number that stands for a text in tables. It is the
+/// same in every process, and no protection from changes that are made on purpose.
+///
+/// Eight bytes at a time: each step can be undone, so that bytes that differ in one word never have the same sum. zlib's
+/// CRC-32 took 1 µs for a page of 1 KiB, a tenth of what it cost to store it.
 package struct Checksum {
-    private var sum = crc32(0, nil, 0)
+    private var sum: UInt64 = 0xcbf2_9ce4_8422_2325
 
     package init() {}
 
-    package var value: UInt32 { UInt32(truncatingIfNeeded: sum) }
+    package var value: Int64 { Int64(bitPattern: sum) }
+
+    /// The sum of a text alone.
+    package static func of(_ text: String) -> Int64 {
+        var checksum = Checksum()
+        checksum.add(text)
+        return checksum.value
+    }
 
     /// Adds bytes, and how many they are, so that what stands at the border of two pieces counts too.
     package mutating func add(_ data: Data) {
@@ -23,19 +31,28 @@ package struct Checksum {
 
     /// None is told apart from 0.
     package mutating func add(_ number: Int64?) {
-        withUnsafeBytes(of: number == nil ? UInt8(0) : 1) { append($0) }
-        withUnsafeBytes(of: number ?? 0) { append($0) }
+        add(word: number == nil ? 0 : 1)
+        add(word: UInt64(bitPattern: number ?? 0))
     }
 
     package mutating func add(_ number: Double?) { add(number.map { Int64(bitPattern: $0.bitPattern) }) }
 
     private mutating func add(_ bytes: UnsafeRawBufferPointer) {
-        withUnsafeBytes(of: UInt64(bytes.count)) { append($0) }
-        append(bytes)
+        add(word: UInt64(bytes.count))
+        var offset = 0
+        while offset + 8 <= bytes.count {
+            add(word: UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+            offset += 8
+        }
+        if offset == bytes.count { return }
+        var last: UInt64 = 0
+        for place in offset..<bytes.count { last = last << 8 | UInt64(bytes[place]) }
+        add(word: last)
     }
 
-    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        guard let start = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
-        sum = crc32_z(sum, start, bytes.count)
+    /// By an odd number, and the upper half into the lower one: both can be undone.
+    private mutating func add(word: UInt64) {
+        let product = (sum ^ word) &* 0x9e37_79b9_7f4a_7c15
+        sum = product ^ product >> 32
     }
 }

@@ -6,7 +6,7 @@
 //
 // While no mode of the stream runs nothing listens to the descriptor: the pipe fills, and the other process waits.
 
-internal import CSystem
+internal import CRondoSystem
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex

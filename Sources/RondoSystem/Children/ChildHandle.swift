@@ -1,7 +1,7 @@
 // A child as the kernel knows it. It is collected once, by whichever thread first finds that it has ended: a loop that it
 // is scheduled on, the reaper's, or one that waits. Those who want to know are called by that thread.
 
-internal import CSystem
+internal import CRondoSystem
 internal import Glibc
 internal import RondoCore
 internal import RondoMutex

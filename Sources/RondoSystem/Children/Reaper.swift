@@ -4,7 +4,7 @@
 // call on the thread that does so, and wakes nobody. Where the kernel takes no pidfd into the set, or not the set into the
 // loop's, a timer of the loop looks after the children until it does.
 
-internal import CSystem
+internal import CRondoSystem
 internal import RondoCore
 internal import RondoMutex
 

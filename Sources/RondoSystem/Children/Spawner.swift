@@ -1,6 +1,6 @@
-// From a configuration to a child: what the C code of CSystem needs is laid out in C's memory, and freed when it returns.
+// From a configuration to a child: what the C code of CRondoSystem needs is laid out in C's memory, and freed when it returns.
 
-internal import CSystem
+internal import CRondoSystem
 internal import Glibc
 internal import RondoCore
 
