@@ -24,18 +24,18 @@ let package = Package(
     ],
     targets: [
         // One system library each.
-        .systemLibrary(name: "CEv", providers: [.apt(["libev-dev"])]),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CRondoEv", providers: [.apt(["libev-dev"])]),
+        .systemLibrary(name: "CRondoOpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CRondoZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CRondoSQLite", providers: [.apt(["libsqlite3-dev"])]),
 
         // The functions of libraries that are looked up when they are first used. (Not by traits: the package manager
         // names several in changing order, and a user's every new file would compile all of Rondo again.)
-        .systemLibrary(name: "CLibraries"),
-        .target(name: "RondoLibraries", dependencies: ["CLibraries"], swiftSettings: settings),
+        .systemLibrary(name: "CRondoLibraries"),
+        .target(name: "RondoLibraries", dependencies: ["CRondoLibraries"], swiftSettings: settings),
 
         // Constructors, which run before `main`.
-        .target(name: "CStart"),
+        .target(name: "CRondoStart"),
 
         // What Swift cannot do itself: the birth of child processes, and system calls without a function in glibc.
         .target(name: "CRondoSystem"),
@@ -45,20 +45,20 @@ let package = Package(
         // The layers, lowest first; arrows point down only.
         .target(
             name: "RondoCore",
-            dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["RondoMutex", "CRondoEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CRondoSystem"],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "CRondoOpenSSL", "CRondoSystem"],
             swiftSettings: settings),
         .target(
             name: "RondoHTTP",
-            dependencies: ["RondoMutex", "RondoLibraries", "COpenSSL", "CZlib", "CLibraries"],
+            dependencies: ["RondoMutex", "RondoLibraries", "CRondoOpenSSL", "CRondoZlib", "CRondoLibraries"],
             swiftSettings: settings),
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CRondoSQLite", "CRondoStart",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
@@ -72,7 +72,7 @@ let package = Package(
         // The recorder of what run loops do.
         .target(
             name: "RondoTrace",
-            dependencies: ["RondoMutex", "RondoCore", "CStart"],
+            dependencies: ["RondoMutex", "RondoCore", "CRondoStart"],
             swiftSettings: settings),
         // Child processes.
         .target(
@@ -133,7 +133,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RondoHTTPTests",
-            dependencies: ["RondoHTTP", "CZlib"],
+            dependencies: ["RondoHTTP", "CRondoZlib"],
             swiftSettings: settings),
         .testTarget(
             name: "RondoConnectionsTests",
@@ -237,7 +237,7 @@ if !isDependency {
             dependencies: [
                 "RondoMutex", "Rondo", "RondoHTTP", "RondoStreams", "RondoConnections", "RondoLab",
                 "RondoTrace",
-                "COpenSSL",
+                "CRondoOpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

@@ -16,25 +16,25 @@ let package = Package(
     name: "Fuzz",
     dependencies: [.package(url: "https://github.com/apple/swift-log", from: "1.6.0")],
     targets: [
-        .systemLibrary(name: "CEv"),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
-        .systemLibrary(name: "CZlib"),
-        .systemLibrary(name: "CLibraries"),
-        .systemLibrary(name: "CSQLite"),
+        .systemLibrary(name: "CRondoEv"),
+        .systemLibrary(name: "CRondoOpenSSL", pkgConfig: "openssl"),
+        .systemLibrary(name: "CRondoZlib"),
+        .systemLibrary(name: "CRondoLibraries"),
+        .systemLibrary(name: "CRondoSQLite"),
         .systemLibrary(name: "CFuzzer", path: "CFuzzer"),
         .target(name: "RondoMutex", swiftSettings: settings),
-        .target(name: "RondoLibraries", dependencies: ["CLibraries"], swiftSettings: settings),
+        .target(name: "RondoLibraries", dependencies: ["CRondoLibraries"], swiftSettings: settings),
         .target(
             name: "RondoHTTP",
-            dependencies: ["RondoMutex", "RondoLibraries", "COpenSSL", "CZlib", "CLibraries"],
+            dependencies: ["RondoMutex", "RondoLibraries", "CRondoOpenSSL", "CRondoZlib", "CRondoLibraries"],
             swiftSettings: settings),
         .target(
             name: "RondoCore",
-            dependencies: ["RondoMutex", "CEv", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["RondoMutex", "CRondoEv", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .target(
             name: "RondoStreams",
-            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "COpenSSL", "CRondoSystem"],
+            dependencies: ["RondoMutex", "RondoLibraries", "RondoCore", "CRondoOpenSSL", "CRondoSystem"],
             swiftSettings: settings),
         .target(name: "CRondoSystem"),
         .target(
@@ -47,7 +47,7 @@ let package = Package(
         .target(
             name: "RondoConnections",
             dependencies: [
-                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CSQLite", "CStart",
+                "RondoMutex", "RondoCore", "RondoStreams", "RondoHTTP", "CRondoSQLite", "CRondoStart",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
@@ -58,9 +58,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
-        .target(name: "CStart"),
+        .target(name: "CRondoStart"),
         .target(
-            name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CStart"], swiftSettings: settings),
+            name: "RondoTrace", dependencies: ["RondoMutex", "RondoCore", "CRondoStart"],
+            swiftSettings: settings),
         .target(
             name: "Rondo",
             dependencies: [

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Rondo
 
 /// What `rondo --version` says: what a report of a bug has to hold.

@@ -1,4 +1,4 @@
-package import CLibraries
+package import CRondoLibraries
 
 /// The decoder of Brotli (RFC 7932), libbrotlidec.
 ///

@@ -1,4 +1,4 @@
-internal import CLibraries
+internal import CRondoLibraries
 
 /// The public suffix list, by libpsl: domains below which anybody can have a name, `com`, `co.uk`, `github.io`.
 ///

@@ -19,7 +19,7 @@ struct SharedLibrary {
     /// The function of that name, nil if the library has none.
     ///
     /// Safe where `type` is a pointer to a C function of the type that the library's documentation declares; those are
-    /// all in CLibraries, beside the function's name.
+    /// all in CRondoLibraries, beside the function's name.
     func function<Function>(_ name: String, _ type: Function.Type) -> Function? {
         guard let address = dlsym(handle, name) else { return nil }
         precondition(MemoryLayout<Function>.size == MemoryLayout<UnsafeMutableRawPointer>.size)

@@ -1,4 +1,4 @@
-package import CLibraries
+package import CRondoLibraries
 
 /// Zstandard (RFC 8878), libzstd.
 ///

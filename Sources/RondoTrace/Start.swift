@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-// RONDO_TRACE=FILE records a program without changing it: the constructor of CStart calls this before
+// RONDO_TRACE=FILE records a program without changing it: the constructor of CRondoStart calls this before
 // `main`. The file is written while the program runs, so that an end by a signal loses a tenth of a second and
 // no more.
 

@@ -1,4 +1,4 @@
-internal import CStart
+internal import CRondoStart
 internal import RondoCore
 
 /// What records point at: loops, threads, modes, names and the objects that were called.

@@ -136,9 +136,9 @@ import Testing
             do { try mayGoOn.wait() } catch { Issue.record(error) }
             log.note("returned")
         }
-        _ = calls.add(.data(Data(count: 1)), to: queue, make: make)
+        _ = calls.add(.data(Data(count: 1)), to: DelegateQueue(queue), make: make)
         try began.wait()
-        for size in 2...5 { _ = calls.add(.data(Data(count: size)), to: queue, make: make) }
+        for size in 2...5 { _ = calls.add(.data(Data(count: size)), to: DelegateQueue(queue), make: make) }
         #expect(queue.operationCount == 1)
         mayGoOn.open()
         queue.waitUntilAllOperationsAreFinished()
@@ -153,7 +153,10 @@ import Testing
         let make: @Sendable (DelegateCall) -> Void = { _ in steps.mutate { $0.append(calls.mayRead) } }
         queue.isSuspended = true
         for (size, mayRead) in [(limit / 4, true), (limit / 2, true), (limit / 4, true), (1, false)] {
-            guard case .queued(let answer) = calls.add(.data(Data(count: size)), to: queue, make: make) else {
+            guard
+                case .queued(let answer) = calls.add(
+                    .data(Data(count: size)), to: DelegateQueue(queue), make: make)
+            else {
                 Issue.record("there is a queue")
                 continue
             }

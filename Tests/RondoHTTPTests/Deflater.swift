@@ -1,4 +1,4 @@
-import CZlib
+import CRondoZlib
 import Foundation
 
 /// Encodes by zlib, for tests.

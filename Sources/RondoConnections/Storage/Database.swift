@@ -1,4 +1,4 @@
-internal import CSQLite
+internal import CRondoSQLite
 internal import RondoCore
 
 /// One connection to a SQLite database in a file that its user alone may read.

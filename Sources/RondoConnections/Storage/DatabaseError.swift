@@ -1,4 +1,4 @@
-internal import CSQLite
+internal import CRondoSQLite
 internal import RondoCore
 
 /// Why a database could not be used, in SQLite's words or the kernel's.

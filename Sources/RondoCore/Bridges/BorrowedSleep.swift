@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// Bridge B: where the main loop would sleep in the default mode, Foundation's main loop runs in that mode, until an event of
 /// this loop ends the run.

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// Bridge A: a mode of the main loop is a guest of Foundation's main loop, which drains the main queue, where a Dispatch source
 /// watches an `Embedding` and turns it.

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// Sees whether the descriptor of the main queue was written or read: Foundation's loop reads it when it drains the queue, and
 /// tells nobody.

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// An epoll set that a Dispatch source on the main queue watches. It is empty but while Rondo's main loop sleeps in Foundation's,
 /// so that no descriptor of Rondo's makes blocks of the main queue at other times (rule BR-10).

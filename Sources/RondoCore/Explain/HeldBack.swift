@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // Events that are ready and not served, because the loop runs in another mode or not at all: a program waits
 // for a callback that cannot come. A recorder asks for them now and then; the pass knows nothing of it.

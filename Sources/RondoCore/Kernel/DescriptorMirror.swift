@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// An epoll set with the descriptors of one mode, for a foreign loop to wait for: libev 4.33 does not hand
 /// out its own. Several sources may watch one descriptor, which is in the set once, for the events of all of

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// The kernel objects of a run loop: the two descriptors that end its sleep, and an `ev_loop` for each mode.
 ///

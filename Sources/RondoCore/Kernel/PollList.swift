@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // What libev calls `EV_READ | EV_WRITE`, in the terms of `poll(2)`.
 extension pollfd {
@@ -38,7 +38,7 @@ struct PollList {
     ///   allows, or a signal has come.
     mutating func poll(until end: LoopInstant?, atMost longest: Int64) -> Bool {
         let milliseconds = end.map { min(longest, Self.milliseconds(until: $0)) } ?? 0
-        return CEv.poll(&requests, nfds_t(requests.count), Int32(milliseconds)) != -1
+        return CRondoEv.poll(&requests, nfds_t(requests.count), Int32(milliseconds)) != -1
     }
 
     /// Rounded up, or the loop would spin for the last part of a millisecond.

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// The descriptors that libev found ready in one mode and that no pass has served yet, in the order in which
 /// they are served.

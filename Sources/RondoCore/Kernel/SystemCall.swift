@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// The failure of a system call: its error number, and the name of the call.
 package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 internal import RondoMutex
 
 internal import struct Synchronization.Atomic

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// Starts threads, and throws the kernel's reason where it cannot.
 ///

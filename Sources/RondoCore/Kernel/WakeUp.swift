@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// The two descriptors that end a run loop's sleep: an eventfd that any thread may write, and a timerfd that
 /// only the loop's thread arms. libev watches both in every mode.

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// One `ev_io` of a mode, and what the mode knows about it.
 ///

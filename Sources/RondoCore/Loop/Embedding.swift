@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 extension RunLoop {
     /// Lets a foreign event loop drive `mode` of this loop: one on `poll(2)`, a Dispatch source, or another

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // What libev calls. `ev_userdata` of an `ev_loop` is its `ModeLoop`, `Unmanaged` to pass through C and
 // unretained: the `ModeLoop` owns the `ev_loop` and outlives it.

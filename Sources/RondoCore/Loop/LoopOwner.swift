@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// The state of a run loop that only the loop's thread touches.
 ///

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // A mode that the kernel has refused an epoll set, or to add the loop's own descriptors to it. It looks at
 // its descriptors, and at those of its loop, by `poll(2)`, which needs no kernel object, so that timers,

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// One mode of a run loop as libev knows it: owns the `ev_loop`, and is the only caller of `ev_run`.
 ///

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // (j): one kind of ready events is served.
 extension Pass {

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 extension RunLoop {
     func adoptThread() {

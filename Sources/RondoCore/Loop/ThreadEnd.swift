@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// What happens to a run loop when its thread ends: every source leaves every mode, with its cancel callback,
 /// and blocks are released unrun (rule RL-6).

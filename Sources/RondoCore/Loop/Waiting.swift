@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 // How a loop that has nothing to do waits. Loop's thread only, but for `spinDuration`.
 //

@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// A source that is served when the kernel says that its file descriptor can be read or written: version 1 of
 /// `CFRunLoopSource`.

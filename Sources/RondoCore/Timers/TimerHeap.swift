@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// An object whose dates a `TimerHeap` keeps.
 protocol TimerHeapMember: AnyObject {

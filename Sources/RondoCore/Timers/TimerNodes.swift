@@ -1,4 +1,4 @@
-internal import CEv
+internal import CRondoEv
 
 /// A date in a heap, and its timer; nil where the date was removed.
 ///

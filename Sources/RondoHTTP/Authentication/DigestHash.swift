@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 
 package import struct Foundation.Data
 

@@ -1,4 +1,4 @@
-internal import CZlib
+internal import CRondoZlib
 
 /// gzip (RFC 1952), and DEFLATE in zlib's wrapping (RFC 1950) or none (RFC 1951).
 final class ZlibDecoder: CodingDecoder {
@@ -124,7 +124,7 @@ final class ZlibDecoder: CodingDecoder {
         repeat {
             // Up to the next block's end each time, so that the last one's is seen.
             let (before, room) = (stream.pointee.avail_in, stream.pointee.avail_out)
-            result = CZlib.inflate(stream, Z_BLOCK)
+            result = CRondoZlib.inflate(stream, Z_BLOCK)
             let isAtBlockEnd = stream.pointee.data_type & Self.blockEnd != 0
             if isAtBlockEnd, stream.pointee.data_type & Self.lastBlock != 0 { hasAllContent = true }
             let hasMoved = stream.pointee.avail_in < before || stream.pointee.avail_out < room

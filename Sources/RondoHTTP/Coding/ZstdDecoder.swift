@@ -1,4 +1,4 @@
-internal import CLibraries
+internal import CRondoLibraries
 internal import RondoLibraries
 
 /// Zstandard (RFC 8878), a series of frames.

@@ -1,4 +1,4 @@
-internal import CZlib
+internal import CRondoZlib
 
 /// Compresses the messages that this end of a connection sends (RFC 7692 §7.2.1).
 struct MessageDeflater: ~Copyable {
@@ -49,7 +49,7 @@ struct MessageDeflater: ~Copyable {
             output.withUnsafeMutableBufferPointer { output in
                 stream.pointee.next_out = output.baseAddress! + filled
                 stream.pointee.avail_out = UInt32(room)
-                let result = CZlib.deflate(stream, isLast ? Z_SYNC_FLUSH : Z_NO_FLUSH)
+                let result = CRondoZlib.deflate(stream, isLast ? Z_SYNC_FLUSH : Z_NO_FLUSH)
                 precondition(result == Z_OK || result == Z_BUF_ERROR, "bug in Rondo: deflate says \(result)")
                 filled += room - Int(stream.pointee.avail_out)
             }

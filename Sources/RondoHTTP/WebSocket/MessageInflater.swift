@@ -1,4 +1,4 @@
-internal import CZlib
+internal import CRondoZlib
 
 // A message's compressed payload is a piece of one DEFLATE stream, cut off behind a flush: the four bytes that every
 // flush ends in are not sent (RFC 7692 §7.2.1) and are put back here. A sender may also end the stream in a message
@@ -106,7 +106,7 @@ struct MessageInflater: ~Copyable {
                 hasEnded = false
             }
             let (unread, room) = (stream.pointee.avail_in, stream.pointee.avail_out)
-            switch CZlib.inflate(stream, flush) {
+            switch CRondoZlib.inflate(stream, flush) {
             case Z_STREAM_END:
                 hasEnded = true
             case Z_OK, Z_BUF_ERROR:

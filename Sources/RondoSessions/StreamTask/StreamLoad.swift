@@ -274,10 +274,10 @@ private final class CallLine: Sendable {
         var isHeld = false
     }
 
-    private let queue: OperationQueue
+    private let queue: DelegateQueue
     private let state = Mutex(State())
 
-    init(_ queue: OperationQueue) { self.queue = queue }
+    init(_ queue: DelegateQueue) { self.queue = queue }
 
     func perform(_ call: @escaping @Sendable () -> Void) {
         change { $0.waiting.append(call) }

@@ -1,6 +1,6 @@
 // Why a peer's certificate was refused, in OpenSSL's numbers and in sentences.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// Something that is wrong with a certificate of a peer's chain: one check that failed, and for which

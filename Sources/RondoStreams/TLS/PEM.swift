@@ -1,6 +1,6 @@
 // Texts of keys and certificates: RFC 7468's form, read by OpenSSL, and the files that hold them.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 

@@ -14,7 +14,7 @@
 // and whether the peer's end was met. The callbacks below turn a system call's outcome into OpenSSL's return
 // value and flags; they hold no lock, call no user code and trap on nothing.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoMutex
 

@@ -1,7 +1,7 @@
 // A certificate as a program can read it. Everything in it was written by a stranger: names are shortened and
 // freed of control characters before a person sees them.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 public import RondoCore
 
 /// A certificate (X.509), as a peer has shown it or a file holds it.

@@ -1,6 +1,6 @@
 // The authorities that a context trusts: from the machine, files and texts.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 

@@ -1,6 +1,6 @@
 // A server's identities by the name that a client asks for (SNI).
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 extension TLSContext {

@@ -1,6 +1,6 @@
 // Lists of revoked certificates that the program has been given.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 extension TLSContext {

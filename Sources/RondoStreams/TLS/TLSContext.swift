@@ -1,6 +1,6 @@
 // The part of TLS that connections with the same settings share: versions, trust store, identity, options.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 package import RondoCore
 internal import RondoMutex
 

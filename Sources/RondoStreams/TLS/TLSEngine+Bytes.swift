@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 // Plaintext in and out.

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 // How it begins and ends, and what OpenSSL's answers mean.

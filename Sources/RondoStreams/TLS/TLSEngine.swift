@@ -22,7 +22,7 @@
 //
 // Threads: one at a time, like the socket's.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// One side of one TLS connection: its handshake, its bytes and its end.

@@ -1,6 +1,6 @@
 // What can go wrong with TLS, as values: translated from OpenSSL's error queue once, here.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// Why a connection could not be secured, or no longer is.

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 // What was agreed upon, and what the peer has shown.

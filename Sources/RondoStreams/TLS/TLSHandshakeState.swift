@@ -4,7 +4,7 @@
 // and the next call asks again. So a callback here makes the question, and the engine's owner takes it from
 // `takeQuestion()` when `handshake()` says that it waits. No user's code runs inside OpenSSL.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// What a handshake asks of the program.

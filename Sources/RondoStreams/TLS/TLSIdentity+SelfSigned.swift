@@ -1,6 +1,6 @@
 // An identity that is made on the spot: for tests, and for servers of one machine.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 public import RondoCore
 

@@ -1,6 +1,6 @@
 // The identity of this side: a certificate with its private key.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 public import RondoCore
 
 /// The identity of one side of a connection: a chain of certificates and the private key of the first one.

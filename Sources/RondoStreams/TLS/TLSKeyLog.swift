@@ -4,7 +4,7 @@
 // With that file the connections can be decrypted. A program that runs with more rights than its user
 // (AT_SECURE) does not heed the variable.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// The name of a TLS client's peer, as OpenSSL is told of it.

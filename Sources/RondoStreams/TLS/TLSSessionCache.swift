@@ -7,7 +7,7 @@
 // takes no session, and leaves one only where the program has left the decision to the settings: what one program
 // accepted must not let another one in unasked.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 internal import RondoMutex
 

@@ -7,7 +7,7 @@
 //
 // The callbacks find the state of their handshake by the SSL's application data.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import RondoCore
 
 /// Checks a peer's certificates in OpenSSL's callbacks, and notes every problem.

@@ -5,7 +5,7 @@
 // which one was added, removed or replaced by renaming (`openssl rehash`, `update-ca-certificates`); not a file in a
 // folder that was written to in place.
 
-internal import COpenSSL
+internal import CRondoOpenSSL
 internal import Glibc
 internal import RondoCore
 

@@ -1,4 +1,4 @@
-internal import CSystem
+internal import CRondoSystem
 internal import Glibc
 public import RondoCore
 

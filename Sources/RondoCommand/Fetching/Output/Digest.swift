@@ -1,4 +1,4 @@
-import COpenSSL
+import CRondoOpenSSL
 
 /// SHA-256 of bytes as they come. For one thread.
 final class Digest {
