@@ -82,20 +82,7 @@ func guestLeavesTheMainQueue() {
     expect(log.entries == ["nested finished", "queue"], "\(log.entries)")
 
     // Ten thousand blocks, while the guest has something to do all the time.
-    let pipe = WatchedPipe {}
-    loop.add(pipe.source, forMode: .default)
-    let busy = Timer(timeInterval: 0.0005, repeats: true) { _ in pipe.write() }
-    loop.add(busy, forMode: .default)
-    let numbers = Cell([Int]())
-    onAnotherThread {
-        for number in 0..<10_000 {
-            DispatchQueue.main.async { numbers.withLock { $0.append(number) } }
-            if number % 100 == 0 { usleep(500) }
-        }
-    }
-    runFoundation { numbers.withLock { $0.count } >= 10_000 }
-    expect(numbers.withLock { $0 == Array(0..<10_000) }, "each block came once, in order")
-    busy.invalidate()
+    expectTenThousandBlocks(beside: loop) { runFoundation(until: $0) }
 }
 
 func guestHasModesAndObservers() {

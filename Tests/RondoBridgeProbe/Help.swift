@@ -93,3 +93,24 @@ var processorTime: Double {
 }
 
 func onAnotherThread(_ body: @escaping @Sendable () -> Void) { Thread.detachNewThread(body) }
+
+/// Ten thousand blocks of the main queue come once each and in order, while `loop` has events of its own all the time.
+///
+/// - Parameter run: Runs a loop until its argument says that all is done.
+func expectTenThousandBlocks(beside loop: RunLoop, _ run: (() -> Bool) -> Void) {
+    let pipe = WatchedPipe {}
+    loop.add(pipe.source, forMode: .default)
+    let busy = Timer(timeInterval: 0.0005, repeats: true) { _ in pipe.write() }
+    loop.add(busy, forMode: .default)
+    let numbers = Cell([Int]())
+    onAnotherThread {
+        for number in 0..<10_000 {
+            DispatchQueue.main.async { numbers.withLock { $0.append(number) } }
+            // A pause now and then, so that the queue runs empty too; no result depends on it.
+            if number % 100 == 0 { usleep(500) }
+        }
+    }
+    run { numbers.withLock { $0.count } >= 10_000 }
+    expect(numbers.withLock { $0 == Array(0..<10_000) }, "each block came once, in order")
+    busy.invalidate()
+}

@@ -126,7 +126,6 @@ func pollsServeAllKinds() {
     Foundation.RunLoop.main.perform { log.note("block") }
     foundationTimer(after: 0) { log.note("timer") }
     DispatchQueue.main.async { log.note("queue") }
-    usleep(1000)
     _ = loop.run(in: .default, for: 0.1, returnAfterSourceHandled: false)
     expect(log.entries.sorted() == ["asap", "block", "idle", "queue", "timer"], "\(log.entries)")
     NotificationCenter.default.removeObserver(token)

@@ -116,11 +116,11 @@ import Testing
 
     @Test func `BR-17 polls are announced in the log once, with their cost`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { NoticeCatcher(label: $0) }
+            LoggingSystem.bootstrap { CoreLogCatcher($0, from: .notice) }
             for _ in 0..<2 {
                 try onLoopThread { $0.servesFoundation(in: [.default], atLeastEvery: 0.02) }
             }
-            let told = NoticeCatcher.log.entries
+            let told = CoreLogCatcher.log.entries
             precondition(told.count == 1 && told[0].contains("wakes 50 times a second"), "\(told)")
         }
     }
@@ -137,21 +137,4 @@ import Testing
     {
         try Self.play("BR-18")
     }
-}
-
-private struct NoticeCatcher: LogHandler {
-    static let log = EventLog()
-
-    let label: String
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.notice
-
-    init(label: String) { self.label = label }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) { if label == "rondo.core" { Self.log.note("\(event.message)") } }
 }

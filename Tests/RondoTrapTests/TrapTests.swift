@@ -42,11 +42,11 @@ import Testing
 
     @Test func `trap 9 a main loop that nothing runs is warned about, and says why nothing comes`() async {
         await #expect(processExitsWith: .success) {
-            LoggingSystem.bootstrap { Catcher(label: $0) }
+            LoggingSystem.bootstrap { CoreLogCatcher($0, from: .warning) }
             RunLoop.unservedWarningDelay = 0.05
             let timer = Timer(timeInterval: 0, repeats: true) { _ in }
             RunLoop.main.add(timer, forMode: .default)
-            let warning = try waitFor("the warning") { Catcher.log.entries.first }
+            let warning = try waitFor("the warning") { CoreLogCatcher.log.entries.first }
             precondition(warning.contains("The run loop of thread main has not been run"), warning)
             precondition(timer.whyNotDelivering.reason == .loopNeverRan)
         }
@@ -89,22 +89,4 @@ private enum Repository {
             ["python3", root.appendingPathComponent("Scripts/snippets").path, "--modules", modules.path]
                 + arguments.map { $0.hasPrefix("--") ? $0 : root.appendingPathComponent($0).path })
     }
-}
-
-/// Catches what the core logs.
-private struct Catcher: LogHandler {
-    static let log = EventLog()
-
-    let label: String
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.warning
-
-    init(label: String) { self.label = label }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) { if label == "rondo.core" { Self.log.note("\(event.message)") } }
 }

@@ -37,7 +37,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     let summary = "lends its sleep in default to Foundation's run loop"
 
-    func borrowsSleep(in mode: RunLoop.Mode) -> Bool { mode == .default && loop.owner.timeSource == nil }
+    var borrowsSleep: Bool { loop.currentMode == .default && loop.owner.timeSource == nil }
 
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool {
         guard modeLoop.asksMainQueue else { return false }
@@ -85,6 +85,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     private func equip() -> (SleepGate, MainQueueUse)? {
         if mainQueueUse == nil { mainQueueUse = MainQueueUse() }
+        // Without a descriptor the next sleep tries again, and this one is made in slices.
         if gate == nil { gate = try? SleepGate { [weak self] in self?.gateHasOpened() } }
         guard let gate, let mainQueueUse else { return nil }
         return (gate, mainQueueUse)
@@ -127,13 +128,12 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         Foundation.RunLoop.main.add(again, forMode: .default)
     }
 
-    func serveIfOverdue(in mode: RunLoop.Mode) -> Bool {
-        guard borrowsSleep(in: mode), !loop.owner.isDrainingMainQueue,
-            loop.now.seconds(since: lastServed) > Self.longestBusyTime
-        else { return false }
-        FoundationPoll(loop, mode, use: equip()?.1).run()
+    func serveIfOverdue() {
+        guard loop.now.seconds(since: lastServed) > Self.longestBusyTime, borrowsSleep,
+            !loop.owner.isDrainingMainQueue
+        else { return }
+        FoundationPoll(loop, .default, use: equip()?.1).run()
         lastServed = loop.now
-        return true
     }
 
     func end() {

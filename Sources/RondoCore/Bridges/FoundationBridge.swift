@@ -1,7 +1,7 @@
 /// How Foundation's run loop of a thread is served beside this one: one of the three bridges.
 ///
 /// The passes of a loop ask it where they would sleep; a loop without a bridge pays a comparison there. It belongs to the
-/// loop's thread.
+/// loop's thread. The loop knows this protocol alone, and none of the three.
 protocol FoundationBridge: AnyObject {
     /// For `RunLoop.debugDescription`.
     var summary: String { get }
@@ -9,8 +9,8 @@ protocol FoundationBridge: AnyObject {
     /// Tells of work of the main queue that Foundation's loop has done; nil: none of it is done while this loop sleeps.
     var mainQueueUse: MainQueueUse? { get }
 
-    /// Whether this loop, about to sleep in `mode`, lets Foundation's loop run instead.
-    func borrowsSleep(in mode: RunLoop.Mode) -> Bool
+    /// Whether this loop, about to sleep in its current mode, lets Foundation's loop run instead.
+    var borrowsSleep: Bool { get }
 
     /// Waits for an event of `modeLoop`, and serves Foundation's loop meanwhile.
     ///
@@ -19,98 +19,19 @@ protocol FoundationBridge: AnyObject {
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool
 
     /// To be called in each look at the kernel: serves Foundation's loop if that is due although this loop has not slept.
-    ///
-    /// - Returns: Whether it has.
-    func serveIfOverdue(in mode: RunLoop.Mode) -> Bool
+    func serveIfOverdue()
 
     /// A run of this loop has ended.
     func activationEnded()
 
-    /// This bridge is none any more.
+    /// The loop has let go of this bridge.
     func end()
 }
 
 extension FoundationBridge {
     var mainQueueUse: MainQueueUse? { nil }
-    func borrowsSleep(in mode: RunLoop.Mode) -> Bool { false }
+    var borrowsSleep: Bool { false }
     func sleep(_ modeLoop: ModeLoop, until instant: LoopInstant) -> Bool { false }
-    func serveIfOverdue(in mode: RunLoop.Mode) -> Bool { false }
+    func serveIfOverdue() {}
     func activationEnded() {}
-}
-
-// MARK: - Runs of a loop that has a bridge
-
-extension RunLoop {
-    /// Makes `bridge` that of this loop.
-    func setBridge(_ bridge: any FoundationBridge, function: String) {
-        if let other = owner.bridge {
-            // Not a precondition, which loses its message in release.
-            fatalError(
-                "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(other.summary)). A thread has "
-                    + "one at a time: call endFoundationBridge() first.")
-        }
-        owner.bridge = bridge
-        state.withLock { $0.bridge = bridge.summary }
-        // Where a callback of Foundation's has made it, this loop may be asleep.
-        wakeIfForeign()
-    }
-
-    /// Runs `run`, an activation of this loop, whose beginning may lie in a callback of Foundation's loop.
-    func runBridged(_ bridge: any FoundationBridge, _ run: () -> RunResult?) -> RunResult? {
-        let (wasDraining, wasServedAsleep) = (owner.isDrainingMainQueue, owner.wasServedAsleep)
-        owner.wasServedAsleep = false
-        let isNested = owner.isInFoundation
-        let wasUsed = isNested && (bridge.mainQueueUse?.isSeen ?? true)
-        if isMain, !wasDraining { owner.isDrainingMainQueue = isInForeignDrain(bridge, wasUsed: wasUsed) }
-        if isNested {
-            // This loop is asleep further out: now it is awake.
-            attention.endWaiting()
-            owner.isInFoundation = false
-        }
-        let result = run()
-        owner.isDrainingMainQueue = wasDraining
-        owner.wasServedAsleep = wasServedAsleep
-        if isNested {
-            owner.isInFoundation = true
-            // What this run has drained is not Foundation's.
-            bridge.mainQueueUse?.begin(asSeen: wasUsed)
-            // A thread that asks for attention from now on takes the loop for awake, so the sleep ends.
-            owner.kernel.wakeUp?.wake()
-        }
-        owner.bridge?.activationEnded()
-        return result
-    }
-
-    /// See `FoundationBridge.serveIfOverdue(in:)`.
-    @inline(never)
-    func serveBridgeIfOverdue(in mode: Mode, _ modeLoop: ModeLoop) {
-        _ = owner.bridge?.serveIfOverdue(in: mode)
-        guard owner.wasServedAsleep else { return }
-        owner.wasServedAsleep = false
-        modeLoop.owesDrain = true
-    }
-
-    /// Whether Foundation's loop is draining the main queue further out, so that nothing can drain it here (rule RL-59).
-    ///
-    /// libdispatch does not tell. A block is put on the queue, and the queue is drained: within another drain that does
-    /// nothing.
-    ///
-    /// - Parameter wasUsed: Whether the queue may have been drained since this loop has fallen asleep.
-    private func isInForeignDrain(_ bridge: any FoundationBridge, wasUsed: Bool) -> Bool {
-        guard Foundation.RunLoop.main.currentMode != nil else { return false }
-        if owner.isInFoundation, !wasUsed { return false }
-        final class Mark: @unchecked Sendable {
-            // Only the main thread touches it: blocks of the main queue run there.
-            var isReached = false
-        }
-        let mark = Mark()
-        let hadWork = MainQueue.hasWork
-        DispatchQueue.main.async { mark.isReached = true }
-        owner.isDrainingMainQueue = true
-        MainQueue.drain()
-        owner.isDrainingMainQueue = false
-        guard mark.isReached else { return true }
-        if hadWork { owner.wasServedAsleep = true }
-        return false
-    }
 }

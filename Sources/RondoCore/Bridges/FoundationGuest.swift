@@ -27,7 +27,7 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         guard !hasEnded, embedding == nil else { return }
         do {
             // libdispatch ends the program where it finds no descriptor for itself.
-            try systemCall("eventfd") { rondo_eventfd() }.closed()
+            close(try systemCall("eventfd") { rondo_eventfd() })
             guard MainQueue.descriptor != nil else { throw SystemError("eventfd", code: EMFILE) }
             let embedding = try RunLoop.Embedding(loop, mode, mirrorsMainQueue: false)
             let source = DispatchSource.makeReadSource(fileDescriptor: embedding.fileDescriptor, queue: .main)
@@ -45,18 +45,19 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         }
     }
 
+    /// By a timer of the loader's loop, which runs without descriptors too; Dispatch's timers need one.
     private func startLater() {
-        // Without a thread there is no other way to wait: Dispatch's timers need a descriptor.
-        let begun: Void? = try? SystemThread.start(name: "rondo.guest") { [weak self] in
-            while true {
-                usleep(100_000)
-                guard self != nil else { return }
-                guard MainQueue.descriptor != nil else { continue }
-                return DispatchQueue.main.async { self?.start() }
-            }
+        let timer = Timer(timeInterval: 0.1, repeats: true) { [weak self] timer in
+            guard self != nil else { return timer.invalidate() }
+            guard MainQueue.descriptor != nil else { return }
+            timer.invalidate()
+            DispatchQueue.main.async { self?.start() }
         }
-        if begun == nil {
-            Log.core.error("No thread is left to wait for a descriptor: Rondo's main loop is not served.")
+        do {
+            try RunLoop.startedLoader().add(timer, forMode: .default)
+        } catch {
+            Log.core.error(
+                "No thread is left to wait for a descriptor: Rondo's main loop is not served (\(error)).")
         }
     }
 
@@ -92,9 +93,4 @@ final class FoundationGuest: FoundationBridge, @unchecked Sendable {
         if isSuspended { source?.resume() }
         source = nil
     }
-}
-
-extension Int32 {
-    /// Closes the descriptor of this number.
-    fileprivate func closed() { _ = close(self) }
 }

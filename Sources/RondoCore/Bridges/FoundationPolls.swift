@@ -73,10 +73,9 @@ final class FoundationPolls: FoundationBridge {
         return true
     }
 
-    func serveIfOverdue(in mode: RunLoop.Mode) -> Bool {
-        guard LoopClock.machineNow >= nextPoll, serves(mode) else { return false }
+    func serveIfOverdue() {
+        guard LoopClock.machineNow >= nextPoll, let mode = loop.currentMode, serves(mode) else { return }
         poll(mode)
-        return true
     }
 
     func end() {}

@@ -1,7 +1,7 @@
 internal import CRondoEv
 
 /// Sees whether the descriptor of the main queue was written or read: Foundation's loop reads it when it drains the queue, and
-/// tells nobody.
+/// has no call that says so.
 ///
 /// Main thread only.
 final class MainQueueUse {

@@ -28,7 +28,7 @@ extension Pass {
     func look(maySleep: Bool) -> Bool {
         var wasWoken = false
         while true {
-            if loop.owner.bridge != nil { loop.serveBridgeIfOverdue(in: name, modeLoop) }
+            if loop.owner.bridge != nil { loop.serveBridgeIfOverdue(modeLoop) }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
@@ -46,7 +46,7 @@ extension Pass {
             wasWoken = wasWoken || outlook.wasWoken
             if loop.isMain {
                 let drains = outlook.isCommon && !loop.owner.isDrainingMainQueue
-                let borrows = drains && loop.owner.bridge?.borrowsSleep(in: name) ?? false
+                let borrows = drains && loop.owner.bridge?.borrowsSleep ?? false
                 modeLoop.asksMainQueue = borrows
                 modeLoop.setWatchesMainQueue(drains && !borrows)
             }
