@@ -119,9 +119,9 @@ extension LoopState {
         if isMain, hasRun { found.mainQueueWaits = !(running?.isCommon ?? false) }
         if !commonBlocks.isEmpty, !(running?.isCommon ?? false) { found.blocks.append(.common) }
         let isCommon = running?.isCommon ?? false
-        found.executors = executors.filter { $0.key != running?.name && !($0.key == .common && isCommon) }
-            .map(
-                \.value)
+        found.executors = executors.values.filter {
+            $0.mode != running?.name && !($0.mode == .common && isCommon)
+        }
         found.notifications = (notifications?.modes ?? []).map { RunLoop.Mode($0) }.filter {
             (notifications?.count(.asap, named: $0.rawValue) ?? 0) > 0 && $0 != running?.name
                 && !($0 == .common && isCommon)

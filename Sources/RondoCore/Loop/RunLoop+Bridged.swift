@@ -42,7 +42,6 @@ extension RunLoop {
     }
 
     /// See `FoundationBridge.serveIfOverdue()`.
-    @inline(never)
     func serveBridgeIfOverdue(_ modeLoop: ModeLoop) {
         owner.bridge?.serveIfOverdue()
         guard owner.wasServedAsleep else { return }

@@ -94,11 +94,10 @@ extension RunLoop {
             if mustSchedule { schedule() }
         }
 
-        /// Inside the block that runs the jobs a recording shows a call-out of this executor.
+        /// Makes the call of `jobs` a call-out of this executor in a recording, inside that of the block.
         private func traced(_ jobs: () -> Void) {
-            guard let loop, let running = loop.state.withLock({ $0.activations.last?.mode }) else {
-                return jobs()
-            }
+            guard RunLoop.isTraced, let loop, let running = loop.state.withLock({ $0.activations.last?.mode })
+            else { return jobs() }
             Trace.callOut(loop, running, .block, label: traceLabel, of: self, jobs)
         }
 

@@ -37,9 +37,14 @@ struct FetchOperation: Sendable {
 
     // MARK: What is loaded, and where it goes
 
-    private(set) var urls: [String] = []
-    /// As many: whether each takes the name of its file from its path, unless -o has one for it.
-    private(set) var takesRemoteName: [Bool] = []
+    /// A URL as it was given, globs and all.
+    struct Address {
+        let text: String
+        /// The name of its file comes from its path, unless -o has one for it.
+        let takesRemoteName: Bool
+    }
+
+    private(set) var urls: [Address] = []
     var outputs: [Output] = []
     var uploads: [String] = []
     var takesGlobs = true
@@ -56,8 +61,7 @@ struct FetchOperation: Sendable {
     var writeOut: WriteOut?
 
     mutating func add(url: String) {
-        urls.append(url)
-        takesRemoteName.append(usesRemoteNames)
+        urls.append(Address(text: url, takesRemoteName: usesRemoteNames))
     }
 
     // MARK: The request

@@ -51,7 +51,7 @@ struct TransferJobs {
             let named = url < current.outputs.count ? current.outputs[url] : nil
             return TransferJob(
                 url: text, operation: current, operationNumber: operation,
-                output: named ?? (current.takesRemoteName[url] ? .remoteName : nil), matches: matches,
+                output: named ?? (current.urls[url].takesRemoteName ? .remoteName : nil), matches: matches,
                 upload: globs.uploads?.url(at: index / globs.urls.count).text, number: number,
                 isOneOfSeveral: globs.urls.count * uploads > 1)
         }
@@ -61,7 +61,7 @@ struct TransferJobs {
     private func makeGlobs(_ current: FetchOperation) throws(FetchFailure) -> (
         urls: URLGlob, uploads: URLGlob?
     ) {
-        let text = current.urls[url]
+        let text = current.urls[url].text
         let urls = current.takesGlobs ? try URLGlob(text) : URLGlob(literal: text)
         guard url < current.uploads.count else { return (urls, nil) }
         let upload = current.uploads[url]
