@@ -47,8 +47,14 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
     func stop() {
         isStopping = true
         for (item, task) in running.values {
-            task.cancel(byProducingResumeData: { [resumeFile = resumeFile(item)] in
-                try? $0?.write(to: resumeFile, options: .atomic)  // without it the file begins anew
+            task.cancel(byProducingResumeData: { [file = resumeFile(item)] data in
+                // Nil: the server cannot go on with it.
+                guard let data else { return }
+                do {
+                    try data.write(to: file, options: .atomic)
+                } catch {
+                    print("\(file.path): \(error.localizedDescription); the file will begin anew")
+                }
             })
         }
     }
@@ -57,6 +63,7 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
 
     private func start(_ item: Item) {
         let task: URLSessionDownloadTask
+        // Mostly there is none.
         if let data = try? Data(contentsOf: resumeFile(item)) {
             task = session.downloadTask(withResumeData: data)
         } else {
@@ -99,16 +106,22 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         guard var item = running.removeValue(forKey: task.taskIdentifier)?.item else { return }
         defer { fill() }
         guard let error else {
-            try? FileManager.default.removeItem(at: resumeFile(item))  // there may be none
+            // Mostly there is none.
+            try? FileManager.default.removeItem(at: resumeFile(item))
             return
         }
         guard !isStopping else { return print("\(item.name): stopped") }
         item.attempts += 1
         // A server that broke off is asked for the rest; whether it goes on is its affair.
-        guard let data = (error as? URLError)?.downloadTaskResumeData, item.attempts < Self.attempts,
-            (try? data.write(to: resumeFile(item), options: .atomic)) != nil
-        else { return fail(item, error.localizedDescription) }
-        waiting.append(item)
+        guard let data = (error as? URLError)?.downloadTaskResumeData, item.attempts < Self.attempts else {
+            return fail(item, error.localizedDescription)
+        }
+        do {
+            try data.write(to: resumeFile(item), options: .atomic)
+            waiting.append(item)
+        } catch let failure {
+            fail(item, "\(error.localizedDescription); to go on: \(failure.localizedDescription)")
+        }
     }
 
     private func fail(_ item: Item, _ reason: String) {

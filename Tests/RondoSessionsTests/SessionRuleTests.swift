@@ -3,7 +3,7 @@ import RondoTestSupport
 import Synchronization
 import Testing
 
-/// Rules of sessions: whose types they use, where calls come and in which order, what is left at the end.
+/// Rules of sessions: types that stay Foundation's, the place and order of calls, what is left at the end.
 @Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct SessionRuleTests {
     @Test func `US-2 requests, responses, errors and storages stay Foundation's own`() {
         for type in [

@@ -39,6 +39,28 @@ import Testing
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {}
     }
 
+    /// Conforms to neither protocol that it has methods of.
+    private final class SocketsOnly: NSObject, URLSessionTaskDelegate, Sendable {
+        func urlSession(
+            _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+            didOpenWithProtocol protocol: String?
+        ) {}
+        func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {}
+    }
+
+    @Test func `US-5 methods of WebSockets and stream tasks that are not called are warned about`() async {
+        await #expect(processExitsWith: .success) {
+            LoggingSystem.bootstrap { _ in Catcher() }
+            _ = URLSession(configuration: .ephemeral, delegate: SocketsOnly(), delegateQueue: nil)
+            let entries = try waitFor("the warning") {
+                Catcher.log.entries.isEmpty ? nil : Catcher.log.entries
+            }
+            precondition(
+                entries.joined().contains("URLSessionWebSocketDelegate")
+                    && entries.joined().contains("URLSessionStreamDelegate"), "\(entries)")
+        }
+    }
+
     @Test func `US-5 methods that are not called are warned about`() async {
         await #expect(processExitsWith: .success) {
             LoggingSystem.bootstrap { _ in Catcher() }

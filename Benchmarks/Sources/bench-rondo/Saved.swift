@@ -67,7 +67,9 @@ private final class FileTaker: NSObject, URLSessionDownloadDelegate {
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
     ) {
-        bytes = (try? location.resourceValues(forKeys: [.fileSizeKey]).fileSize) ?? 0
+        do {
+            bytes = try location.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+        } catch { fatalError("\(error)") }
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// A connection from its making to its end: where it is scheduled, what it is set to, and whom it tells.
+/// A connection from its making to its end: its schedule, its settings, its delegate and queue.
 ///
 /// A value behind the connection's lock. What is said about wrong use comes back as a sentence, once a connection.
 struct ConnectionState: ~Copyable {

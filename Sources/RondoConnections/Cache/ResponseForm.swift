@@ -54,13 +54,14 @@ enum ResponseForm {
             if let encoding = response.textEncodingName { values[Key.encoding] = encoding }
         }
         if let userInfo = cached.userInfo, !userInfo.isEmpty { values[Key.userInfo] = userInfo }
-        // It writes property lists alone, and says so by an error.
+        // An error says that the user info is no property list: the response stays in memory.
         return try? PropertyListSerialization.data(fromPropertyList: values, format: .xml, options: 0)
     }
 
     /// Nil for what `data(of:)` has not made.
     static func response(_ data: Data, _ content: Data) -> CachedURLResponse? {
         guard data.starts(with: beginning) else { return nil }
+        // What is broken on the disk is a miss.
         let list = try? PropertyListSerialization.propertyList(from: data, format: nil)
         guard let values = list as? [String: Any], let response = response(values) else { return nil }
         return CachedURLResponse(

@@ -150,24 +150,13 @@ final class ServerChallenges {
     private func respond(
         _ response: ChallengeResponse, to question: TLSProtectionSpace.Question, of exchange: any Exchange
     ) {
-        switch (response, question) {
-        case (.use(let credential), .trust(let trust)):
-            // A name and a password, given to whatever is asked, are no word about this server.
-            guard credential.isTrust else { return trust.useDefault() }
-            // Another load has not agreed to this.
-            if !trust.isTrusted, !owner.sharesVerdicts { exchange.makePrivate() }
-            trust.accept()
-        case (.use(let credential), .identity(let request)):
-            guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
-            if !owner.sharesVerdicts { exchange.makePrivate() }
-            request.use(identity)
-        case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
-            trust.useDefault()
-        case (.performDefaultHandling, .identity(let request)): request.useDefault()
-        case (.continueWithout, .identity(let request)), (.rejectProtectionSpace, .identity(let request)):
-            request.useNone()
-        case (.rejectProtectionSpace, .trust(let trust)): trust.reject()
-        case (.cancel, _): owner.received(.failed(.authenticationCancelled))
+        do throws(LoadFailure) {
+            try question.settle(by: response) {
+                // Other loads have not agreed to this.
+                if !owner.sharesVerdicts { exchange.makePrivate() }
+            }
+        } catch {
+            owner.received(.failed(error))
         }
     }
 }

@@ -54,16 +54,27 @@ package final class TLSInquiry {
     /// - Throws: The delegate wants the connection to end.
     package func goOn() throws(LoadFailure) -> Bool {
         guard let response = answer.response.withLock({ $0.take() }) else { return false }
-        switch (response, question) {
+        try question.settle(by: response)
+        return true
+    }
+}
+
+extension TLSProtectionSpace.Question {
+    /// Answers the handshake as the delegate has answered the challenge.
+    ///
+    /// - Parameter granting: Called before the connection gets what it would not get by default: trust, or an identity.
+    /// - Throws: The delegate wants the connection to end.
+    func settle(by response: ChallengeResponse, granting: () -> Void = {}) throws(LoadFailure) {
+        switch (response, self) {
         case (.use(let credential), .trust(let trust)):
             // A name and a password, given to whatever is asked, are no word about this server.
-            if credential.isTrust { trust.accept() } else { trust.useDefault() }
+            guard credential.isTrust else { return trust.useDefault() }
+            if !trust.isTrusted { granting() }
+            trust.accept()
         case (.use(let credential), .identity(let request)):
-            if let identity = (credential as? TLSCredential)?.identity {
-                request.use(identity)
-            } else {
-                request.useDefault()
-            }
+            guard let identity = (credential as? TLSCredential)?.identity else { return request.useDefault() }
+            granting()
+            request.use(identity)
         case (.performDefaultHandling, .trust(let trust)), (.continueWithout, .trust(let trust)):
             trust.useDefault()
         case (.performDefaultHandling, .identity(let request)): request.useDefault()
@@ -72,6 +83,5 @@ package final class TLSInquiry {
         case (.rejectProtectionSpace, .trust(let trust)): trust.reject()
         case (.cancel, _): throw .authenticationCancelled
         }
-        return true
     }
 }

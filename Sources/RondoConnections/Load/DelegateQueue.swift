@@ -3,8 +3,8 @@ internal import RondoMutex
 
 /// An operation queue that delegates are called on, and the calls that wait for its next operation.
 ///
-/// What comes while an operation waits for its turn is called by that one: an operation of Foundation's costs some 8 µs,
-/// and with 64 loads in flight there are a third as many of them as calls (W10).
+/// What comes while an operation waits for its turn is called by that one. Of W10 with 64 loads in flight and a delegate on a
+/// queue 10,000 requests take 0.32 s of CPU, and 0.43 s with an operation for each call.
 package final class DelegateQueue: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []

@@ -7,7 +7,7 @@ internal import RondoStreams
 /// A body in memory is written from where it lies. One from a stream is read a piece at a time into one
 /// buffer, in which the piece gets its chunk's size line and line end around it, so that it is one write.
 ///
-/// A value, which calls nobody back: the delegate that hears of the progress may end the exchange that owns it.
+/// A value that makes no calls: it returns what was sent, and the exchange tells the delegate, which may end that exchange.
 struct RequestSender {
     enum Outcome {
         /// Bytes of the body went out: now, so far, in all (-1: that is not known). It goes on by another `send`.

@@ -4,7 +4,7 @@ internal import RondoCore
 
 extension DelegateMethodCheck {
     static let sessions = DelegateMethodCheck(protocols: [
-        .session, .sessionTask, .sessionData, .sessionDownload,
+        .session, .sessionTask, .sessionData, .sessionDownload, .sessionWebSocket, .sessionStream,
     ]) {
         Log.sessions.warning("\($0)")
     }
@@ -59,4 +59,21 @@ extension DelegateProtocol {
             "urlSession(_: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset: Int64, expectedTotalBytes: Int64)",
         ]
     ) { $0 is any URLSessionDownloadDelegate.Type }
+
+    fileprivate static let sessionWebSocket = DelegateProtocol(
+        "URLSessionWebSocketDelegate",
+        methods: [
+            "urlSession(_: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol: String?)",
+            "urlSession(_: URLSession, webSocketTask: URLSessionWebSocketTask, didCloseWith: CloseCode, reason: Data?)",
+        ]
+    ) { $0 is any URLSessionWebSocketDelegate.Type }
+
+    fileprivate static let sessionStream = DelegateProtocol(
+        "URLSessionStreamDelegate",
+        methods: [
+            "urlSession(_: URLSession, readClosedFor: URLSessionStreamTask)",
+            "urlSession(_: URLSession, writeClosedFor: URLSessionStreamTask)",
+            "urlSession(_: URLSession, streamTask: URLSessionStreamTask, didBecome: InputStream, outputStream: OutputStream)",
+        ]
+    ) { $0 is any URLSessionStreamDelegate.Type }
 }

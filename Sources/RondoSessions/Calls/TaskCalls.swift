@@ -116,20 +116,20 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     func endUnborn(_ error: URLError) {
-        let old = state.withLock { state in
-            let old = state
-            state.session = nil
-            state.sessionCalls = nil
-            state.task = nil
-            state.receiver = .delegate
-            state.delegate = nil
-            return old
-        }
+        let old = letGo()
         if let driver = old.session?.engine.driver { old.receiver.fail(error, on: driver) }
     }
 
     func workDidEnd() {
-        let old = state.withLock { state in
+        let old = letGo()
+        if let task = old.task { old.session?.taskDidEnd(task) }
+    }
+
+    /// No call is made any more.
+    ///
+    /// - Returns: What was held for them, to be let go without the lock.
+    private func letGo() -> State {
+        state.withLock { state in
             let old = state
             state.session = nil
             state.sessionCalls = nil
@@ -139,7 +139,6 @@ final class TaskCalls: TaskAudience, Sendable {
             state.body = Data()
             return old
         }
-        if let task = old.task { old.session?.taskDidEnd(task) }
     }
 
     // MARK: - Calls

@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// The receiving side of a task, as the task's work knows it: delegates, completion handlers and the session that holds the
-/// task. Who they are the work does not know.
+/// The receiving side of a task, as the task's work knows it. Behind it are delegates, completion handlers and the session that
+/// holds the task: types that the work does not name.
 protocol TaskAudience: AnyObject, Sendable {
     /// The task begins: from here on its session holds it, until `workDidEnd()`.
     ///
