@@ -84,7 +84,8 @@ class Server:
     def run(self, sock):
         try:
             if self.context:
-                sock = self.context.wrap_socket(sock, server_side=True)
+                sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                self.shake_hands(sock)
             else:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1) if self.port else None
             connection = Connection(sock)
@@ -97,6 +98,19 @@ class Server:
                 sock.close()
             except OSError:
                 pass
+
+    @staticmethod
+    def shake_hands(sock):
+        """The handshake. After one that fails, what the client had sent is read: a socket that is closed with bytes
+        unread resets the connection, and the client may lose the alert that says why."""
+        try:
+            sock.do_handshake()
+        except ssl.SSLError:
+            sock.shutdown(socket.SHUT_WR)  # ends TLS on this socket as well: from here on it reads plain bytes
+            sock.settimeout(30)
+            while sock.recv(65536):
+                pass
+            raise
 
 
 class HTTPServer(Server):
