@@ -14,6 +14,17 @@ import Testing
         return settings
     }
 
+    @Test func `what is set to nil takes no memory of a connection that has nothing set`() {
+        var configuration = ChannelConfiguration(host: "localhost", port: 1, tls: nil, route: nil)
+        (configuration.tls, configuration.route, configuration.connect) = (nil, nil, nil)
+        (configuration.openingLimit, configuration.handshakes) = (nil, nil)
+        #expect(configuration.isPlain)
+        configuration.openingLimit = 1
+        #expect(!configuration.isPlain)
+        configuration.openingLimit = nil
+        #expect(configuration.openingLimit == nil)
+    }
+
     @Test func `UC-76 a place has the addresses that stand for it, and a name is looked up else`() {
         let some = settings {
             $0.addresses[.init(host: "a.example", port: 80)] = ["127.0.0.1", "no address", "[::1]"]

@@ -9,44 +9,45 @@ package struct ChannelConfiguration: Sendable {
     package init(host: String, port: Int, tls: TLSSettings? = nil, route: ChannelRoute? = nil) {
         self.host = host
         self.port = port
-        if tls != nil || route != nil { set { rest in (rest.tls, rest.route) = (tls, route) } }
+        self.tls = tls
+        self.route = route
     }
 
     /// Nil: nothing is secured, unless `secure(_:)` does it later.
     package var tls: TLSSettings? {
         get { rest?.tls }
-        set { set { $0.tls = newValue } }
+        set { set(newValue) { $0.tls = $1 } }
     }
 
     /// The way there, where it is not the direct one.
     package var route: ChannelRoute? {
         get { rest?.route }
-        set { set { $0.route = newValue } }
+        set { set(newValue) { $0.route = $1 } }
     }
 
     /// Looks the host up.
     package var resolver: Resolver {
         get { rest?.resolver ?? .shared }
-        set { set { $0.resolver = newValue } }
+        set { set(newValue) { $0.resolver = $1 ?? .shared } }
     }
 
     /// Where the connection leads, and from where; nil: nothing is set.
     package var connect: ConnectSettings? {
         get { rest?.connect }
-        set { if newValue != nil || rest != nil { set { $0.connect = newValue } } }
+        set { set(newValue) { $0.connect = $1 } }
     }
 
     /// How long it may take from `open()` to the event `open`, and from `secure(_:)` to `secured`, in seconds;
     /// nil: as long as it takes.
     package var openingLimit: Double? {
         get { rest?.openingLimit }
-        set { if newValue != nil || rest != nil { set { $0.openingLimit = newValue } } }
+        set { set(newValue) { $0.openingLimit = $1 } }
     }
 
     /// Where the handshakes of a server's connections are counted, and how long they may take.
     var handshakes: UnfinishedHandshakes? {
         get { rest?.handshakes }
-        set { if newValue != nil || rest != nil { set { $0.handshakes = newValue } } }
+        set { set(newValue) { $0.handshakes = $1 } }
     }
 
     /// Boxed: most connections have none of it, and it is larger than everything else together.
@@ -74,9 +75,11 @@ package struct ChannelConfiguration: Sendable {
     /// Host and port are all that it says.
     var isPlain: Bool { if case .empty = box { true } else { false } }
 
-    private mutating func set(_ change: (inout Rest) -> Void) {
+    /// Nil changes nothing, and boxes nothing, where nothing is set yet.
+    private mutating func set<Value>(_ value: Value?, _ change: (inout Rest, Value?) -> Void) {
+        guard value != nil || rest != nil else { return }
         var rest = rest ?? Rest()
-        change(&rest)
+        change(&rest, value)
         box = .full(rest)
     }
 }

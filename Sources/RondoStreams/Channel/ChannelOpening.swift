@@ -43,8 +43,9 @@ final class ChannelOpening {
         /// For as long as the owner is told so.
         case connected(ChannelTransport)
         case negotiating(ProxyDialogue)
-        /// To be secured in the next pass; what was received already belongs to TLS.
-        case upgrading(ChannelTransport, TLSSettings, received: [UInt8])
+        /// To be secured in the next pass; what was received already belongs to TLS. Indirect, because every opening has the
+        /// size of the largest case.
+        indirect case upgrading(ChannelTransport, TLSSettings, received: [UInt8])
         /// With the handshake under way.
         case securing(ChannelTransport, TLSEngine)
         /// Open, or closed.
