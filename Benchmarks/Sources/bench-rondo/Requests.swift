@@ -85,9 +85,9 @@ func round(
     return job.bytes
 }
 
-/// As many connections as there are requests in flight, all of them kept.
+/// At least as many connections as there are requests in flight, all of them kept.
 func allow(connections: Int) {
-    var limits = URLConnection.Limits()
+    var limits = URLConnection.limits
     limits.connections = max(limits.connections, connections)
     limits.connectionsPerServer = max(limits.connectionsPerServer, connections)
     limits.idleConnections = max(limits.idleConnections, connections)
