@@ -34,7 +34,7 @@ public func withRunLoop<Value: Sendable>(
     let thread = RunLoopThread(name: name)
     clock?.attach(to: thread)
     let loop = try thread.startIfPossible()
-    let own = Set(loop.members.map(\.id))
+    let own = Set(LoopReport.members(of: loop).map(\.id))
     let result: Result<Value, any Error>
     do {
         result = .success(
@@ -42,7 +42,8 @@ public func withRunLoop<Value: Sendable>(
     } catch {
         result = .failure(error)
     }
-    let leftovers = failsOnLeftovers ? loop.members.filter { !own.contains($0.id) }.map(\.text) : []
+    let leftovers =
+        failsOnLeftovers ? LoopReport.members(of: loop).filter { !own.contains($0.id) }.map(\.text) : []
     thread.stop()
     if case .failure(let error) = result, error is RunLoopTimeLimit { throw error }
     await withCheckedContinuation { continuation in
@@ -78,7 +79,7 @@ public struct RunLoopTimeLimit: Error, CustomStringConvertible {
 }
 
 /// What every run loop of the process holds at this moment, and why it is not delivered: for a test that waits in vain.
-public func explainRunLoops() -> String { RunLoop.report }
+public func explainRunLoops() -> String { LoopReport.ofAllLoops }
 
 /// Runs `body` in a task of its own, and does not wait for it beyond the limit.
 private func withTimeLimit<Value: Sendable>(
@@ -96,7 +97,7 @@ private func withTimeLimit<Value: Sendable>(
     let limit = Task {
         try await Task.sleep(for: .seconds(seconds))
         guard !race.hasEnded else { return }
-        let error = RunLoopTimeLimit(seconds: seconds, report: RunLoop.report)
+        let error = RunLoopTimeLimit(seconds: seconds, report: LoopReport.ofAllLoops)
         guard race.end(.failure(error)) else { return }
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         task.cancel()

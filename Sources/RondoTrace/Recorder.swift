@@ -5,7 +5,7 @@ internal import RondoMutex
 ///
 /// The newest events are kept: a program that runs for a week leaves its last million. An event costs its loop
 /// some hundred nanoseconds and 32 bytes. Beside the loops a thread of the recorder's own looks now and then
-/// for what is ready and held back (`RunLoop.heldBack()`), because no loop can notice that by itself.
+/// for what is ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
 ///
 /// Any thread may start, finish and mark. A recorder hands events on to the instrument that it found when it started,
 /// so that a program that records itself can be recorded from outside as well; ending it puts that one back.
@@ -176,7 +176,7 @@ package final class Recorder: RunLoop.Instrument {
 
     private func lookAndNote(busyLoop: (loop: RunLoop, place: UInt16)?) {
         let loops = busyLoop.map { [$0.loop] } ?? state.withLock { $0.loops }
-        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: $0.heldBack()) }
+        let found = loops.map { (loop: $0, isAlive: $0.isAlive, held: HeldBack.all(of: $0)) }
         let now = LoopClock.now.nanoseconds
         state.withLock { state in
             guard state.ended == nil else { return }

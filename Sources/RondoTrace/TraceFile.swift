@@ -41,7 +41,7 @@ package struct TraceEncoder {
         magic + frame("H") { $0.append(began) }
     }
 
-    /// What is new in `tables`, then `records`.
+    /// The new entries of `tables`, then `records`.
     package mutating func frames(
         _ tables: TraceTables, _ records: [TraceRecord], begun: [TraceRecord] = [], until: Int64? = nil
     ) -> [UInt8] {

@@ -326,7 +326,7 @@ extension RunLoopEvent {
 
 extension RunLoop {
     fileprivate var heldBackInWords: [String] {
-        heldBack().map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
+        HeldBack.all(of: self).map { "\($0.kind.summary) \($0.label ?? "")" }.sorted()
     }
 }
 

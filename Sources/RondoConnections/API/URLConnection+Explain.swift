@@ -9,9 +9,9 @@ extension URLConnection {
         case .notStarted:
             DeliveryObstacle(reason: .notScheduled, description: "it has not been started: call start()")
         case .over:
-            RunLoop.invalidObstacle
+            DeliveryObstacle.invalid
         case .running(let places):
-            RunLoop.obstacle(places: places.map { ($0.loop, $0.mode) })
+            DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })
         }
     }
 }

@@ -74,6 +74,20 @@ extension RunLoop {
         bridge.end()
     }
 
+    /// Makes `bridge` that of this loop.
+    private func setBridge(_ bridge: any FoundationBridge, function: String) {
+        if let other = owner.bridge {
+            // Not a precondition, which loses its message in release.
+            fatalError(
+                "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(other.summary)). A thread has "
+                    + "one at a time: call endFoundationBridge() first.")
+        }
+        owner.bridge = bridge
+        state.withLock { $0.bridge = bridge.summary }
+        // Where a callback of Foundation's has made it, this loop may be asleep.
+        wakeIfForeign()
+    }
+
     private func requireMainLoop(_ function: String) {
         requireOwnThread(function)
         if !isMain {

@@ -1,14 +1,18 @@
 extension RunLoop {
     /// What keeps a member of `mode` from its callback, as far as this loop is concerned.
-    package func obstacle(inMode mode: Mode) -> DeliveryObstacle {
-        let (isAlive, hasRun, running, since, isInCallback, modes) = state.withLock { state in
+    package func obstacle(inMode mode: Mode) -> DeliveryObstacle { .found(inMode: mode, of: self) }
+}
+
+extension DeliveryObstacle {
+    fileprivate static func found(inMode mode: RunLoop.Mode, of loop: RunLoop) -> DeliveryObstacle {
+        let (isAlive, hasRun, running, since, isInCallback, modes) = loop.state.withLock { [loop] state in
             (
-                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !attention.isWaiting,
+                state.isAlive, state.hasRun, state.runningMode, state.countedUntil, !loop.attention.isWaiting,
                 state.indices(named: mode).map { state.modes[$0].name }
             )
         }
         let place = "scheduled in \(mode.shortName)"
-        let thread = threadName.map { "its loop (thread \($0))" } ?? "its loop"
+        let thread = loop.threadName.map { "its loop (thread \($0))" } ?? "its loop"
         let seconds = { (instant: LoopInstant) in
             String(format: "%.1f s", LoopClock.now.seconds(since: instant))
         }
@@ -43,17 +47,16 @@ extension RunLoop {
     }
 
     /// The obstacle of a member of several modes: that of the mode nearest to a delivery.
-    package static func obstacle(places: [(loop: RunLoop, mode: Mode)]) -> DeliveryObstacle {
+    package init(places: [(loop: RunLoop, mode: RunLoop.Mode)]) {
         let found = places.map { $0.loop.obstacle(inMode: $0.mode) }
-        return found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found
-            .last
-            ?? DeliveryObstacle(
-                reason: .notScheduled, description: "in no mode of any run loop: schedule it")
+        self =
+            found.first { $0.reason == .nothingToDeliver } ?? found.first { $0.reason == .busy } ?? found.last
+            ?? Self(reason: .notScheduled, description: "in no mode of any run loop: schedule it")
     }
 
-    static let endedObstacle = DeliveryObstacle(
+    static let threadEnded = DeliveryObstacle(
         reason: .threadEnded, description: "the thread of its loop has ended: schedule it on another loop")
 
-    package static let invalidObstacle = DeliveryObstacle(
+    package static let invalid = DeliveryObstacle(
         reason: .invalid, description: "it was invalidated or has ended: nothing will come any more")
 }

@@ -9,9 +9,9 @@ extension RunLoop.Source {
                 state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
             )
         }
-        guard isValid else { return RunLoop.invalidObstacle }
-        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
-        let obstacle = RunLoop.obstacle(places: places)
+        guard isValid else { return .invalid }
+        if places.isEmpty && threadHasEnded { return .threadEnded }
+        let obstacle = DeliveryObstacle(places: places)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return kind.behaviour.obstacle(of: self) ?? obstacle
     }
@@ -21,12 +21,12 @@ extension RunLoop.Observer {
     /// Why the observer has not been called.
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
-        guard isValid else { return RunLoop.invalidObstacle }
-        guard let loop else { return threadHasEnded ? RunLoop.endedObstacle : RunLoop.obstacle(places: []) }
+        guard isValid else { return .invalid }
+        guard let loop else { return threadHasEnded ? .threadEnded : DeliveryObstacle(places: []) }
         let modes = loop.state.withLock { state in
             state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
         }
-        return RunLoop.obstacle(places: modes.map { (loop, $0) })
+        return DeliveryObstacle(places: modes.map { (loop, $0) })
     }
 }
 
@@ -43,9 +43,9 @@ extension Timer {
             }
             return (state.isValid, places ?? [], state.threadHasEnded)
         }
-        guard isValid else { return RunLoop.invalidObstacle }
-        if places.isEmpty && threadHasEnded { return RunLoop.endedObstacle }
-        let obstacle = RunLoop.obstacle(places: places)
+        guard isValid else { return .invalid }
+        if places.isEmpty && threadHasEnded { return .threadEnded }
+        let obstacle = DeliveryObstacle(places: places)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
         return DeliveryObstacle(
             reason: .nothingToDeliver,

@@ -1,36 +1,34 @@
 internal import CRondoEv
 
-// Events that are ready and not served, because the loop runs in another mode or not at all: a program waits
-// for a callback that cannot come. A recorder asks for them now and then; the pass knows nothing of it.
-
-extension RunLoop {
-    /// An event that is ready and that its loop cannot serve just now.
-    package struct HeldBack: Sendable {
-        package let subject: ObjectIdentifier
-        /// The call-out that would be made.
-        package let kind: RunLoopEvent.CallOut
-        package let label: String?
-        /// A mode that it is in; none of its modes runs.
-        package let mode: Mode
-        /// Since when, on the monotonic clock in nanoseconds, where that is known: of timers it is.
-        package let since: Int64?
-    }
+/// An event that is ready and that its loop cannot serve just now, because it runs in another mode or not at all: a
+/// program waits for a callback that cannot come.
+///
+/// A recorder asks for them now and then; the pass knows nothing of it.
+package struct HeldBack: Sendable {
+    package let subject: ObjectIdentifier
+    /// The call-out that would be made.
+    package let kind: RunLoopEvent.CallOut
+    package let label: String?
+    /// A mode that it is in; none of its modes runs.
+    package let mode: RunLoop.Mode
+    /// Since when, on the monotonic clock in nanoseconds, where that is known: of timers it is.
+    package let since: Int64?
 
     /// How many descriptors one call asks the kernel about; sources beyond that count as idle.
-    package static let maximumDescriptorsLookedAt = 256
+    package static let maximumDescriptors = 256
 
-    /// The events that this loop would serve if it ran in other modes. Any thread.
+    /// The events that `loop` would serve if it ran in other modes. Any thread.
     ///
     /// Events of the running mode are never among them, though their callbacks may have to wait for another
     /// one.
-    package func heldBack() -> [HeldBack] {
+    package static func all(of loop: RunLoop) -> [HeldBack] {
         let now = LoopClock.now
-        let waiting = state.withLock { state in
-            state.collectBlocks(from: intake)
-            return state.waitingElsewhere(now: now, isMain: isMain)
+        let waiting = loop.state.withLock { [loop] state in
+            state.collectBlocks(from: loop.intake)
+            return state.waitingElsewhere(now: now, isMain: loop.isMain)
         }
         var found = waiting.blocks.map {
-            HeldBack(subject: ObjectIdentifier(self), kind: .block, label: nil, mode: $0, since: nil)
+            HeldBack(subject: ObjectIdentifier(loop), kind: .block, label: nil, mode: $0, since: nil)
         }
         found += waiting.executors.filter(\.hasWaitingJobs).map {
             HeldBack(
@@ -38,7 +36,7 @@ extension RunLoop {
         }
         found += waiting.notifications.map {
             HeldBack(
-                subject: ObjectIdentifier(self), kind: .notification("several"), label: nil, mode: $0,
+                subject: ObjectIdentifier(loop), kind: .notification("several"), label: nil, mode: $0,
                 since: nil)
         }
         // The locks of members come before that of the loop, which is free again.
@@ -52,25 +50,27 @@ extension RunLoop {
                 subject: ObjectIdentifier(source), kind: .signalledSource, label: source.label, mode: mode,
                 since: nil)
         }
-        found += readyDescriptors(among: waiting.descriptors)
+        found += readyDescriptors(among: waiting.descriptors, of: loop)
         if waiting.mainQueueWaits, let descriptor = MainQueue.descriptor, hasInput(descriptor) {
             found.append(
                 HeldBack(
-                    subject: ObjectIdentifier(self), kind: .mainQueue, label: nil, mode: .default, since: nil)
+                    subject: ObjectIdentifier(loop), kind: .mainQueue, label: nil, mode: .default, since: nil)
             )
         }
         return found
     }
 
-    private func readyDescriptors(among sources: [(source: Source, mode: Mode)]) -> [HeldBack] {
-        let asked = sources.prefix(Self.maximumDescriptorsLookedAt).compactMap { source, mode in
+    private static func readyDescriptors(
+        among sources: [(source: RunLoop.Source, mode: RunLoop.Mode)], of loop: RunLoop
+    ) -> [HeldBack] {
+        let asked = sources.prefix(maximumDescriptors).compactMap { source, mode in
             source.kind.behaviour.descriptor.map {
                 (source: source, mode: mode, descriptor: $0, events: source.interest.pollEvents)
             }
         }.filter { $0.events != 0 }
         guard !asked.isEmpty else { return [] }
         var requests = asked.map { pollfd(fd: $0.descriptor, events: $0.events, revents: 0) }
-        let isMember = state.withLock { state -> [Bool] in
+        let isMember = loop.state.withLock { state -> [Bool] in
             // Before a descriptor is closed its source is removed, which needs this lock: so no descriptor of
             // a member can stand for another file by now.
             let isMember = asked.map { entry in
@@ -84,7 +84,7 @@ extension RunLoop {
         return zip(asked, zip(requests, isMember)).compactMap { entry, answer in
             guard answer.1, answer.0.revents != 0 else { return nil }
             let found = answer.0.revents & entry.events
-            let interest = Source.Interest(pollEvents: found)
+            let interest = RunLoop.Source.Interest(pollEvents: found)
             return HeldBack(
                 subject: ObjectIdentifier(entry.source),
                 kind: .descriptorSource(interest.isEmpty ? entry.source.interest : interest),
@@ -92,7 +92,7 @@ extension RunLoop {
         }
     }
 
-    private func hasInput(_ descriptor: Int32) -> Bool {
+    private static func hasInput(_ descriptor: Int32) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }

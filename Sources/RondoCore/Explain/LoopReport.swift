@@ -1,6 +1,5 @@
-// What a test that waits in vain wants to see of all loops.
-
-extension RunLoop {
+/// What loops hold, and why nothing of it is delivered: for a test that waits in vain.
+package enum LoopReport {
     /// A source or a timer in a mode of a loop.
     package struct Member: Sendable {
         package let id: ObjectIdentifier
@@ -8,12 +7,12 @@ extension RunLoop {
         package let text: String
     }
 
-    /// The sources and timers of this loop, and a line for the blocks of each mode. Any thread.
-    package var members: [Member] {
+    /// The sources and timers of `loop`, and a line for the blocks of each mode. Any thread.
+    package static func members(of loop: RunLoop) -> [Member] {
         let now = LoopClock.now
         // Members have locks of their own: they are copied first, and asked without the loop's lock.
-        let (modes, commonBlocks) = state.withLock { [intake] state in
-            state.collectBlocks(from: intake)
+        let (modes, commonBlocks) = loop.state.withLock { [loop] state in
+            state.collectBlocks(from: loop.intake)
             return (
                 state.modes.enumerated().map { index, mode in
                     (
@@ -37,19 +36,19 @@ extension RunLoop {
                 return Member(id: ObjectIdentifier(date.timer), text: "\(mode.name): \(summary): \(obstacle)")
             }
             if mode.hasBlocks {
-                members.append(Member(id: ObjectIdentifier(self), text: "\(mode.name): blocks"))
+                members.append(Member(id: ObjectIdentifier(loop), text: "\(mode.name): blocks"))
             }
         }
-        if commonBlocks { members.append(Member(id: ObjectIdentifier(self), text: "common: blocks")) }
+        if commonBlocks { members.append(Member(id: ObjectIdentifier(loop), text: "common: blocks")) }
         return members
     }
 
     /// Every loop of the process that holds something, and why nothing of it is delivered. Any thread.
-    package static var report: String {
+    package static var ofAllLoops: String {
         var loops = ThreadLoops.all
-        if !loops.contains(where: { $0 === main }) { loops.append(main) }
+        if !loops.contains(where: { $0 === RunLoop.main }) { loops.append(.main) }
         let lines = loops.flatMap { loop -> [String] in
-            let members = loop.members
+            let members = members(of: loop)
             guard !members.isEmpty else { return [] }
             let state =
                 loop.currentMode.map { "runs in \($0.shortName)\(loop.isWaiting ? ", waiting" : "")" }

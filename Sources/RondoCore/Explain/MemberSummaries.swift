@@ -1,13 +1,13 @@
 // How a loop and its members describe themselves for `RunLoop.debugDescription`.
 
-extension RunLoop {
-    /// What the loop holds at this moment. Any thread.
-    var currentDescription: LoopDescription {
+extension LoopDescription {
+    /// What `loop` holds at this moment. Any thread.
+    init(of loop: RunLoop) {
         let now = LoopClock.now
         // Labels and dates have locks of their own: the members are copied first, and asked without the
         // loop's lock.
-        let (running, bridge, modes) = state.withLock { [intake] state in
-            state.collectBlocks(from: intake)
+        let (running, bridge, modes) = loop.state.withLock { [loop] state in
+            state.collectBlocks(from: loop.intake)
             return (
                 state.activations.map { state.modes[$0.mode].name.shortName },
                 state.bridge,
@@ -22,8 +22,8 @@ extension RunLoop {
                 }
             )
         }
-        return LoopDescription(
-            threadName: threadName, runningModes: running, isWaiting: isWaiting,
+        self.init(
+            threadName: loop.threadName, runningModes: running, isWaiting: loop.isWaiting,
             modes: modes.map { mode in
                 let sources = mode.sources.map { $0.kind.behaviour.summary(of: $0) }
                 let timers = mode.timers.map {

@@ -154,10 +154,11 @@ extension RunLoop {
 
         private func updateWatchers() {
             let index = loop.state.withLock { $0.index(of: mode) }
+            let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
             // Sources may have left during a run before the embedding.
-            loop.endLeaves(ofMode: index)
+            update.endLeaves()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
-            loop.apply(changes, to: modeLoop, ofMode: index)
+            update.apply(changes)
         }
 
         /// Gives the mode back. Loop's thread only.

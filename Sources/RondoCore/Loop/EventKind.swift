@@ -16,7 +16,19 @@ struct EventKinds: Sequence, IteratorProtocol {
     private var kinds: (EventKind?, EventKind?, EventKind?) = (nil, nil, nil)
     private(set) var last: EventKind?
 
-    mutating func append(_ kind: EventKind) {
+    /// Of the kinds that are ready the first in the rotation from `first` on, or all of them.
+    init(from first: EventKind, all: Bool, isReady: (EventKind) -> Bool) {
+        var kind = first
+        for _ in EventKind.allCases {
+            if isReady(kind) {
+                append(kind)
+                if !all { break }
+            }
+            kind = kind.next
+        }
+    }
+
+    private mutating func append(_ kind: EventKind) {
         last = kind
         switch kinds {
         case (nil, _, _): kinds.0 = kind

@@ -44,7 +44,8 @@ final class LoopOwner {
     /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has counted it.
     var wasServedAsleep = false
     var isEnding = false
-    /// An empty buffer, whose memory the next blocks that are performed use.
+    /// An empty buffer, whose memory the next blocks that are performed use. With a new one each time the guard's
+    /// block.performed.alone takes 1,663 instructions instead of 1,395.
     var spareBlocks = PerformedBlocks()
     @exclusivity(unchecked) var deferred = DeferredWorkList()
     /// See `RunLoop.attachment(_:orMake:)`.

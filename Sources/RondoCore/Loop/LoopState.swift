@@ -38,7 +38,7 @@ struct LoopState: ~Copyable {
     var threadNumber: Int32 = 0
     /// Until when the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
-    /// What is told of the bridge to Foundation's run loop, if there is one.
+    /// A description of the bridge to Foundation's run loop, if there is one.
     var bridge: String?
     private var sequence: UInt64 = 0
     var firingTimers: [FiringTimer] = []
@@ -68,7 +68,8 @@ struct LoopState: ~Copyable {
     var runningMode: RunLoop.Mode? { activations.last.map { modes[$0.mode].name } }
 
     func existingIndex(of mode: RunLoop.Mode) -> Int? {
-        // It is nearly always the mode that was named last, which is found without hashing the name.
+        // It is nearly always the mode that was named last, which is found without hashing the name: else the guard's
+        // timer.scheduled takes 1,572 instructions instead of 1,200.
         if lastNamed < modes.count, modes[lastNamed].name == mode { return lastNamed }
         return indices[mode.rawValue]
     }
@@ -212,7 +213,7 @@ extension LoopState {
         var isCommon: Bool
         /// Whether `Attention` says now that the loop waits: the caller waits, and ends that afterwards.
         var waits: Bool
-        /// Sources have left, and are to be removed first: `RunLoop.endLeaves(ofMode:)`.
+        /// Sources have left, and are to be removed first: `WatcherUpdate.endLeaves()`.
         var hasLeaves: Bool
         var changes: ModeState.Changes?
     }

@@ -23,7 +23,9 @@ package final class LoopWait: Sendable {
         let depth = loop.state.withLock { $0.activations.count }
         // The run that serves the source may be one that began inside this one, in a callback: it goes on, and this one is
         // over when that returns.
-        let source = RunLoop.Source { [weak loop] in loop?.stopActivation(at: depth) }
+        let source = RunLoop.Source { [weak loop] in
+            loop?.state.withLock { $0.stopActivation(at: depth) }
+        }
         source.label = "waits for an end"
         loop.addUnwatched(source, forMode: mode)
         defer { source.invalidate() }
@@ -34,15 +36,5 @@ package final class LoopWait: Sendable {
             }
         }
         return true
-    }
-}
-
-extension RunLoop {
-    /// Ends the activation that `depth` others are outside of, after the pass it is in. Loop's thread only.
-    fileprivate func stopActivation(at depth: Int) {
-        state.withLock { state in
-            guard depth < state.activations.count else { return }
-            state.activations[depth].isStopped = true
-        }
     }
 }

@@ -28,7 +28,7 @@ extension Pass {
     func look(maySleep: Bool) -> Bool {
         var wasWoken = false
         while true {
-            if loop.owner.bridge != nil { loop.serveBridgeIfOverdue(modeLoop) }
+            if let bridge = loop.owner.bridge { serveIfOverdue(bridge) }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
@@ -51,11 +51,11 @@ extension Pass {
                 modeLoop.setWatchesMainQueue(drains && !borrows)
             }
             if outlook.hasLeaves {
-                loop.endLeaves(ofMode: mode)
+                endLeaves()
                 continue
             }
             if let changes = outlook.changes {
-                loop.apply(changes, to: modeLoop, ofMode: mode)
+                apply(changes)
                 continue
             }
             if !outlook.waits {
@@ -66,8 +66,8 @@ extension Pass {
             }
             // `now` may have been read before observers were called.
             let fellAsleep = Trace.isListening.load(ordering: .relaxed) ? LoopClock.now : nil
-            loop.wait(
-                modeLoop, until: min(outlook.nearestTimer ?? .never, limit.instant), now: now, spins: spins)
+            let end = min(outlook.nearestTimer ?? .never, limit.instant)
+            Sleep.run(loop, modeLoop, until: end, now: now, spins: spins)
             loop.owner.knownNow = nil
             loop.attention.endWaiting()
             if let fellAsleep {
@@ -79,6 +79,24 @@ extension Pass {
             }
             // The next round finds out whether it was a timer, the limit, a wake-up or nothing.
         }
+    }
+
+    // Not inlined: what these make would be made in each look, 120 instructions of the guard's pass.other-mode.
+
+    @inline(never)
+    private func endLeaves() { WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).endLeaves() }
+
+    @inline(never)
+    private func apply(_ changes: ModeState.Changes) {
+        WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).apply(changes)
+    }
+
+    /// See `FoundationBridge.serveIfOverdue()`.
+    private func serveIfOverdue(_ bridge: any FoundationBridge) {
+        bridge.serveIfOverdue()
+        guard loop.owner.wasServedAsleep else { return }
+        loop.owner.wasServedAsleep = false
+        modeLoop.owesDrain = true
     }
 
     /// Whether this is the only pass of a turn that a foreign loop has asked for: where others would sleep, it

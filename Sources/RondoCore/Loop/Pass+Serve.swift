@@ -28,21 +28,12 @@ extension Pass {
     /// One kind for each pass, in rotation; in the last pass before the limit every kind that is ready (rules
     /// RL-31 and RL-52).
     private func kindsToServe(timersAreDue: Bool) -> EventKinds {
-        let isLast = limit.isReached(at: loop.now)
-        var found = EventKinds()
-        var kind = modeLoop.nextKind
-        for _ in EventKind.allCases {
-            let isReady =
-                switch kind {
-                case .timers: timersAreDue
-                case .mainQueue: modeLoop.mainQueueIsReady
-                case .descriptors: !modeLoop.ready.isEmpty
-                }
-            if isReady {
-                found.append(kind)
-                if !isLast { break }
+        let found = EventKinds(from: modeLoop.nextKind, all: limit.isReached(at: loop.now)) { kind in
+            switch kind {
+            case .timers: timersAreDue
+            case .mainQueue: modeLoop.mainQueueIsReady
+            case .descriptors: !modeLoop.ready.isEmpty
             }
-            kind = kind.next
         }
         if let last = found.last { modeLoop.nextKind = last.next }
         return found
@@ -65,7 +56,7 @@ extension Pass {
             // `LoopOwner.serving` before. With a reference the guard's descriptor.event.together takes 1,242
             // instructions instead of 1,166.
             let served = source._withUnsafeGuaranteedRef {
-                // Safe: `RunLoop.apply(_:to:ofMode:)` hands a mode nothing but sources to watch. With a
+                // Safe: `WatcherUpdate.apply(_:)` hands a mode nothing but sources to watch. With a
                 // checked cast descriptor.event.together takes 1,286 instructions.
                 serve(unsafeDowncast($0, to: RunLoop.Source.self), events: events)
             }
@@ -88,7 +79,7 @@ extension Pass {
         }
         let era = owner.era
         let served = source.perform(
-            ready: RunLoop.Source.Interest(events: events), in: mode, named: name, of: loop)
+            ready: RunLoop.Source.Interest(events: events), in: mode, named: activation.name, of: loop)
         guard owner.era != era else { return served }
         // A nested run has paused the source in the modes that it ran. Its descriptor may be closed by now,
         // so these modes watch it again like every other change: at the next look, and after a check.

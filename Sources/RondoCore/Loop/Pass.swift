@@ -25,14 +25,13 @@
 ///
 /// Loop's thread only.
 struct Pass {
-    let loop: RunLoop
+    let activation: Activation
+    /// The index of the mode.
     let mode: Int
-    let name: RunLoop.Mode
     let modeLoop: ModeLoop
-    let limit: RunLimit
-    let returnAfterSourceHandled: Bool
-    /// Another activation follows at once.
-    let isRepeated: Bool
+
+    var loop: RunLoop { activation.loop }
+    var limit: RunLimit { activation.limit }
 
     /// - Parameter hasWork: Whether blocks are queued or sources signalled, as the activation begins.
     func run(hasWork: Bool) -> RunLoop.RunResult {
@@ -44,7 +43,7 @@ struct Pass {
         var drainedMainQueue = true
         var outset = Outset(hasWork: hasWork || isObserved)
         while result == nil { result = runOnce(&drainedMainQueue, &outset) }
-        if !isRepeated {
+        if !activation.isRepeated {
             // No pass follows that would do work deferred from here on.
             loop.owner.run.mayDeferWork = false
             loop.performAllDeferredWork()
@@ -57,7 +56,7 @@ struct Pass {
         return ended
     }
 
-    /// What is known when a pass begins, from the end of the last one.
+    /// The beginning of a pass, as it is known from the end of the last one.
     struct Outset {
         /// Blocks are queued or sources signalled: there is work for (c) or (d).
         var hasWork: Bool
@@ -124,7 +123,7 @@ struct Pass {
             facts = askFacts(&outset)
         }
         if hasNotifications, postNotifications(.asap) { facts = askFacts(&outset) }
-        if handled && returnAfterSourceHandled { return .handledSource }
+        if handled && activation.returnAfterSourceHandled { return .handledSource }
         switch limit {
         case .immediately: return .timedOut
         case .at(let instant): if loop.now >= instant { return .timedOut }
@@ -231,7 +230,7 @@ struct Pass {
         // those that this one leaves.
         for entry in batch where entry.source.performIfSignalled(in: mode, of: loop) {
             performed = true
-            if returnAfterSourceHandled { break }
+            if activation.returnAfterSourceHandled { break }
         }
         return performed
     }

@@ -113,7 +113,7 @@ public final class RunLoop: NSObject, Sendable {
     public var isWaiting: Bool { attention.isWaiting }
 
     /// The modes and their members, as `CFShow` prints them.
-    public override var debugDescription: String { currentDescription.text }
+    public override var debugDescription: String { LoopDescription(of: self).text }
 
     // MARK: - Stopping and waking
 
@@ -123,11 +123,7 @@ public final class RunLoop: NSObject, Sendable {
     /// `run()` is a repetition of activations and does not end by it (rule RL-35); `run(in:for:…)` does.
     /// - Note: Any thread. The counterpart of `CFRunLoopStop`.
     public func stop() {
-        let isRunning = state.withLock { state in
-            guard !state.activations.isEmpty else { return false }
-            state.activations[state.activations.count - 1].isStopped = true
-            return true
-        }
+        let isRunning = state.withLock { $0.stopInnermost() }
         Trace.request(self, .stop)
         if isRunning { askForAttention()?.wake() }
     }

@@ -138,9 +138,10 @@ public final class RunLoopThread: Sendable {
         // In the order of the blocks, so that none performed before it is lost.
         loop?.perform(inModes: [mode]) { [self, weak loop] in
             state.withLock { $0.isStopping = true }
-            loop?.stopAll()
+            loop?.state.withLock { $0.stopAll() }
         }
-        loop?.stopNested(outside: mode)
+        loop?.state.withLock { [mode] in $0.stopNested(outside: mode) }
+        loop?.askForAttention()?.wake()
     }
 
     /// Waits until the thread has ended, which takes a `stop()`. Not from the thread itself, which would wait
@@ -227,24 +228,4 @@ extension RunLoop {
     }
 
     private static let sharedLoader = Mutex<RunLoop?>(nil)
-
-    /// Ends the nested activations that would keep a block for `mode` from being run. Any thread.
-    fileprivate func stopNested(outside mode: Mode) {
-        state.withLock { state in
-            var index = state.activations.count - 1
-            while index > 0, state.modes[state.activations[index].mode].name != mode {
-                state.activations[index].isStopped = true
-                index -= 1
-            }
-        }
-        askForAttention()?.wake()
-    }
-
-    /// Ends the running activation and all those further out: a nested run may have taken the block that
-    /// stops the thread. Loop's thread only.
-    fileprivate func stopAll() {
-        state.withLock { state in
-            for index in state.activations.indices { state.activations[index].isStopped = true }
-        }
-    }
 }

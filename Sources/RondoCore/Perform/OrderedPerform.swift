@@ -32,7 +32,7 @@ final class OrderedPerform: Sendable {
 
     /// Ends it.
     ///
-    /// - Returns: What is to be called now; nil: it was called or taken back before.
+    /// - Returns: The closure to be called now; nil: it was called or taken back before.
     func take() -> (target: AnyObject, call: () -> Void)? {
         whenOver()
         let content = content.withLock { $0.take() }

@@ -6,7 +6,7 @@ internal import RondoMutex
 /// It is a timer of the loop of the thread that made it: it keeps its modes from being empty and ends no run
 /// (rule PL-6).
 public final class PerformRequest: Sendable {
-    /// What is to be called, and for which target.
+    /// The closure to be called, and its target.
     ///
     /// `@unchecked Sendable`: it is made on the thread of the loop and called there. A thread that cancels the
     /// request releases it, and does nothing else with it.
@@ -56,7 +56,7 @@ public final class PerformRequest: Sendable {
 
     /// Why the closure has not been called.
     public var whyNotDelivering: DeliveryObstacle {
-        state.withLock { $0.timer }?.whyNotDelivering ?? RunLoop.invalidObstacle
+        state.withLock { $0.timer }?.whyNotDelivering ?? DeliveryObstacle.invalid
     }
 
     /// Takes the request back; its closure is released at once. Any thread; a closure that has begun finishes
@@ -110,7 +110,7 @@ final class PerformRequestList: Sendable {
     }
 
     func remove(_ request: PerformRequest) {
-        // What is taken out is released with no lock held: the caller has the request.
+        // A request is released with no lock held: the caller has it.
         requests.withLock { requests in
             requests[request.target]?.removeAll { $0 === request }
             if requests[request.target]?.isEmpty ?? false { requests[request.target] = nil }

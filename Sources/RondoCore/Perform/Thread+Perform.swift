@@ -107,7 +107,7 @@ extension PerformedCall {
         if !loop.isAlive { end(.failure(RunLoop.PerformError.threadEnded)) }
         whenDone { _ in isDone.signal() }
         if let delay = RunLoop.unservedWarningDelay, isDone.wait(timeout: .now() + delay) == .timedOut {
-            WaitingCalls.warn(of: waiting, inModes: modes, after: delay)
+            WaitingCallWarning.log(waiting, inModes: modes, after: delay)
         }
         while true {
             if let outcome { return try outcome.get() }

@@ -100,7 +100,7 @@ enum ThreadLoops {
             }
             return (nil, hasEnded, Array(finished.values))
         }
-        // With no lock held: what is released may call back.
+        // With no lock held: a closure that is released may call back.
         withExtendedLifetime(released) {}
         if let found {
             found.perform(block, inModes: modes)

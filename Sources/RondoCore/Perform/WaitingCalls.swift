@@ -48,19 +48,4 @@ enum WaitingCalls {
         let target = ObjectIdentifier(call.target)
         return state.withLock { state in state.calls.first { $0.waiterLoop == target } }
     }
-
-    /// Warns of a call that has not been answered for `seconds`.
-    static func warn(of call: Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
-        let target = call.target.nameOfItsThreadAndNumber
-        let obstacle = RunLoop.obstacle(places: modes.map { (call.target, $0) })
-        let further = targetsCall(of: call).map {
-            "; \(target) waits itself, for \($0.target.nameOfItsThreadAndNumber)"
-        }
-        Log.core.warning(
-            """
-            For \(seconds.formatted()) s \(call.waiter) has waited for a closure that it performed on \(target): \
-            \(obstacle.description)\(further ?? ""). A thread that waits runs no loop: perform without waiting, or \
-            run the loop that is waited for.
-            """)
-    }
 }

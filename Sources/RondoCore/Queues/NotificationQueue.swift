@@ -105,12 +105,12 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
             }
         }
         guard let found else {
-            if !loop.isAlive { return RunLoop.endedObstacle }
+            if !loop.isAlive { return DeliveryObstacle.threadEnded }
             return DeliveryObstacle(
                 reason: .notScheduled,
                 description: "it does not wait in this queue: it was posted, dequeued, coalesced or dropped")
         }
-        let obstacle = RunLoop.obstacle(places: found.entry.modes.map { (loop, RunLoop.Mode($0)) })
+        let obstacle = DeliveryObstacle(places: found.entry.modes.map { (loop, RunLoop.Mode($0)) })
         guard obstacle.reason == .busy else { return obstacle }
         let occasion =
             found.style == .asap ? "at the end of the pass" : "when the loop has nothing else to do"

@@ -1,16 +1,21 @@
-// How the watchers of a mode come to match its members. Loop's thread only.
-extension RunLoop {
-    /// Applies `changes` to the watchers of `mode`. Sources that left are stopped first, so that a number
+/// Makes the watchers of a mode match its members. Loop's thread only.
+struct WatcherUpdate {
+    let loop: RunLoop
+    /// The index of the mode.
+    let mode: Int
+    let modeLoop: ModeLoop
+
+    /// Applies `changes` to the watchers. Sources that left are stopped first, so that a number
     /// that was closed and given out again is free when the others are started.
     ///
     /// libev, as Debian builds it, aborts the process when it hands a closed descriptor to the kernel. So
     /// libev does that here at once, under the lock that every removal needs: a thread that invalidates a
     /// source and then closes its descriptor has done so before the check, or does it after the kernel knows
     /// the descriptor.
-    func apply(_ changes: ModeState.Changes, to modeLoop: ModeLoop, ofMode mode: Int) {
+    func apply(_ changes: ModeState.Changes) {
         // The locks of sources come before that of the loop.
         let interests = changes.watch.map(\.interest)
-        state.withLock { [owner] state in
+        loop.state.withLock { [mode, modeLoop, owner = loop.owner] state in
             for source in changes.stop { modeLoop.unwatch(source) }
             var isChanged = !changes.stop.isEmpty
             for (source, interest) in zip(changes.watch, interests) {
@@ -36,10 +41,10 @@ extension RunLoop {
         }
     }
 
-    /// Removes the sources that have left `mode` and have not come back.
-    func endLeaves(ofMode mode: Int) {
+    /// Removes the sources that have left the mode and have not come back.
+    func endLeaves() {
         // The locks of sources come before that of the loop. Those that left last are found first.
-        for source in state.withLock({ $0.modes[mode].leaving }).reversed() {
+        for source in loop.state.withLock({ $0.modes[mode].leaving }).reversed() {
             source.endLeaving()
         }
     }

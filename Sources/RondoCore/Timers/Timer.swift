@@ -277,7 +277,7 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     /// - Note: From another thread than the loop's it is accepted, but a block already begun may still
     ///   finish.
     public func invalidate() {
-        // What is released must not be released under the lock.
+        // Block and objects must not be released under the lock.
         let released = state.withLock { state in
             state.withLoop { withdraw(from: $0, isCommon: state.isCommon) }
             return state.invalidate()

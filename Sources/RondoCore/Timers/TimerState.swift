@@ -9,7 +9,7 @@ extension Timer {
         let call: @Sendable (Timer) -> Void
     }
 
-    /// What is true of a timer; `State` names each.
+    /// The conditions that hold for a timer; `State` names each.
     struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -158,7 +158,7 @@ extension Timer {
             return body(made)
         }
 
-        /// - Returns: What is to be released without the lock.
+        /// - Returns: The objects to be released without the lock.
         mutating func invalidate() -> (Block?, (any AnyObject & Sendable)?, UserInfo?) {
             marks = marks.subtracting([.isValid, .isCommon])
             unretainedLoop = nil

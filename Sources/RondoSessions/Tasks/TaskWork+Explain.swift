@@ -6,7 +6,7 @@ extension TaskWork {
     /// Why no call has come (rule US-90). Any thread.
     var obstacle: DeliveryObstacle {
         let (life, load, method) = state.withLock { ($0.life, $0.load, $0.owedAnswer) }
-        if life.isCompleted { return RunLoop.invalidObstacle }
+        if life.isCompleted { return DeliveryObstacle.invalid }
         if life.standing == .suspended {
             return DeliveryObstacle(
                 reason: .suspended,
@@ -17,7 +17,7 @@ extension TaskWork {
         if let queue = engine?.driver.queue?.queue, queue.isSuspended {
             return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
         }
-        let obstacle = RunLoop.obstacle(places: places)
+        let obstacle = DeliveryObstacle(places: places)
         guard obstacle.reason == .nothingToDeliver || obstacle.reason == .busy else { return obstacle }
         if let method {
             return DeliveryObstacle(reason: .waits, description: "it waits for the answer to \(method)")

@@ -16,7 +16,7 @@ extension StreamCore {
         case .notOpen:
             return DeliveryObstacle(reason: .notScheduled, description: "it has not been opened: call open()")
         case .closed:
-            return RunLoop.invalidObstacle
+            return DeliveryObstacle.invalid
         case .error where state.owed.isEmpty:
             return DeliveryObstacle(reason: .invalid, description: "it has failed, and said so")
         case .atEnd where state.owed.isEmpty:
@@ -27,7 +27,7 @@ extension StreamCore {
                     reason: .nothingToDeliver,
                     description: "it has a dispatch queue, which is told as soon as there is something")
             }
-            let obstacle = RunLoop.obstacle(places: modes.map { ($0.loop, $0.mode) })
+            let obstacle = DeliveryObstacle(places: modes.map { ($0.loop, $0.mode) })
             guard obstacle.reason == .nothingToDeliver, state.status == .opening else { return obstacle }
             return DeliveryObstacle(reason: .nothingToDeliver, description: "it is still being opened")
         }

@@ -13,7 +13,7 @@ public import RondoStreams
 ///
 /// `spawn` starts it. Where it is scheduled, its end comes to `onEnd`, once, on the thread of that loop and in that mode; its
 /// outputs are streams of their own, scheduled where the program likes. Scheduled nowhere it is collected in the background:
-/// no zombie stays (rule CH-4). To let go of a `Child` kills nobody (rule CH-22).
+/// no zombie stays (rule CH-4). To let go of a `Child` does not kill its process (rule CH-22).
 ///
 /// Linux 5.4 or later. No SIGCHLD handler is installed, and no children are collected that are not Rondo's own (rule CH-3).
 /// Any thread may use a `Child`; its streams belong to the threads that they are scheduled on.
@@ -193,7 +193,7 @@ public final class Child: Sendable {
 
     /// Why nothing was told. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
-        guard newsSource.isValid else { return RunLoop.invalidObstacle }
+        guard newsSource.isValid else { return DeliveryObstacle.invalid }
         let obstacle = newsSource.whyNotDelivering
         guard obstacle.reason == .nothingToDeliver, handle.status == nil else { return obstacle }
         return DeliveryObstacle(reason: .nothingToDeliver, description: "the child runs")

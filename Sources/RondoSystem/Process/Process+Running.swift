@@ -172,7 +172,7 @@ extension Process {
         return handler
             ? DeliveryObstacle(
                 reason: .nothingToDeliver, description: "its handler is called in the background")
-            : RunLoop.invalidObstacle
+            : DeliveryObstacle.invalid
     }
 
     // MARK: - Waiting
@@ -188,7 +188,7 @@ extension Process {
         }
         // The thread of a loop that cannot run any more waits by itself.
         if !hasEnded, !wait.run(loop, in: .default) { _ = child.wait() }
-        // What is told on this very loop is told before this returns.
+        // Handlers on this very loop are called before this returns.
         let isTold = state.withLock {
             $0.telling.source?.isSignalled ?? false && $0.telling.isServed(by: loop)
         }

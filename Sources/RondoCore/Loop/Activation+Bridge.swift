@@ -1,30 +1,16 @@
-// Runs of a loop that has a bridge to Foundation's.
-
-extension RunLoop {
-    /// Makes `bridge` that of this loop.
-    func setBridge(_ bridge: any FoundationBridge, function: String) {
-        if let other = owner.bridge {
-            // Not a precondition, which loses its message in release.
-            fatalError(
-                "RunLoop.\(function): the loop has a bridge to Foundation's run loop already (\(other.summary)). A thread has "
-                    + "one at a time: call endFoundationBridge() first.")
-        }
-        owner.bridge = bridge
-        state.withLock { $0.bridge = bridge.summary }
-        // Where a callback of Foundation's has made it, this loop may be asleep.
-        wakeIfForeign()
-    }
-
-    /// Runs `run`, an activation of this loop, whose beginning may lie in a callback of Foundation's loop.
-    func runBridged(_ bridge: any FoundationBridge, _ run: () -> RunResult?) -> RunResult? {
+// An activation of a loop that has a bridge to Foundation's.
+extension Activation {
+    /// As `run()`, where the beginning may lie in a callback of Foundation's loop, which `bridge` serves.
+    consuming func run(beside bridge: any FoundationBridge) -> RunLoop.RunResult? {
+        let owner = loop.owner
         let (wasDraining, wasServedAsleep) = (owner.isDrainingMainQueue, owner.wasServedAsleep)
         owner.wasServedAsleep = false
         let isNested = owner.isInFoundation
         let wasUsed = isNested && (bridge.mainQueueUse?.isSeen ?? true)
-        if isMain, !wasDraining { owner.isDrainingMainQueue = isInForeignDrain(bridge, wasUsed: wasUsed) }
+        if loop.isMain, !wasDraining { owner.isDrainingMainQueue = isInForeignDrain(wasUsed: wasUsed) }
         if isNested {
             // This loop is asleep further out: now it is awake.
-            attention.endWaiting()
+            loop.attention.endWaiting()
             owner.isInFoundation = false
         }
         let result = run()
@@ -41,25 +27,18 @@ extension RunLoop {
         return result
     }
 
-    /// See `FoundationBridge.serveIfOverdue()`.
-    func serveBridgeIfOverdue(_ modeLoop: ModeLoop) {
-        owner.bridge?.serveIfOverdue()
-        guard owner.wasServedAsleep else { return }
-        owner.wasServedAsleep = false
-        modeLoop.owesDrain = true
-    }
-
     /// Whether Foundation's loop is draining the main queue further out, so that nothing can drain it here (rule RL-59).
     ///
     /// libdispatch does not tell. A block is put on the queue, and the queue is drained: within another drain that does
     /// nothing.
     ///
     /// - Parameter wasUsed: Whether the queue may have been drained since this loop has fallen asleep.
-    private func isInForeignDrain(_ bridge: any FoundationBridge, wasUsed: Bool) -> Bool {
+    private func isInForeignDrain(wasUsed: Bool) -> Bool {
+        let owner = loop.owner
         guard Foundation.RunLoop.main.currentMode != nil else { return false }
         if owner.isInFoundation, !wasUsed { return false }
+        // `@unchecked Sendable`: only the main thread touches it, where blocks of the main queue run.
         final class Mark: @unchecked Sendable {
-            // Only the main thread touches it: blocks of the main queue run there.
             var isReached = false
         }
         let mark = Mark()

@@ -1,0 +1,19 @@
+internal import Logging
+
+/// The warning about a closure that another thread is to run, and that the caller has waited for in vain.
+enum WaitingCallWarning {
+    /// Warns that `call`, made for `modes`, has not been answered for `seconds`. On the thread that waits.
+    static func log(_ call: WaitingCalls.Call, inModes modes: [RunLoop.Mode], after seconds: TimeInterval) {
+        let target = call.target.nameOfItsThreadAndNumber
+        let obstacle = DeliveryObstacle(places: modes.map { (call.target, $0) })
+        let further = WaitingCalls.targetsCall(of: call).map {
+            "; \(target) waits itself, for \($0.target.nameOfItsThreadAndNumber)"
+        }
+        Log.core.warning(
+            """
+            For \(seconds.formatted()) s \(call.waiter) has waited for a closure that it performed on \(target): \
+            \(obstacle.description)\(further ?? ""). A thread that waits runs no loop: perform without waiting, or \
+            run the loop that is waited for.
+            """)
+    }
+}

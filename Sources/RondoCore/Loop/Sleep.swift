@@ -1,0 +1,66 @@
+internal import CRondoEv
+
+/// How a pass that has nothing to do waits: a spin, if the loop is to spin, and then a sleep. Loop's thread only.
+///
+/// Sleeping and being woken costs some microseconds on both sides and, most of all, the time until the kernel
+/// runs the thread again. If answers come faster than that, a loop that looks for them for a short time before
+/// it sleeps gets them sooner, while its processor is busy.
+enum Sleep {
+    // No value with these parameters as its properties: to make one takes 150 instructions of the guard's descriptor.event.
+
+    /// How often the loop checks for a request before it reads the clock, and asks the kernel for
+    /// descriptors.
+    private static let looksBetweenReadings = 16
+
+    /// Waits until an event of the mode has happened or `end` has come. It may return without either; see
+    /// `Pass.look(maySleep:)`.
+    ///
+    /// - Parameter spins: The argument of `Attention.beginWaiting(spins:)`.
+    static func run(
+        _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant, spins: Bool
+    ) {
+        let longest = loop.spinNanoseconds.load(ordering: .relaxed)
+        guard longest > 0 || spins else { return sleep(loop, modeLoop, until: end, now: now) }
+        let began = LoopClock.machineNow
+        let spinEnd = began.advanced(byNanoseconds: longest)
+        let isOver = spins && spin(loop, modeLoop, until: end, butNotBeyond: spinEnd)
+        if !isOver, !spins || loop.attention.fallAsleep() { sleep(loop, modeLoop, until: end, now: now) }
+        loop.owner.hasWaitedShortly = LoopClock.machineNow.nanoseconds - began.nanoseconds <= longest
+    }
+
+    /// - Returns: Whether the wait is over; false if only the time for spinning is.
+    private static func spin(
+        _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, butNotBeyond spinEnd: LoopInstant
+    ) -> Bool {
+        while true {
+            for _ in 0..<looksBetweenReadings {
+                guard loop.attention.isSpinning else { return true }
+                rondo_pause()
+            }
+            modeLoop.pollWhatIsWatched()
+            if !modeLoop.ready.isEmpty || modeLoop.mainQueueIsReady { return true }
+            let now = LoopClock.machineNow
+            if now >= end { return true }
+            if now >= spinEnd { return false }
+        }
+    }
+
+    private static func sleep(
+        _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant
+    ) {
+        let owner = loop.owner
+        if let bridge = owner.bridge, bridge.sleep(modeLoop, until: end) { return }
+        guard let source = owner.timeSource else {
+            let hasTimer = owner.kernel.armTimer(noLaterThan: end, now: now)
+            return modeLoop.poll(mayBlock: true, until: end, hasTimer: hasTimer)
+        }
+        // If the loop has a clock of its own, time does not pass by itself: the loop looks at its
+        // descriptors, then asks the clock to advance, and sleeps only if the clock does not.
+        modeLoop.poll(mayBlock: false)
+        let isIdle =
+            modeLoop.ready.isEmpty && !modeLoop.mainQueueIsReady && !loop.attention.wasAsked
+        guard isIdle, !source.loopIsIdle(until: end) else { return }
+        owner.kernel.armTimer(noLaterThan: .never, now: now)
+        modeLoop.poll(mayBlock: true)
+    }
+}
