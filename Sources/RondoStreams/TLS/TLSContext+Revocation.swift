@@ -7,7 +7,7 @@ extension TLSContext {
     func setRevocationLists() throws(TLSError) {
         guard !settings.revocationLists.isEmpty || settings.requiresRevocationLists else { return }
         for list in settings.revocationLists {
-            switch list {
+            switch list.place {
             case .file(let path):
                 switch PEM.contents(of: path) {
                 case .success(let bytes): try add(bytes, name: "“\(path)”")

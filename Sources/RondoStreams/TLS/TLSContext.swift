@@ -186,7 +186,7 @@ extension TLSContext {
         var mode = SSL_VERIFY_PEER
         if settings.role == .server {
             mode =
-                switch settings.clientCertificates {
+                switch settings.clientCertificates.kind {
                 case .notRequested: SSL_VERIFY_NONE
                 case .requested: SSL_VERIFY_PEER
                 case .required: SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT

@@ -98,22 +98,37 @@ public struct TLSSettings: Sendable, Hashable {
         public static let anyRoot = Tolerance(rawValue: 4)
     }
 
-    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form. Bytes come from a file or from
-    /// memory, so the enum is complete and may be switched over: no list is fetched.
-    public enum RevocationList: Sendable, Hashable {
-        case file(String)
-        case data(Data)
+    /// A list of certificates that their issuer has taken back (CRL), in PEM or DER form. No list is fetched. Later
+    /// versions may know more places.
+    public struct RevocationList: Sendable, Hashable {
+        enum Place: Sendable, Hashable {
+            case file(String)
+            case data(Data)
+        }
+
+        let place: Place
+
+        /// - Parameter path: Of a file that is read when a context is made of the settings.
+        public static func file(_ path: String) -> RevocationList { RevocationList(place: .file(path)) }
+        public static func data(_ data: Data) -> RevocationList { RevocationList(place: .data(data)) }
     }
 
-    /// Whether a server asks clients for a certificate. What comes is checked like a server's, against
-    /// `certificateAuthorities`, its host name aside. The answers are no, yes and must (RFC 8446, section 4.3.2), so the
-    /// enum is complete and may be switched over.
-    public enum ClientCertificates: Sendable, Hashable {
-        case notRequested
+    /// Whether a server asks clients for a certificate (RFC 8446, section 4.3.2). What comes is checked like a server's,
+    /// against `certificateAuthorities`, its host name aside. Later versions may know more answers.
+    public struct ClientCertificates: Sendable, Hashable {
+        enum Kind: Sendable, Hashable {
+            case notRequested
+            case requested
+            case required
+        }
+
+        let kind: Kind
+
+        public static let notRequested = ClientCertificates(kind: .notRequested)
         /// A client may have none.
-        case requested
+        public static let requested = ClientCertificates(kind: .requested)
         /// A client without one is refused.
-        case required
+        public static let required = ClientCertificates(kind: .required)
     }
 
     /// Which side this is.

@@ -44,7 +44,7 @@ struct TrustFiles: Hashable, Sendable {
             }
         }
         for list in settings.revocationLists {
-            if case .file(let path) = list { stamps.append(Stamp(path)) }
+            if case .file(let path) = list.place { stamps.append(Stamp(path)) }
         }
         self.stamps = stamps
     }

@@ -5,7 +5,7 @@ internal import RondoCore
 extension Child.Environment {
     /// "NAME=value" each; nil: the parent's as they are.
     var variables: [String]? {
-        switch self {
+        switch kind {
         case .inherited: return nil
         case .exactly(let variables): return variables.map { "\($0)=\($1)" }
         case .changed(let changes):
@@ -17,7 +17,7 @@ extension Child.Environment {
 
     /// The PATH of the child, if its environment was given, or else the parent's (rule CH-20).
     var searchPath: String? {
-        switch self {
+        switch kind {
         case .inherited: Self.parentsPath
         case .exactly(let variables): variables["PATH"]
         case .changed(let changes):
@@ -30,7 +30,7 @@ extension Child.Environment {
 
 extension Child.Group {
     var forSpawner: rondo_spawn_group {
-        switch self {
+        switch kind {
         case .parents: rondo_spawn_group_parents
         case .own: rondo_spawn_group_own
         case .session: rondo_spawn_group_session

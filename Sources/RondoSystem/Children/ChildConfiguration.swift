@@ -34,52 +34,93 @@ extension Child {
         }
     }
 
-    /// The environment of a child.
-    public enum Environment: Sendable, Hashable {
+    /// The environment of a child. Later versions may know more of them.
+    public struct Environment: Sendable, Hashable {
+        enum Kind: Sendable, Hashable {
+            case inherited
+            case exactly([String: String])
+            case changed([String: String?])
+        }
+
+        let kind: Kind
+
         /// The parent's, as it is at the spawn.
-        case inherited
-        case exactly([String: String])
+        public static let inherited = Environment(kind: .inherited)
+        /// These variables and no others.
+        public static func exactly(_ variables: [String: String]) -> Environment {
+            Environment(kind: .exactly(variables))
+        }
         /// The parent's with some variables set, or taken away where the value is nil.
-        case changed([String: String?])
+        public static func changed(_ changes: [String: String?]) -> Environment {
+            Environment(kind: .changed(changes))
+        }
     }
 
-    /// Where a child's standard input comes from.
-    public enum Input: Sendable, Hashable {
+    /// Where a child's standard input comes from. Later versions may know more places.
+    public struct Input: Sendable, Hashable {
+        enum Kind: Sendable, Hashable {
+            case inherited
+            case none
+            case stream
+            case descriptor(Int32)
+        }
+
+        let kind: Kind
+
         /// The parent's own.
-        case inherited
+        public static let inherited = Input(kind: .inherited)
         /// `/dev/null`.
-        case none
+        public static let none = Input(kind: .none)
         /// A pipe, which `Child.input` writes.
-        case stream
+        public static let stream = Input(kind: .stream)
         /// A descriptor of the parent's, which stays open there.
-        case descriptor(Int32)
+        public static func descriptor(_ number: Int32) -> Input { Input(kind: .descriptor(number)) }
     }
 
-    /// Where an output of a child goes.
-    public enum Output: Sendable, Hashable {
+    /// Where an output of a child goes. Later versions may know more places.
+    public struct Output: Sendable, Hashable {
+        enum Kind: Sendable, Hashable {
+            case inherited
+            case none
+            case stream
+            case collected(limit: Int)
+            case descriptor(Int32)
+            case sameAsOutput
+        }
+
+        let kind: Kind
+
         /// The parent's own.
-        case inherited
+        public static let inherited = Output(kind: .inherited)
         /// `/dev/null`.
-        case none
+        public static let none = Output(kind: .none)
         /// A pipe, which `Child.output` or `Child.errorOutput` reads.
-        case stream
+        public static let stream = Output(kind: .stream)
         /// A pipe that is read into memory in the modes of the child; beyond so many bytes the child is stopped (rule
         /// CH-14).
-        case collected(limit: Int)
+        public static func collected(limit: Int) -> Output { Output(kind: .collected(limit: limit)) }
         /// A descriptor of the parent's, which stays open there.
-        case descriptor(Int32)
+        public static func descriptor(_ number: Int32) -> Output { Output(kind: .descriptor(number)) }
         /// Of the standard error: where the standard output goes.
-        case sameAsOutput
+        public static let sameAsOutput = Output(kind: .sameAsOutput)
     }
 
-    /// The process group of a child (rule CH-18).
-    public enum Group: Sendable, Hashable {
+    /// The process group of a child (rule CH-18). Later versions may know more of them.
+    public struct Group: Sendable, Hashable {
+        enum Kind: Sendable, Hashable {
+            case parents
+            case own
+            case session
+        }
+
+        let kind: Kind
+
         /// The parent's: Ctrl-C at the terminal reaches the child as well.
-        case parents
+        public static let parents = Group(kind: .parents)
         /// One of its own, whose leader it is: stopping it stops its own children too.
-        case own
+        public static let own = Group(kind: .own)
         /// A session of its own, without a terminal.
-        case session
+        public static let session = Group(kind: .session)
     }
 
     /// A step on the way to the end of a child: a signal, and how long the child has after it.

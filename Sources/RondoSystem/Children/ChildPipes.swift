@@ -40,7 +40,7 @@ struct ChildPipes {
     }
 
     private mutating func makeInput(_ input: Child.Input) throws(SystemError) {
-        switch input {
+        switch input.kind {
         case .inherited: descriptors[STDIN_FILENO] = STDIN_FILENO
         case .none: descriptors[STDIN_FILENO] = try openNull()
         case .descriptor(let number): descriptors[STDIN_FILENO] = number
@@ -52,7 +52,7 @@ struct ChildPipes {
     }
 
     private mutating func makeOutput(_ output: Child.Output, _ number: Int32) throws(SystemError) {
-        switch output {
+        switch output.kind {
         case .inherited: descriptors[number] = number
         case .none: descriptors[number] = try openNull()
         case .descriptor(let other): descriptors[number] = other
