@@ -22,6 +22,9 @@ func runUntilStopped() {
     _ = RunLoop.current.run(in: .default, for: .infinity, returnAfterSourceHandled: false)
 }
 
+// Its look, after five seconds, would fall into one of the acts.
+RunLoop.unservedWarningDelay = nil
+
 // On a thread of its own: the main loop drains the main queue too.
 Thread.detachNewThread {
     guardTimers()

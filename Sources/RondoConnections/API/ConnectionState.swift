@@ -3,7 +3,7 @@ internal import RondoCore
 
 /// A connection from its making to its end: its schedule, its settings, its delegate and queue.
 ///
-/// A value behind the connection's lock. What is said about wrong use comes back as a sentence, once a connection.
+/// A value behind the connection's lock. A complaint about wrong use comes back as a sentence, once a connection.
 struct ConnectionState: ~Copyable {
     private enum Phase {
         case created, started, ended

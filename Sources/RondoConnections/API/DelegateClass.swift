@@ -2,7 +2,7 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// What is known of a class of delegates: how to cast its objects, and which of its methods are defaults.
+/// A class of delegates: how to cast its objects, and which of its methods are defaults.
 final class DelegateClass: Sendable {
     private let type: ObjectIdentifier
     /// An object of the class may conform to `URLConnectionDownloadDelegate`.

@@ -256,7 +256,7 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     /// The load is over: the delegate is let go (rule UC-15).
     package func loadDidEnd() {
-        // What is released must not be released under the lock.
+        // The delegate must not be released under the lock.
         let released = state.withLock { $0.end() }
         withExtendedLifetime(released) {}
     }

@@ -40,7 +40,7 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
 
     /// The response is about to be stored in the cache (rules UC-53 and UC-54).
     ///
-    /// - Returns: What is to be stored in its place; nil for nothing. By default, `cachedResponse`.
+    /// - Returns: The response to be stored in its place; nil for nothing. By default, `cachedResponse`.
     func connection(_ connection: URLConnection, willCacheResponse cachedResponse: CachedURLResponse)
         -> CachedURLResponse?
 

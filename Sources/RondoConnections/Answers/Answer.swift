@@ -55,7 +55,7 @@ enum AnswerEvent {
     case failed(LoadFailure)
 }
 
-/// What is known of the sender of a response.
+/// The sender of a response, as far as it is known.
 struct ResponseOrigin {
     /// A proxy may have made it: one in whose name a server asks for credentials is not answered.
     var isFromProxy = false

@@ -49,10 +49,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// heard of the server.
     static let maximumRetries = 1
 
-    /// Exchanges that are remembered for the metrics; a load has no more, unless its delegate answers challenges
-    /// for ever.
-    static let maximumTransfers = 100
-
     /// A request on its way to a connection.
     private struct Attempt {
         let request: LoadRequest
@@ -82,8 +78,6 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
-    /// When the load began, if its metrics are wanted.
-    private let startedAt: LoopInstant?
     /// Released by `close()`.
     private var owner: (any ServerAnswerOwner)?
     private let shared = Mutex(Shared())
@@ -104,10 +98,8 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var challenges: ServerChallenges?
     /// What the delegate has said (rule UC-43).
     private let usesCredentialStorage: Bool
-    private(set) var transfers: [TransferMetrics] = []
-    /// For the metrics: when the request under way was begun with, and the head of its response.
-    private var fetchStart: LoopInstant?
-    private var head: (ResponseHead, bodyLength: Int64?)?
+    /// For the metrics; nil: they are not wanted.
+    let transfers: ServerTransfers?
     private let rank = Atomic(LoadRank.normal.bits)
     /// The last exchange, which is over; see `takeFinished()`.
     private var finished: (any Exchange)?
@@ -121,7 +113,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         self.schedule = schedule
         self.settings = settings
         self.defaults = defaults
-        self.startedAt = startedAt
+        transfers = startedAt.map { ServerTransfers(since: $0) }
     }
 
     // MARK: - Steps of a request
@@ -130,7 +122,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     func start(_ request: LoadRequest, mayReuse: Bool = true) {
         if mayReuse { retries = 0 }
         self.request = request
-        if startedAt != nil { fetchStart = LoopClock.now }
+        transfers?.begin()
         authenticator?.url = request.url
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: mayReuse))
     }
@@ -138,7 +130,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// The kept connection turned out dead: the same request goes over a new one.
     private func sendAgain(_ request: LoadRequest) {
         retries += 1
-        if startedAt != nil { fetchStart = LoopClock.now }
+        transfers?.begin()
         prepareBody(of: Attempt(request: request, body: nil, mayReuse: false))
     }
 
@@ -264,17 +256,15 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner.noteCall()
             body.open(in: schedule)
         }
-        let exchange = HTTP1Exchange(
-            outgoing, by: lease, opening: route.channel, of: self,
-            telling: .init(steps: tellsSteps, times: startedAt != nil))
+        let exchange = ExchangeChoice.exchange(
+            of: outgoing, by: lease, opening: route.channel, for: self,
+            telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
         owner.setInterest(exchange.interest)
         exchange.start()
     }
-
-    private var tellsSteps: Bool { settings.values.onStep != nil }
 
     private func outgoingRequest(
         _ attempt: Attempt, usualFields: HeaderFields?
@@ -425,7 +415,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
         stopGoAheadTimer()
-        if startedAt != nil { self.head = (head, bodyLength: bodyLength) }
+        transfers?.received(head, bodyLength: bodyLength)
         if exchange.hasServerTimedOut, retries < Self.maximumRetries, let request {
             releaseExchange(mayStay: false)
             return sendAgain(request)
@@ -476,24 +466,11 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .waitingForConnection(_, let waiterID, let route): route.origin.withdraw(waiterID)
         case .exchanging(let exchange):
             owner?.setInterest(nil)
-            note(exchange)
+            transfers?.ended(exchange, of: request)
             if !exchange.end(registeredAt: mayStay ? owner?.onlyQueue : nil) {
                 owner?.received(.step(.closed(reason: "the connection cannot serve another request")))
             }
         }
-    }
-
-    /// What the exchange took is kept for the end.
-    private func note(_ exchange: any Exchange) {
-        let head = head.take()
-        guard let startedAt, transfers.count < Self.maximumTransfers, let request, let url = request.url
-        else { return }
-        var transfer = TransferMetrics(of: exchange, url, request.method, since: startedAt)
-        transfer.request = request.value
-        transfer.head = head?.0
-        transfer.bodyLength = head?.bodyLength
-        transfer.fetchStart = fetchStart.map { $0.seconds(since: startedAt) }
-        transfers.append(transfer)
     }
 
     // MARK: - Challenges
@@ -520,7 +497,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// Has the delegate asked about the server of `exchange`, unless the settings name handlers, or the delegate has no method
     /// to answer: a connection that asks takes no earlier session up.
-    private func askAboutTLS(of exchange: HTTP1Exchange) {
+    private func askAboutTLS(of exchange: any Exchange) {
         guard let tls = exchange.key.tls, let defaults, !defaults.leavesTLSToSettings else { return }
         let (asksForTrust, asksForIdentity) = (tls.trustHandler == nil, tls.identityHandler == nil)
         guard asksForTrust || asksForIdentity else { return }

@@ -1,4 +1,4 @@
-/// What is to be done about a response that may be stored.
+/// How a response is handled that may be stored.
 enum CacheDecision {
     /// It is not to be kept, or is kept already.
     case nothing

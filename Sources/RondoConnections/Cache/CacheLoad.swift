@@ -75,8 +75,8 @@ struct CacheLoad {
 
     /// Whether the store has just stored the same response.
     func hasJustStored(_ head: ResponseHead, size: Int64) -> Bool {
-        guard let store, let request else { return false }
-        return store.hasJustStored(head, size: size, for: request)
+        guard let request else { return false }
+        return store?.hasJustStored(head, size: size, for: request) ?? false
     }
 
     /// Notes whether a response with this head could.

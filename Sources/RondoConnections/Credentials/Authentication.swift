@@ -23,7 +23,7 @@ struct Authentication {
         /// The one that has failed before, or else the one that would be tried.
         let proposed: URLCredential?
         let failures: Int
-        /// May be used without asking anybody.
+        /// May be used without a challenge to the delegate.
         let silent: (credential: URLCredential, origin: Origin)?
     }
 
@@ -45,7 +45,7 @@ struct Authentication {
         case digest(DigestSession)
     }
 
-    /// What is being sent, and was not refused yet.
+    /// The credential that is being sent, and was not refused yet.
     private struct Current {
         var space: Space
         var protectionSpace: URLProtectionSpace

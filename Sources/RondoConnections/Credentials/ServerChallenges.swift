@@ -66,14 +66,14 @@ final class ServerChallenges {
     /// - Parameters:
     ///   - asksForTrust: No handler of the settings answers this question.
     ///   - asksForIdentity: The same of this one.
-    func askAboutTLS(of exchange: HTTP1Exchange, asksForTrust: Bool, asksForIdentity: Bool) {
+    func askAboutTLS(of exchange: any Exchange, asksForTrust: Bool, asksForIdentity: Bool) {
         exchange.askAboutPeer(
             asksForTrust ? { [weak self, weak exchange] in self?.ask(.trust($0), of: exchange) } : nil,
             identity: asksForIdentity
                 ? { [weak self, weak exchange] in self?.ask(.identity($0), of: exchange) } : nil)
     }
 
-    private func ask(_ question: TLSProtectionSpace.Question, of exchange: HTTP1Exchange?) {
+    private func ask(_ question: TLSProtectionSpace.Question, of exchange: (any Exchange)?) {
         guard let exchange else { return }
         var error: (any Error)?
         if case .trust(let trust) = question, let explanation = trust.explanation {

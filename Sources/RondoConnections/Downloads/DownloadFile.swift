@@ -49,7 +49,7 @@ package final class DownloadFile: Sendable {
         try Self.cut(opened, at: offset)
     }
 
-    /// A temporary file that was kept; it is temporary again. What is behind `offset` is written anew.
+    /// A temporary file that was kept; it is temporary again. The bytes behind `offset` are written anew.
     ///
     /// - Throws: It is gone, is shorter than `offset`, is none of this user's, or another download goes on with it.
     init(kept name: String, at offset: Int64) throws(SystemError) {

@@ -82,7 +82,7 @@ package final class ConnectionPool: Sendable {
 
     /// Lets go of the origins that are not used and to which nothing but the pool refers.
     private func removeUnusedOrigins() {
-        // What is released is released without the lock.
+        // Connections are released without the lock.
         let removed = state.withLock { state in
             var removed: [Origin] = []
             for server in state.origins.keys.filter({ state.origins[$0]?.isUnused ?? false }) {

@@ -9,6 +9,9 @@ internal import RondoStreams
 protocol Exchange: AnyObject, Sendable {
     // MARK: Words
 
+    /// Has these asked about the server while a new connection is secured; nil: nothing is asked. To be called before
+    /// `start()`.
+    func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?)
     /// Sends the request, now or once the connection is open.
     func start()
     /// Reads no more, so that flow control holds the server back.
@@ -73,6 +76,14 @@ protocol ExchangeOwner: AnyObject, Sendable {
     func noteReceived()
     /// Has the owner called in a pass of one of its modes.
     func wakeUp()
+}
+
+/// How much an exchange tells beside its events.
+struct ExchangeTelling {
+    /// Steps, and heads as text, which takes longer than all else about a small one.
+    let steps: Bool
+    /// When what happened: a look at the clock each time.
+    let times: Bool
 }
 
 /// What an exchange tells its owner.

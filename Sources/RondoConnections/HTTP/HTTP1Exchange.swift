@@ -6,14 +6,6 @@ internal import RondoStreams
 ///
 /// `@unchecked Sendable`: used while its owner lets no other thread in, where `enter` goes first.
 final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
-    /// What is told of an exchange beside its events.
-    struct Telling {
-        /// Steps, and heads as text, which takes longer than all else about a small one.
-        var steps: Bool
-        /// When what happened: a look at the clock each time.
-        var times: Bool
-    }
-
     private enum Phase {
         case opening
         case open
@@ -36,12 +28,12 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private var request: OutgoingRequest?
     /// It lets go of its exchange when that is over.
     private let owner: any ExchangeOwner
-    private let tells: Telling
+    private let tells: ExchangeTelling
     // Unchecked, since the owner lets one call in at a time: worth 2.5 % of the instructions of bench-guard's http.request;
     // what stands so in `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` another 3.3 %.
     @exclusivity(unchecked) private var phase: Phase
 
-    /// What is to be sent; nil before the start.
+    /// Sends the request; nil before the start.
     @exclusivity(unchecked) private var sender: RequestSender?
     @exclusivity(unchecked) private var sendFailure: ChannelError?
 
@@ -72,7 +64,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     init(
         _ request: consuming OutgoingRequest, by lease: borrowing Lease,
         opening channel: @autoclosure () -> SocketChannel.Configuration,
-        of owner: any ExchangeOwner, telling: Telling
+        of owner: any ExchangeOwner, telling: ExchangeTelling
     ) {
         tells = telling
         isIdempotent = request.isIdempotent
@@ -157,7 +149,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     var idleConnection: ServerConnection? { connection.isRegisteredIdle ? connection : nil }
 
-    /// Has the owner asked about the server while a new connection is secured.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?) {
         guard isNew else { return }
         if let trust { connection.channel.onTrust = trust }
@@ -427,52 +418,65 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private func parse() {
         defer { if consumed == filled { giveBackBuffer() } }
         while case .open = phase, !isPaused {
-            let event: HTTP1Event
             do throws(HTTP1Error) {
-                event = try connection.codec.nextEvent(from: unread, consumed: &consumed)
+                guard take(try connection.codec.nextEvent(from: unread, consumed: &consumed)) else { return }
             } catch {
                 if let sendFailure, case .peer(.closedBeforeResponse) = error {
                     return fail(.channel(sendFailure))
                 }
                 return fail(.http(error))
             }
-            switch consume event {
-            case .informational(let head):
-                hasInformational = true
-                tell(.responseHead(Self.text(of: head)))
-                if head.status == 100, case .open = phase {
-                    owner.received(.mayGoAhead)
-                    goAhead()
-                } else if case .open = phase {
-                    owner.received(.informational(head))
-                }
-            case .response(let head, let bodyLength):
-                status = head.status
-                // It need not be the answer to this request, and what follows not the one to the next.
-                if head.status == 408 { connection.isOutOfStep = true }
-                if tells.steps { tell(.responseHead(Self.text(of: head))) }
-                guard case .open = phase else { return }
-                owner.received(.head(head, bodyLength: bodyLength))
-            case .bodyRange(let range):
-                bodyReceived += Int64(range.count)
-                owner.received(.body(buffer?.data(range) ?? Data()))
-            case .trailers, .body:
-                break
-            case .needMoreData:
-                if let receiveFailure { return fail(.channel(sendFailure ?? receiveFailure)) }
-                guard sawEnd else { return }
-                connection.codec.receiveEnd()
-                sawEnd = false
-            case .end where endIsForgeable && !sawEnd:
-                // Nothing but the end of the connection has ended the body (RFC 9112 §9.8).
-                return fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
-            case .switchedProtocol where upgrade != nil:
-                if let upgrade { begin(upgrade) }
-            case .end: return end(by: .end)
-            case .paused, .closed, .switchedProtocol:
-                return end(by: .failed(.http(.peer(.closedBeforeResponse))))
-            }
         }
+    }
+
+    /// - Returns: Whether another event may be there.
+    private func take(_ event: consuming HTTP1Event) -> Bool {
+        switch consume event {
+        case .informational(let head):
+            hasInformational = true
+            tell(.responseHead(Self.text(of: head)))
+            guard case .open = phase else { break }
+            if head.status == 100 {
+                owner.received(.mayGoAhead)
+                goAhead()
+            } else {
+                owner.received(.informational(head))
+            }
+        case .response(let head, let bodyLength):
+            status = head.status
+            // It need not be the answer to this request, and what follows not the one to the next.
+            if head.status == 408 { connection.isOutOfStep = true }
+            if tells.steps { tell(.responseHead(Self.text(of: head))) }
+            guard case .open = phase else { return false }
+            owner.received(.head(head, bodyLength: bodyLength))
+        case .bodyRange(let range):
+            bodyReceived += Int64(range.count)
+            owner.received(.body(buffer?.data(range) ?? Data()))
+        case .trailers, .body:
+            break
+        case .needMoreData:
+            if let receiveFailure {
+                fail(.channel(sendFailure ?? receiveFailure))
+                return false
+            }
+            guard sawEnd else { return false }
+            connection.codec.receiveEnd()
+            sawEnd = false
+        case .switchedProtocol where upgrade != nil:
+            if let upgrade { begin(upgrade) }
+        case .end:
+            // Where nothing but the end of the connection has ended the body (RFC 9112 §9.8), anything could have.
+            if endIsForgeable, !sawEnd {
+                fail(.http(.peer(.truncatedBody(expected: nil, received: bodyReceived))))
+            } else {
+                end(by: .end)
+            }
+            return false
+        case .paused, .closed, .switchedProtocol:
+            end(by: .failed(.http(.peer(.closedBeforeResponse))))
+            return false
+        }
+        return true
     }
 
     private func end(by event: ExchangeEvent) {

@@ -14,7 +14,7 @@ enum ProxySelection: Sendable, Hashable {
 /// What the environment says about proxies: decisions only.
 ///
 /// `http_proxy` counts in lower case alone: in upper case it is what a web server hands to a CGI program for
-/// a field `Proxy:` that anybody can send. The others count in either case, the lower one first.
+/// a field `Proxy:` that any client can send. The others count in either case, the lower one first.
 struct ProxyEnvironment: Sendable {
     /// What a proxy's URL means where it names no port; that of an https proxy is 443.
     static let defaultPort = 1080

@@ -33,9 +33,9 @@ struct ContentReader {
         limits: RondoHTTP.ContentLimits, decodes: Bool = true, isDownload: Bool,
         continuing earlier: PartialDownload? = nil
     ) {
+        download = isDownload ? DownloadTarget(earlier) : nil
         self.limits = limits
         self.decodes = decodes
-        download = isDownload ? DownloadTarget(earlier) : nil
     }
 
     /// Gets ready for the content of `reply`, whose response is `response`. A part of a multipart is such a reply, too.
@@ -119,7 +119,7 @@ struct ContentReader {
         download?.discard()
     }
 
-    /// What is there of a download, if the rest can be asked for later.
+    /// The part of a download that is there, if the rest can be asked for later.
     ///
     /// - Parameter request: The last one that was sent.
     func takePartial(of request: LoadRequest) -> PartialDownload? {

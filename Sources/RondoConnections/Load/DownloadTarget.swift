@@ -13,7 +13,7 @@ final class DownloadTarget {
     /// Times that the rest of a body is asked for; each has to have brought something.
     static let maximumResumptions = 5
 
-    /// What is being asked for again, and the failure that made it necessary.
+    /// The rest that is being asked for again, and the failure that made it necessary.
     private struct Resuming {
         let resumption: DownloadResumption
         let failure: LoadFailure
@@ -104,7 +104,7 @@ final class DownloadTarget {
         earlier = nil
     }
 
-    /// What is there, if the rest can be asked for later; this target has nothing any more.
+    /// The part that is there, if the rest can be asked for later; this target has nothing any more.
     ///
     /// - Parameter request: The last one that was sent.
     func takePartial(of request: LoadRequest) -> PartialDownload? {

@@ -199,7 +199,7 @@ package final class Load: RegisteredClient, @unchecked Sendable {
 
     /// Makes the calls that came up while the load was suspended.
     private func makeWaitingCalls() {
-        // One that suspends the load again has the others put off anew.
+        // After one that suspends the load again, the others wait anew.
         guard let calls = delivery.takeWaiting() else { return }
         for call in calls where !deliver(call) && call.isTerminal { leave() }
     }

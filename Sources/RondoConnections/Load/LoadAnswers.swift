@@ -67,7 +67,7 @@ final class LoadAnswers {
     }
 
     private func noteKept(_ response: URLResponse) {
-        guard let startedAt, let request, let url = request.url, kept.count < ServerAnswer.maximumTransfers
+        guard let startedAt, let request, let url = request.url, kept.count < ServerTransfers.maximum
         else { return }
         var transfer = TransferMetrics(
             url: url, method: request.method, status: (response as? HTTPURLResponse)?.statusCode,
@@ -77,7 +77,7 @@ final class LoadAnswers {
         transfer.keptResponse = response
         let now = LoopClock.now.seconds(since: startedAt)
         (transfer.fetchStart, transfer.responseStart, transfer.responseEnd) = (now, now, now)
-        kept.append((server?.transfers.count ?? 0, transfer))
+        kept.append((server?.transfers?.all.count ?? 0, transfer))
     }
 
     private func answer(_ request: LoadRequest, by type: URLProtocol.Type) {
@@ -212,7 +212,7 @@ final class LoadAnswers {
     func resumeInterest() { server?.resumeInterest() }
 
     var transfers: [TransferMetrics] {
-        var all = server?.transfers ?? []
+        var all = server?.transfers?.all ?? []
         for (index, entry) in kept.enumerated() {
             all.insert(entry.1, at: min(entry.place + index, all.count))
         }
@@ -224,7 +224,7 @@ final class LoadAnswers {
         switch reply {
         case .http(let head, let bodyLength):
             guard let url = request.url else { return nil }
-            // What is remembered holds no user's name and password.
+            // A response that is remembered holds no user's name and password.
             guard let server, request.address?.isPlain ?? false else {
                 return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
             }

@@ -85,8 +85,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     // MARK: - What the state decides
 
-    private func perform(_ action: LoadState.Action) {
-        switch action {
+    private func perform(_ action: consuming LoadState.Action) {
+        switch consume action {
         case .nothing: break
         case .askAboutStorage: load.deliver(.shouldUseCredentialStorage)
         case .ask(let request, let redirect):

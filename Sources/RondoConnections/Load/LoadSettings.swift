@@ -113,7 +113,7 @@ package final class LoadSettings: Sendable {
     // MARK: Direct routes
 
     /// Stands for the TLS settings of a load's origin, the number after it for those of other servers, and the one after
-    /// that for plain HTTP by connections that are not everybody's.
+    /// that for plain HTTP by connections that not every load may use.
     private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
     private static let lastNumber = Atomic(0)
@@ -126,7 +126,7 @@ package final class LoadSettings: Sendable {
             tls: address.isSecure ? tls(atOrigin: atOrigin) : nil, way: way)
     }
 
-    /// Plain HTTP goes by the way of all loads: by connections that are everybody's.
+    /// Plain HTTP goes by the way of all loads: by connections that every load may use.
     private let isPlainWayUsual: Bool
 
     /// How connections come about.

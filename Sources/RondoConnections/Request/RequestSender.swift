@@ -53,12 +53,16 @@ struct RequestSender {
     private var limit = RequestSender.maximumPerPass
 
     init(_ request: consuming OutgoingRequest, codec: inout HTTP1Connection) throws(HTTP1Error) {
+        var head: [UInt8] = []
+        try codec.send(head: request.head, body: request.framing, into: &head)
+        self.init(request, head: head)
+    }
+
+    private init(_ request: borrowing OutgoingRequest, head: [UInt8]) {
+        self.head = head
         body = request.body
         framing = request.framing
         isWaitingForGoAhead = request.expectsContinue
-        var head: [UInt8] = []
-        try codec.send(head: request.head, body: request.framing, into: &head)
-        self.head = head
     }
 
     var headText: String { String(decoding: head, as: UTF8.self) }

@@ -28,7 +28,7 @@ final class Database {
             }
         }
         var made: OpaquePointer?
-        // Never made by SQLite, which would let everybody read it. Its journals have the rights of the file.
+        // Never made by SQLite, which would let every user read it. Its journals have the rights of the file.
         // Also to look up: after a process was killed the first one that comes has to tidy the journal.
         let code = sqlite3_open_v2(url.path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let made else {

@@ -6,7 +6,7 @@ internal import struct Synchronization.Atomic
 /// Calls `write` some time after it was asked to, on a thread of its own, once for all that asked meanwhile, and
 /// a last time before the process ends in an orderly way.
 ///
-/// What is to be written waits with the owner, which bounds it. Where the machine has no thread left, it waits for the next
+/// Bytes to be written wait with the owner, which bounds it. Where the machine has no thread left, it waits for the next
 /// request; Dispatch would stop the run loop that asks until there is one.
 final class DeferredWriter: Sendable {
     /// Requests of this many seconds are served by one call.

@@ -5,7 +5,7 @@ internal import RondoCore
 struct KeptFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
-    /// What is remembered is not in the file: it could not be written the last time.
+    /// The memory is newer than the file, which could not be written the last time.
     var isBehind = false
 
     init(_ url: URL, onFailure: (@Sendable (any Error) -> Void)?) {

@@ -28,13 +28,12 @@ package struct CacheControl: Sendable, Equatable {
 
     /// Pragma counts only where there is no Cache-Control at all (§5.4), and only in requests.
     package init(_ fields: HeaderFields, isRequest: Bool) {
-        if fields.has("Cache-Control") {
-            fields.forEachValue(of: "Cache-Control") { value in
-                Self.forEachDirective(in: value) { take($0, $1) }
-            }
-        } else if isRequest, fields.contains("Pragma", token: "no-cache") {
-            noCache = true
+        var isThere = false
+        fields.forEachValue(of: "Cache-Control") { value in
+            isThere = true
+            Self.forEachDirective(in: value) { take($0, $1) }
         }
+        if !isThere, isRequest, fields.contains("Pragma", token: "no-cache") { noCache = true }
     }
 
     private typealias Bytes = UnsafeBufferPointer<UInt8>

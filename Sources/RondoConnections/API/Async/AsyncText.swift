@@ -48,7 +48,7 @@ extension URLConnection {
         }
     }
 
-    /// The Unicode scalars of a body in UTF-8, as they come. To be iterated once. What is no UTF-8 becomes U+FFFD.
+    /// The Unicode scalars of a body in UTF-8, as they come. To be iterated once. Bytes that are no UTF-8 become U+FFFD.
     public struct UnicodeScalars: AsyncSequence, Sendable {
         public typealias Element = Unicode.Scalar
 
@@ -81,7 +81,7 @@ extension URLConnection {
     }
 
     /// The characters of a body in UTF-8, as they come: one is given when the next has begun, or at the end. To be iterated
-    /// once. What is no UTF-8 becomes U+FFFD.
+    /// once. Bytes that are no UTF-8 become U+FFFD.
     public struct Characters: AsyncSequence, Sendable {
         public typealias Element = Character
 

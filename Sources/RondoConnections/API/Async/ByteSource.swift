@@ -39,7 +39,7 @@ package final class ByteSource: Sendable {
         var end: End?
     }
 
-    /// What is loaded.
+    /// The request that is loaded.
     let url: URL?
     private let state = Mutex(State())
 
