@@ -1,12 +1,15 @@
 extension RunLoop {
-    /// The object of the class `type` that a layer above keeps with this loop, made on first use and released
-    /// when the loop's thread ends.
+    /// The object of the class `type`, and of no subclass, that a layer above keeps with this loop, made on first use and
+    /// released when the loop's thread ends.
     ///
     /// It takes no lock, and a comparison for each kept class, of which there are few. An object that retains the
     /// loop keeps it until its thread ends, which releases the object.
     /// - Note: On this loop's thread.
-    package func attachment(_ type: AnyObject.Type, orMake make: () -> AnyObject) -> AnyObject {
-        for object in owner.attachments where Swift.type(of: object) == type { return object }
+    package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
+        for object in owner.attachments where Swift.type(of: object) == type {
+            // Safe, since its class was compared. (A checked cast takes 70 instructions of http.request each time.)
+            return unsafeDowncast(object, to: Object.self)
+        }
         let object = make()
         // Not appended in place: then each look at them would be checked against it, 200 instructions of http.request.
         owner.attachments = owner.attachments + [object]
@@ -21,7 +24,6 @@ extension RunLoop {
         _ type: Object.Type, orMake make: () -> Object
     ) -> Object? {
         guard let loop = existingLoop, !loop.owner.isEnding else { return nil }
-        // Safe: an attachment is kept by its class. (To ask for it once more takes 70 instructions of http.request.)
-        return unsafeDowncast(loop.attachment(type, orMake: make), to: Object.self)
+        return loop.attachment(type, orMake: make)
     }
 }

@@ -131,9 +131,7 @@ extension RunLoop {
     /// The requests of this loop; nil: its thread is ending. Loop's thread only.
     fileprivate var performRequests: PerformRequestList? {
         guard !owner.isEnding else { return nil }
-        let list = attachment(PerformRequestList.self) { PerformRequestList() }
-        // Safe: an attachment is kept by its class.
-        return unsafeDowncast(list, to: PerformRequestList.self)
+        return attachment(PerformRequestList.self) { PerformRequestList() }
     }
 
     /// The requests of the calling thread's loop for `target`.

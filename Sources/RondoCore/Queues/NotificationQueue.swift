@@ -147,9 +147,7 @@ extension RunLoop {
     fileprivate var defaultNotificationQueue: NotificationQueue {
         let make = { NotificationQueue(notificationCenter: .default) }
         guard !owner.isEnding else { return make() }
-        let queue = attachment(NotificationQueue.self, orMake: make)
-        // Safe: an attachment is kept by its class.
-        return unsafeDowncast(queue, to: NotificationQueue.self)
+        return attachment(NotificationQueue.self, orMake: make)
     }
 
     /// Any thread. A loop whose thread has ended takes nothing.

@@ -52,9 +52,7 @@ extension SocketPair {
     /// them at once.
     private func checkSpace() {
         guard lock.withLock({ _ in writer.scheduleCheck() }) else { return }
-        if let loop = output.onlyLoopHere, let spaceCheck = SpaceCheck.of(loop), spaceCheck.add(self) {
-            return
-        }
+        if let loop = output.onlyLoopHere, SpaceCheck.of(loop).add(self) { return }
         lock.withLock { _ in checkSpaceAtOnce() }
     }
 

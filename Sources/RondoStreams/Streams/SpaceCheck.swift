@@ -15,8 +15,8 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
     private var entries: [pollfd] = []
 
     /// The check of `loop`, which is the calling thread's: a loop keeps one for all its modes.
-    static func of(_ loop: RunLoop) -> SpaceCheck? {
-        loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() }) as? SpaceCheck
+    static func of(_ loop: RunLoop) -> SpaceCheck {
+        loop.attachment(SpaceCheck.self, orMake: { SpaceCheck() })
     }
 
     /// On the loop's thread, with no lock held.
@@ -37,7 +37,7 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
     }
 
     func performDeferredWork() -> Bool {
-        // What is released with a pair may write.
+        // An object that is released with a pair may write.
         var looked: [SocketPair] = []
         swap(&looked, &pairs)
         for index in looked.indices {
