@@ -1,6 +1,6 @@
 // Core Foundation's run loop observers: thin, no logic.
 
-/// What is handed to an observer's callback.
+/// The context that an observer's callback gets.
 public struct CFRunLoopObserverContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
     // here.

@@ -1,7 +1,7 @@
 // Core Foundation's run loop timers: thin, no logic. An interval of 0 or less means "fires once" (rule TM-7);
 // flags and order are ignored, as they are on Apple's systems (rule TM-23).
 
-/// What is handed to a timer's callback.
+/// The context that a timer's callback gets.
 public struct CFRunLoopTimerContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
     // here.

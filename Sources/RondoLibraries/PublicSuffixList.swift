@@ -1,6 +1,6 @@
 internal import CRondoLibraries
 
-/// The public suffix list, by libpsl: domains below which anybody can have a name, `com`, `co.uk`, `github.io`.
+/// The public suffix list, by libpsl: domains below which names are given to the public, `com`, `co.uk`, `github.io`.
 ///
 /// `@unchecked Sendable`: the lists are read only, made once and never freed, and look-ups change nothing; the functions
 /// are those of a library that is never unloaded.

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a file that everybody could read is for the user alone once it is opened`() throws {
+    @Test func `a file that every user could read is for the user alone once it is opened`() throws {
         try withFolder { folder in
             let url = folder.appendingPathComponent("notes.sqlite")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

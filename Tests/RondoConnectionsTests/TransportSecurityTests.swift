@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `RFC 6797 8_1 settings that let everybody through have nothing remembered`() throws {
+    @Test func `RFC 6797 8_1 settings that let every server through have nothing remembered`() throws {
         let (server, port) = try Self.server()
         defer {
             URLConnection.TransportSecurity.forgetAll()

@@ -106,7 +106,7 @@ import Testing
         lost.unschedule(from: .main, forMode: Self.other)
     }
 
-    @Test func `CH-7 signals go to the child, and after its end to nobody`() throws {
+    @Test func `CH-7 signals go to the child, and after its end to no process`() throws {
         let child = try Child.spawn("cat", standardInput: .stream)
         child.schedule(in: .main, forMode: Self.other)
         try child.send(signal: SIGTERM)
@@ -119,7 +119,7 @@ import Testing
         child.unschedule(from: .main, forMode: Self.other)
     }
 
-    @Test func `CH-22 to let go of a child kills nobody, and leaves no zombie`() throws {
+    @Test func `CH-22 to let go of a child does not kill it, and leaves no zombie`() throws {
         let pipe = Pipe()
         let descriptor = pipe.fileHandleForReading.fileDescriptor
         let number = try Child.spawn("cat", standardInput: .descriptor(descriptor), standardOutput: .none)

@@ -192,7 +192,7 @@ import Testing
         #expect(output.fileHandleForReading.readDataToEndOfFile() == Data("alive".utf8))
     }
 
-    @Test func `PR-20 a child that ends while nobody waits leaves no zombie`() throws {
+    @Test func `PR-20 a child that ends while no thread waits leaves no zombie`() throws {
         let numbers = (0..<20).map { _ in launch(shell("exit 0")).processIdentifier }
         for number in numbers { try waitUntilGone(number) }
     }

@@ -32,7 +32,7 @@ struct ImportTests {
         #expect(NSURLSessionTransferSizeUnknown == -1)
     }
 
-    @Test func `a stream is scheduled as everybody writes it, and is one of Foundation's`() throws {
+    @Test func `a stream is scheduled in the usual spelling, and is one of Foundation's`() throws {
         let delivered = try onLoopThread { _ in
             let stream = InputStream(data: Data("body".utf8))
             let events = Events()

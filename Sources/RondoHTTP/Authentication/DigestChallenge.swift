@@ -22,7 +22,7 @@ package struct DigestChallenge: Sendable, Equatable {
         }
     }
 
-    /// What is protected besides the password (`qop`).
+    /// What the answer protects besides the password (`qop`).
     package enum Protection: String, Sendable {
         /// Method and target. RFC 2069 had no `qop`: neither client nonce nor count take part.
         case unnamed = ""
@@ -37,7 +37,7 @@ package struct DigestChallenge: Sendable, Equatable {
     package var opaque: String?
     package var algorithm: Algorithm
     package var protection: Protection
-    /// The user's name was right and the nonce too old: to be answered anew without asking anybody.
+    /// The user's name was right and the nonce too old: to be answered anew without a challenge to the delegate.
     package var isStale: Bool
     /// The user's name is to be sent hashed (§3.4.4).
     package var hashesUser: Bool

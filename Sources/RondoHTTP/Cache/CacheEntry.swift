@@ -66,7 +66,7 @@ package struct CacheEntry: Sendable, Equatable {
         let control = CacheControl(fields, isRequest: false)
         if let maxAge = control.maxAge { return Double(maxAge) }
         if let expires = fields.values(for: "Expires").first {
-            // What is no date is in the past (§5.3).
+            // A value that is no date is in the past (§5.3).
             guard let date = HTTPDate.parse(exactly: expires, now: receivedAt) else { return 0 }
             return max(0, date.timeIntervalSince(madeAt))
         }

@@ -42,7 +42,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
 }
 
 /// How much may come out of encoded content before it is taken for an attack. Content is decoded as it comes
-/// and nothing of it is kept, so the limits protect those who keep it.
+/// and nothing of it is kept, so the limits protect receivers that keep it.
 package struct ContentLimits: Sendable, Equatable {
     /// Bytes that come out for each that goes in. As Apache's `DeflateInflateRatioLimit`; text is seldom
     /// above 20, DEFLATE cannot exceed 1,032, the others have no bound.

@@ -73,7 +73,7 @@ package struct CookieTable: Sendable {
 
     // MARK: Receiving
 
-    /// A response from an insecure origin compares its cookies with at most so many secure ones. What is not compared is
+    /// A response from an insecure origin compares its cookies with at most so many secure ones. A cookie that is not compared is
     /// not kept.
     package static let maximumComparisons = 20_000
 

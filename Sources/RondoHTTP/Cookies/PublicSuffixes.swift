@@ -1,6 +1,6 @@
 internal import RondoLibraries
 
-/// The domains under which anybody can have a name, `com` and `co.uk`: cookies must not be set for them.
+/// The domains under which names are given to the public, `com` and `co.uk`: cookies must not be set for them.
 ///
 /// By libpsl and the list of the machine. On a machine without libpsl every name without a dot is taken for one, and
 /// nothing more is known.

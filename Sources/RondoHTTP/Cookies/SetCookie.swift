@@ -2,7 +2,7 @@ package import struct Foundation.Date
 
 /// The value of a Set-Cookie field, taken apart (RFC 6265bis §5.6) and not yet judged.
 ///
-/// What is not understood is passed over, as the RFC demands: a server that writes one attribute wrong has
+/// An attribute that is not understood is passed over, as the RFC demands: a server that writes one attribute wrong has
 /// still set its cookie.
 package struct SetCookie: Sendable, Equatable {
     /// Never empty.

@@ -1,6 +1,6 @@
 // The chunked coding (RFC 9112 §7.1), strictly: what a lenient reader and a strict one see differently here
 // is the favourite of request and response smugglers. Two liberties of the grammar are taken. Extensions are
-// skipped unread, as the RFC wants of those who know none. Spaces and tabs between a size and what follows
+// skipped unread, as the RFC wants of recipients that know none. Spaces and tabs between a size and what follows
 // are padding: before an extension they are BWS, and before the line end servers of old put them, which Go
 // and Chromium accept for their sake. A bare LF, a bare CR, a sign, `0x` or a size of more than 63 bits is an
 // error.

@@ -1,5 +1,5 @@
 // Requests as bytes. Everything is checked before the first byte is written, so that a refused request leaves
-// the output as it was. What is checked is what could make a server see another request than was meant.
+// the output as it was. The check is for bytes that could make a server see another request than was meant.
 
 enum HTTP1Writer {
     // MARK: Heads

@@ -2,7 +2,7 @@
 package enum FieldParameters {
     /// By name in lower case; the first of a name counts.
     ///
-    /// What is no parameter is passed over, and takes nothing along: an empty member, which RFC 9110 §5.6.6 allows, a
+    /// A member that is no parameter is passed over, and takes nothing along: an empty member, which RFC 9110 §5.6.6 allows, a
     /// name without a value, and a value without a character.
     package static func of(_ value: String) -> [String: String] {
         var parameters: [String: String] = [:]

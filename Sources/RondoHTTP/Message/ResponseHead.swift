@@ -4,7 +4,7 @@
 package final class ResponseHead: Sendable {
     /// The version the server speaks, not the one this response was framed in.
     package let version: HTTPVersion
-    /// 100 to 999. What is above 599 has no meaning and counts as a 5xx (RFC 9110 §15).
+    /// 100 to 999. A code above 599 has no meaning and counts as a 5xx (RFC 9110 §15).
     package let status: Int
     /// For people only, often empty.
     package let reason: String

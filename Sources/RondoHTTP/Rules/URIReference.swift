@@ -109,7 +109,7 @@ package struct URIReference: Sendable, Equatable {
 
 extension URIReference {
     /// `text` with every byte percent-encoded that no URI may hold (§2), as servers forget to: spaces, what
-    /// is not ASCII (as UTF-8), quotes and brackets; and a `%` that encodes nothing. What is encoded already
+    /// is not ASCII (as UTF-8), quotes and brackets; and a `%` that encodes nothing. Characters that are encoded already
     /// stays. Whitespace at the ends is dropped. The authority is left as it is: a host in other letters is
     /// for resolvers that know IDNA, brackets belong to IPv6, and a host that is none must not become one.
     package init(mending text: String) {

@@ -12,7 +12,7 @@ struct MessageInflater: ~Copyable {
     struct Step {
         var consumed: Int
         var produced: Int
-        /// What is wrong with the input; it comes with the output that was made before.
+        /// The error in the input; it comes with the output that was made before.
         var fault: String?
     }
 

@@ -1,5 +1,5 @@
 // Turns the bytes of frames into messages and control frames. It knows the grammar, and where it is in a message; it does
-// not know who has closed.
+// not know which side has closed.
 //
 // Bytes are looked at where they lie. What is kept between calls is an unfinished header (under 14 bytes), the payload
 // of an unfinished control frame (up to 125) and that of an unfinished message, which has a limit. A compressed message

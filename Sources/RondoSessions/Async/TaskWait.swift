@@ -106,7 +106,7 @@ extension TaskWait where Value == (URL, URLResponse) {
             let name = "rondo-download-\(UUID().uuidString)"
             let kept = file.deletingLastPathComponent().appendingPathComponent(name)
             if rename(file.path, kept.path) == 0 {
-                // Cancelled meanwhile: the file is of no use to anybody.
+                // Cancelled meanwhile: the file is of no use any more.
                 if !promise.keep(.success((kept, response))) { unlink(kept.path) }
             } else if errno == ENOENT {
                 // The task's delegate has taken it.

@@ -1,7 +1,7 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Who takes what a task brings.
+/// Takes what a task brings.
 enum TaskReceiver: Sendable {
     /// The delegate, piece by piece.
     case delegate

@@ -1,7 +1,7 @@
 public import FoundationNetworking
 public import RondoCore
 
-/// What is told of data tasks and upload tasks beside `URLSessionTaskDelegate`'s; all methods are optional.
+/// Is told of data tasks and upload tasks, beside what `URLSessionTaskDelegate` is told; all methods are optional.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// A response has come. Its body is not read before the answer. It comes again for each part of
     /// multipart/x-mixed-replace.

@@ -1,6 +1,6 @@
 public import RondoCore
 
-/// What is told of download tasks beside `URLSessionTaskDelegate`'s.
+/// Is told of download tasks, beside what `URLSessionTaskDelegate` is told.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
     /// The body is complete in a file, which is deleted when the call returns, unless it was moved.
     func urlSession(

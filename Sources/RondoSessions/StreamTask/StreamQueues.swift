@@ -107,7 +107,7 @@ struct StreamQueues {
         return true
     }
 
-    /// What is to be written next; a write is `current` until `endWrite()`.
+    /// The bytes to be written next; a write is `current` until `endWrite()`.
     mutating func takeWriting() -> Writing? {
         guard !standsStill, current == nil, let first = writes.first, !isBehindChange(first.number) else {
             return nil

@@ -1,7 +1,7 @@
 internal import RondoCore
 public import RondoStreams
 
-/// What is told of stream tasks beside `URLSessionTaskDelegate`'s; all methods are optional.
+/// Is told of stream tasks, beside what `URLSessionTaskDelegate` is told; all methods are optional.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
     /// The server has closed its side, as a read has found, or the program has by `closeRead()`. Once.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)

@@ -25,7 +25,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - minBytes: At least 1; a lower number counts as 1.
-    ///   - maxBytes: The most that is handed over. What is there beyond it is for the next read.
+    ///   - maxBytes: The most that is handed over. Further bytes are for the next read.
     ///   - timeout: In seconds; it begins anew where the task is resumed. 0: as long as it takes. What can be done when the
     ///     session's modes notice that it is over is done. Bytes that have come meanwhile are for the next read.
     ///   - completionHandler: Called once, where the session's calls come: with the bytes and whether nothing comes behind them,
@@ -92,7 +92,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// `URLSessionConfiguration.connection`.
     open func startSecureConnection() { link.add(.secure) }
 
-    /// Not possible: TLS 1.3 has no way back to plain text, and what the server says after it could be anybody's.
+    /// Not possible: TLS 1.3 has no way back to plain text, and what the server says after it could come from any machine on the way.
     @available(*, deprecated, message: "TLS cannot be ended on an open connection: close it.")
     open func stopSecureConnection() {
         Log.sessions.warning("A stream task's TLS cannot be ended on an open connection: nothing was done.")

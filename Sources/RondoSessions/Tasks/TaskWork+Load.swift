@@ -139,7 +139,7 @@ extension TaskWork: LoadClient {
 
     // MARK: - The end
 
-    /// What is told of the end.
+    /// The call that tells of the end.
     struct Ending {
         let response: URLResponse?
         /// Nothing is told: another task, or the program, has the connection.

@@ -2,6 +2,8 @@ public import RondoCore
 
 /// A task whose response goes to a file.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
+    // `@unchecked Sendable`: as its superclass.
+
     /// Ends the task as `cancel()` does, and says how another one can go on where it has stopped (rule US-63).
     ///
     /// The file so far stays in the folder of temporary files until a task that was made of the data has ended.

@@ -186,7 +186,9 @@ protocol TaskDelegation: AnyObject, Sendable {
 }
 
 /// A task whose response comes as data.
-open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
+open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {
+    // `@unchecked Sendable`: as its superclass.
+}
 
 /// A length that is not known.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1

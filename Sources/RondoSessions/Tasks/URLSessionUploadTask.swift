@@ -2,6 +2,8 @@ public import RondoCore
 
 /// A task that sends a body, and whose response comes as data.
 open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
+    // `@unchecked Sendable`: as its superclass.
+
     /// Ends the task as `cancel()` does. Uploads cannot be resumed (rule US-61).
     ///
     /// - Parameter completionHandler: Called once, with nil, where the session's calls come.

@@ -1,6 +1,6 @@
 public import RondoCore
 
-/// What is told of WebSocket tasks beside `URLSessionTaskDelegate`'s; all methods are optional.
+/// Is told of WebSocket tasks, beside what `URLSessionTaskDelegate` is told; all methods are optional.
 public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
     /// The handshake has succeeded (rule WS-5).
     ///

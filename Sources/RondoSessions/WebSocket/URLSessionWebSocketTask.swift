@@ -11,7 +11,7 @@ internal import RondoHTTP
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     // `@unchecked Sendable`: as its superclass.
 
-    /// What is sent and received. Further kinds are not to be expected.
+    /// A message, sent or received. Further kinds are not to be expected.
     public enum Message: Sendable {
         case data(Data)
         case string(String)

@@ -18,7 +18,7 @@ package final class ChannelInterest: Sendable {
 
         var all: [Wish] { (first.map { [$0] } ?? []) + others }
 
-        /// - Returns: What is to be watched again; nil: it was not suspended.
+        /// - Returns: The events to be watched again; nil: it was not suspended.
         mutating func resume() -> [Wish]? {
             defer { isSuspended = false }
             return isSuspended ? all : nil

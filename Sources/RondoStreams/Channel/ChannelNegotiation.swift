@@ -8,7 +8,7 @@ package protocol ChannelNegotiation: Sendable {
 
     /// The proxy has said something.
     ///
-    /// - Parameter consumed: Where to put how many of `bytes` were taken. What is left comes again; after
+    /// - Parameter consumed: Where to put how many of `bytes` were taken. The rest comes again; after
     ///   `done` it is the first that the host behind the proxy has said. A step that takes nothing and sends
     ///   nothing is a mistake.
     mutating func receive(_ bytes: UnsafeRawBufferPointer, consumed: inout Int) -> NegotiationStep

@@ -75,7 +75,7 @@ public struct ConnectSettings: Sendable, Hashable {
     /// Nil, as at first: as long as the load may take.
     public var timeout: TimeInterval?
     public var addressFamilies = AddressFamilies.any
-    /// Addresses, as numbers, that stand for places and are not looked up, proxies among them. What is none is left out.
+    /// Addresses, as numbers, that stand for places and are not looked up, proxies among them. A text that is no address is left out.
     public var addresses: [Place: [String]] = [:]
     /// The first that fits a place is taken, before its host is looked up. Not for proxies.
     public var detours: [Detour] = []

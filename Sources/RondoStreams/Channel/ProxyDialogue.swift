@@ -100,7 +100,7 @@ struct ProxyDialogue {
                     .protocolViolation,
                     description: "the proxy \(host) says more than \(Self.limit) bytes before it lets a "
                         + "connection through"))
-        // What is not taken would be found again and again.
+        // Bytes that are not taken would be found again and again.
         case .exchange(let answer) where consumed == 0 && answer.isEmpty:
             preconditionFailure("bug in Rondo: a negotiation neither takes what the proxy says nor answers")
         case .exchange, .done, .failed:

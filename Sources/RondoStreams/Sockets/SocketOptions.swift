@@ -35,7 +35,7 @@ public struct SocketOptions: Sendable, Hashable {
 }
 
 extension Socket {
-    /// Sets what can be set on an open socket. What is no TCP socket takes none of it, and needs none.
+    /// Sets what can be set on an open socket. A socket that is not TCP's takes none of it, and needs none.
     static func apply(_ options: SocketOptions, to descriptor: Int32) {
         let tcp = Int32(IPPROTO_TCP)
         set(tcp, TCP_NODELAY, options.sendsAtOnce ? 1 : 0, descriptor)

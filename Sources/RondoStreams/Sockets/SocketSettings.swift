@@ -22,7 +22,7 @@ final class SocketSettings: Sendable {
 
     init(_ value: Value) { self.value = value }
 
-    /// What is kept when the connection is over, since handlers may hold on to the streams and are not called any more.
+    /// The settings that are kept when the connection is over, since handlers may hold on to the streams and are not called any more.
     var withoutHandlers: SocketSettings {
         guard value.tls?.trustHandler != nil || value.tls?.identityHandler != nil else { return self }
         return changed {

@@ -7,7 +7,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// What is behind the two streams of a bound pair: one ring of bytes.
+/// The ring of bytes behind the two streams of a bound pair.
 final class BoundPair: StreamBackend, Sendable {
     private struct State {
         let ring: ByteRing
@@ -42,7 +42,7 @@ final class BoundPair: StreamBackend, Sendable {
         }
     }
 
-    // What is there is looked up while the core is locked: looked up before, it could be out of date by the
+    // How much is there is looked up while the core is locked: looked up before, it could be out of date by the
     // time it is noted, and the other end's news be overwritten by it.
 
     private func settleInput(_ input: inout StreamState) {

@@ -3,7 +3,7 @@ internal import RondoCore
 /// Bytes in a ring of fixed capacity, of which the reader may be lent some where they lie.
 ///
 /// `@unchecked Sendable`: it owns its memory, and belongs to one struct behind one lock (`BoundPair.State`).
-/// What is lent is not written to before it is taken back.
+/// Memory that is lent is not written to before it is taken back.
 final class ByteRing: @unchecked Sendable {
     private let memory: UnsafeMutableRawBufferPointer
     private var first = 0

@@ -103,7 +103,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// It takes the stream off its dispatch queue (rule ST-21).
     open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    /// Takes back what `schedule(in:forMode:)` said. What is owed then is not lost: the next schedule brings
+    /// Takes back what `schedule(in:forMode:)` said. An event that is owed then is not lost: the next schedule brings
     /// it (rule ST-17).
     open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 

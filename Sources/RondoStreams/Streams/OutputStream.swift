@@ -20,7 +20,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         case pipe(PipeEnd)
     }
 
-    /// What is left of a buffer of the client's.
+    /// The free rest of a buffer of the client's.
     private final class FixedBuffer {
         var rest: UnsafeMutableRawBufferPointer
 
@@ -82,7 +82,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
         core.attach(self)
     }
 
-    /// One byte, never written and never freed, which is what the unchecked promise rests on.
+    /// One byte, never written and never freed, which makes `nonisolated(unsafe)` safe.
     private nonisolated(unsafe) static let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
     deinit {
@@ -120,7 +120,7 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// It takes the stream off its dispatch queue (rule ST-21).
     open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { enter(aRunLoop, mode) }
 
-    /// Takes back what `schedule(in:forMode:)` said. What is owed then is not lost: the next schedule brings
+    /// Takes back what `schedule(in:forMode:)` said. An event that is owed then is not lost: the next schedule brings
     /// it (rule ST-17).
     open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { leave(aRunLoop, mode) }
 

@@ -1,6 +1,6 @@
 // One end of a pipe to another process, behind an input or an output stream.
 //
-// Threads: what changes is behind the Mutex. With it held only calls are made that do not wait, and that call nobody back:
+// Threads: what changes is behind the Mutex. With it held only calls are made that neither wait nor call back:
 // the kernel, the stream's core, a run-loop source. A call that has to wait for the other process waits in poll(2), without
 // the Mutex, so that no callback of the thread's loop runs meanwhile (rule ST-25).
 //

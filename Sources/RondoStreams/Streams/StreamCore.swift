@@ -240,7 +240,7 @@ private struct Delivery: @unchecked Sendable {
     let stream: Foundation.Stream
     /// Of the schedule.
     let version: UInt32
-    /// What is told next, and what was owed besides.
+    /// The event that is told next, and those that were owed besides.
     var event: Foundation.Stream.Event = []
     var rest: Foundation.Stream.Event
 }

@@ -25,7 +25,7 @@ extension TLSEngine {
     package var peerCertificates: [TLSCertificate] { state.peerCertificates }
     /// The subject of the peer's own certificate; empty if there is none.
     package var peerSubject: String { state.peerSubject }
-    /// What is wrong with the peer's certificate, the first of what is; nil if nothing is, or it was not seen.
+    /// The first problem of the peer's certificate; nil if there is none, or it was not seen.
     /// With `Verification.none` the handshake goes on in spite of it, and this says in spite of what.
     package var certificateProblem: CertificateProblem? { state.problems.first }
     /// The peer's certificate was checked in full, and nothing was overlooked.

@@ -1,4 +1,4 @@
-// What is asked in the middle of a handshake: whether to trust the peer, and which identity to show.
+// The questions in the middle of a handshake: whether to trust the peer, and which identity to show.
 //
 // OpenSSL asks by callbacks that must answer at once, or say that they cannot: then SSL_do_handshake returns,
 // and the next call asks again. So a callback here makes the question, and the engine's owner takes it from
@@ -51,7 +51,7 @@ final class TLSHandshakeState {
     var offered: TLSSessionCache.Session?
     /// Nil: nothing is asked.
     var asking: Asking?
-    /// What is wrong with the peer's certificates, accepted or not, in the order of OpenSSL's checks.
+    /// The problems of the peer's certificates, accepted or not, in the order of OpenSSL's checks.
     var problems: [CertificateProblem] = []
     /// True if problems were found beyond those in `problems`.
     var hasDroppedProblems = false

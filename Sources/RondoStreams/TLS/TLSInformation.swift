@@ -12,7 +12,7 @@ public struct TLSInformation: Hashable, Sendable {
     /// The peer's certificates, its own first; empty if it showed none. Of a resumed connection those of the
     /// first one.
     public let peerCertificates: [TLSCertificate]
-    /// What is wrong with them, in spite of which the connection was accepted; empty as a rule.
+    /// Their problems, in spite of which the connection was accepted; empty as a rule.
     public let problems: [CertificateProblem]
     /// Whether an earlier session was taken up again, without a new verification.
     public let isResumed: Bool

@@ -23,7 +23,7 @@ public final class TLSTrust: Sendable {
     /// Those from the peer's own to an authority, as far as they could be put together; what verification
     /// is about. It may hold an authority that the peer did not show.
     public let chain: [TLSCertificate]
-    /// What is wrong, in the order in which it was found; empty if nothing is.
+    /// The problems, in the order in which they were found; empty if there are none.
     public let problems: [CertificateProblem]
     /// What `useDefault()` does: whether the settings accept the peer.
     public let isTrusted: Bool

@@ -1,5 +1,5 @@
 // A child as the kernel knows it. It is collected once, by whichever thread first finds that it has ended: a loop that it
-// is scheduled on, the reaper's, or one that waits. Those who want to know are called by that thread.
+// is scheduled on, the reaper's, or one that waits. Handlers are called by that thread.
 
 internal import CRondoSystem
 internal import Glibc
@@ -152,7 +152,7 @@ final class ChildHandle: Sendable {
     ///
     /// - Throws: ESRCH after the end.
     func send(_ number: Int32, toGroup: Bool = false) throws(ChildError) {
-        // Under the lock nobody collects the child: its number, and that of its group, stay its own.
+        // Under the lock the child is not collected: its number, and that of its group, stay its own.
         let code = state.withLock { state -> Int32 in
             guard state.status == nil else { return ESRCH }
             // The kernel takes signals for a child that has ended and was not collected.

@@ -4,7 +4,7 @@ internal import RondoMutex
 
 /// Reads an output of a child into memory, in the modes of the child, up to a limit (rules CH-13 and CH-14).
 final class OutputCollector: Sendable {
-    /// What is read in one turn at most, so that others have theirs: as much as a pipe holds.
+    /// Bytes that are read in one turn at most, so that others have theirs: as much as a pipe holds.
     private static let piece = 64 * 1024
 
     private struct State {

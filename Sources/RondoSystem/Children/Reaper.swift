@@ -1,7 +1,7 @@
 // Children that are scheduled nowhere are collected by the shared background loop (rule CH-4).
 //
 // Their pidfds are in an epoll set, which is one descriptor source of that loop: to add or to remove a child is one system
-// call on the thread that does so, and wakes nobody. Where the kernel takes no pidfd into the set, or not the set into the
+// call on the thread that does so, and wakes no other. Where the kernel takes no pidfd into the set, or not the set into the
 // loop's, a timer of the loop looks after the children until it does.
 
 internal import CRondoSystem

@@ -55,7 +55,7 @@ open class Process: NSObject, @unchecked Sendable {
 
     /// The program's file. To set nil or what is no file traps.
     ///
-    /// What is set after `run()` has no effect on the child, here and below (rule PR-2).
+    /// A property that is set after `run()` has no effect on the child, here and below (rule PR-2).
     open var executableURL: URL? {
         get { self[\.executableURL] }
         set {

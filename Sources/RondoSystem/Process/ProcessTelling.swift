@@ -50,7 +50,7 @@ struct ProcessTelling: Sendable {
 
         func apply() {
             for place in added { place.loop.addUnwatched(source, forMode: place.mode) }
-            // The threads of all these loops have ended: nobody tells of the process any more.
+            // The threads of all these loops have ended: the end of the process is not told any more.
             source.releaseUnlessScheduled()
         }
 

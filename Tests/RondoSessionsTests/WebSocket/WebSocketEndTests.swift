@@ -137,7 +137,7 @@ import Testing
         #expect(notes.calls == ["open -", "close 1001 -", "complete"])
     }
 
-    @Test func `WS-10 a server is held back while nobody receives`() throws {
+    @Test func `WS-10 a server is held back while the program does not receive`() throws {
         let sent = Box(0)
         let piece = [UInt8](repeating: 1, count: 100_000)
         let server = try socketServer { peer in
