@@ -53,7 +53,7 @@ final class LoopOwner {
     /// Closures for the start of a pass whose turn has come.
     var performing: [OrderedPerform] = []
     /// Counts passes.
-    @exclusivity(unchecked) var passes: UInt = 0
+    var passes: UInt = 0
     /// See `ThreadLoops`.
     var threadKey: UInt = 0
 
