@@ -71,7 +71,8 @@ final class Database {
         // An empty file becomes one with a WAL without waiting for the disk: there is nothing to be lost.
         try database.execute(
             "PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
-        try database.execute("PRAGMA journal_size_limit = \(maximumJournalSize);")
+        try database.execute(
+            "PRAGMA journal_size_limit = \(maximumJournalSize); PRAGMA wal_autocheckpoint = \(journalPages);")
         let found = try database.number("PRAGMA user_version")
         // A file that the user may write to and SQLite may not has a broken head: it names a later format.
         if sqlite3_db_readonly(database.connection, "main") == 1, access(url.path, W_OK) == 0 {
@@ -90,7 +91,9 @@ final class Database {
     }
 
     /// The journal is cut to so many bytes after it has been larger.
-    static let maximumJournalSize = 4 << 20
+    static let maximumJournalSize = 8 << 20
+    /// From so many pages on, of 4 KiB, the journal is brought into the file, which takes two waits for the disk.
+    private static let journalPages = maximumJournalSize >> 12
 
     /// Removes the file and its journals.
     static func remove(_ url: URL) {
