@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .nginx import BULK, KEY
 from .places import BUILD, CERTIFICATE, INSTALLED, RONDO, c, program, swift
 
-WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W10", "W11", "W13", "W14", "W15", "W16"]
+WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "W10", "W11", "W13", "W14", "W15", "W16", "W17"]
 DESCRIPTORS = {"W3": 19_900, "W7": 9_100}
 
 
@@ -149,6 +149,8 @@ def jobs(workload, peers, left_out):
             url = f"{scheme}://localhost:{{{scheme}}}/once.txt"
             add("rondo", rondo, "once", url, requests, 16)
             add("curl-multi", curl, "once", url, CERTIFICATE if scheme == "https" else "", requests, 16)
+    if workload == "W17":
+        add("rondo", rondo, "cookies", "kept", "", "", 1)
     if workload == "W16":
         # With a home of its own, where the cookies and the cache of programs lie that set nothing.
         home, url = f"{BUILD}/start", "http://127.0.0.1:{port}/"

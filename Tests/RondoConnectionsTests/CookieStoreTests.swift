@@ -252,6 +252,31 @@ import Testing
         #expect(store.isReady { { told.open() } })
     }
 
+    @Test func `UC-57 many cookies of one response are taken in by the thread, before the next request`()
+        throws
+    {
+        let window = Window()
+        let store = try opened(window, nil)
+        window.hold(true)
+        _ = store.receive(["a=1"], from: Self.origin) { {} }
+        try waitFor("a change to begin") { window.changes > 0 ? () : nil }
+        let seen = Latch()
+        let many = (0..<100).map { "c\($0)=1" }
+        #expect(store.receive(many, from: Self.origin) { { seen.open() } })
+        // What comes later counts, although it is little.
+        _ = store.receive(["c0=2", "c1=; max-age=0"], from: Self.origin) { {} }
+        #expect(sent(store) == "a=1")
+        let readable = Latch()
+        #expect(!store.isReady { { readable.open() } })
+        window.hold(false)
+        try readable.wait()
+        let wanted = ["a=1", "c0=2"] + (2..<100).map { "c\($0)=1" }
+        #expect(sent(store) == wanted.joined(separator: "; "))
+        try seen.wait()
+        try settle(store)
+        #expect(window.seen == Set(wanted))
+    }
+
     @Test func `what waits to be seen is bounded, and what is not waited for is seen later`() throws {
         let window = Window()
         let store = try opened(window, nil)

@@ -54,6 +54,10 @@ Thread.detachNewThread {
         crawl(
             argument(2, ""), pages: argument(3, 600), CrawlKind(rawValue: argument(4, "cold")) ?? .cold,
             home: CommandLine.arguments.count > 5 ? argument(5, "") : nil)
+    case "cookies":
+        cookies(
+            CookieKind(rawValue: argument(2, "kept")) ?? .kept, argument(3, ""), home: argument(4, ""),
+            repetitions: argument(5, 5))
     case "idle": idleStreams(port: argument(2, 7402), argument(3, 10_000))
     case "idle-http": idleRequests(argument(2, ""), argument(3, 4_000))
     case "pass": pass(argument(2, 10_000))
@@ -66,7 +70,7 @@ Thread.detachNewThread {
     default:
         print(
             "usage: bench-rondo churn|cancel|repeat|perform|pingpong|pingpong-spin|fds|fds-main|echo|echo-streams|get|get-spin|loops|processes|answer|"
-                + "session|once|bulk|save|request|load|crawl|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
+                + "session|once|bulk|save|request|load|crawl|cookies|idle|idle-http|pass|children|process-children|curve-timers|curve-sources|curve-get|curve-modes …"
         )
         exit(2)
     }

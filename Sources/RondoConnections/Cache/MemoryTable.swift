@@ -11,10 +11,33 @@ struct MemoryTable {
     /// Responses of one URL: one, or the variants that Vary tells apart.
     private struct Page {
         let key: Int64
-        let name: String
-        var variants: [KeptResponse]
-        var before: Int32
-        var after: Int32
+        /// The one that came last.
+        var newest: KeptResponse
+        /// The other variants, the newest last. Nearly always empty, which takes no memory.
+        var others: [KeptResponse] = []
+        var before = MemoryTable.none
+        var after = MemoryTable.none
+
+        var name: String { newest.name }
+        var variants: [KeptResponse] { others.isEmpty ? [newest] : others + [newest] }
+
+        init(_ response: KeptResponse) { (key, newest) = (response.key, response) }
+
+        /// - Returns: What has gone for it.
+        mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
+            var rest: [KeptResponse] = []
+            var gone: [KeptResponse] = []
+            for old in variants {
+                if response.selecting.isEmpty || old.isReplaced(by: response) {
+                    gone.append(old)
+                } else {
+                    rest.append(old)
+                }
+            }
+            if rest.count >= MemoryTable.maximumVariants { gone.append(rest.removeFirst()) }
+            (newest, others) = (response, rest)
+            return gone
+        }
     }
 
     /// Variants of one URL; a further one takes the place of the oldest. A server can make a client send it anything by
@@ -47,10 +70,9 @@ struct MemoryTable {
 
     /// The response that is kept for a URL alone, without a change to the order.
     func peek(_ name: String, _ key: Int64) -> KeptResponse? {
-        guard let index = indices[key], let page = pages[Int(index)], page.name == name,
-            page.variants.count == 1
+        guard let index = indices[key], let page = pages[Int(index)], page.name == name, page.others.isEmpty
         else { return nil }
-        return page.variants[0]
+        return page.newest
     }
 
     /// Keeps a response in place of the one that it replaces, unless it is larger than all the room there is.
@@ -59,36 +81,20 @@ struct MemoryTable {
     mutating func insert(_ response: KeptResponse) -> [KeptResponse] {
         var gone: [KeptResponse] = []
         guard response.cost <= capacity else { return remove(response.key) }
-        if let index = indices[response.key], var page = pages[Int(index)] {
-            // The array is changed where it is.
-            pages[Int(index)] = nil
-            if response.selecting.isEmpty || page.name != response.name {
-                gone = page.variants
-                page.variants = [response]
-            } else {
-                gone = page.variants.filter { $0.isReplaced(by: response) }
-                page.variants.removeAll { $0.isReplaced(by: response) }
-                if page.variants.count >= Self.maximumVariants { gone.append(page.variants.removeFirst()) }
-                page.variants.append(response)
-            }
-            pages[Int(index)] = Page(
-                key: page.key, name: response.name, variants: page.variants, before: page.before,
-                after: page.after)
+        if let index = indices[response.key] {
+            gone = pages[Int(index)]?.insert(response) ?? []
             if index != first {
                 detach(index)
                 prepend(index)
             }
         } else {
-            let page = Page(
-                key: response.key, name: response.name, variants: [response], before: Self.none,
-                after: Self.none)
             let index: Int32
             if let unused = free.popLast() {
                 index = unused
-                pages[Int(index)] = page
+                pages[Int(index)] = Page(response)
             } else {
                 index = Int32(pages.count)
-                pages.append(page)
+                pages.append(Page(response))
             }
             indices[response.key] = index
             prepend(index)
@@ -122,10 +128,12 @@ struct MemoryTable {
         detach(index)
         guard let page = pages[Int(index)].take() else { return }
         free.append(index)
-        for response in page.variants {
+        for response in page.others {
             cost -= response.cost
             gone.append(response)
         }
+        cost -= page.newest.cost
+        gone.append(page.newest)
     }
 
     mutating func removeAll() -> [KeptResponse] {

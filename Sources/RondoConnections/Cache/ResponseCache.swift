@@ -14,9 +14,26 @@ final class ResponseCache: Sendable {
     private struct State {
         var table: MemoryTable
         var diskCapacity: Int
-        /// Opened on first use; nil too where there is no folder for it.
-        var disk: ResponseDisk?
-        var hasLookedForDisk = false
+        /// Nil too where there is no folder for it.
+        private var opened: ResponseDisk?
+        private var hasLookedForDisk = false
+
+        init(table: MemoryTable, diskCapacity: Int) {
+            (self.table, self.diskCapacity) = (table, diskCapacity)
+        }
+
+        /// Nil where nothing is to be kept on the disk.
+        mutating func disk(in path: String?) -> ResponseDisk? {
+            if diskCapacity == 0, !hasLookedForDisk { return nil }
+            if !hasLookedForDisk {
+                hasLookedForDisk = true
+                opened = ResponseCache.folder(path).map {
+                    ResponseDisk.at($0.appendingPathComponent("responses.sqlite"))
+                }
+                opened?.setCapacity(diskCapacity)
+            }
+            return opened
+        }
     }
 
     /// - Parameter path: A folder; nil: one of the program's own in the user's folder for caches.
@@ -90,22 +107,9 @@ final class ResponseCache: Sendable {
         return WebAddress.name(of: CanonicalRequest.of(URLRequest(url: url))?.url ?? url)
     }
 
-    /// Nil where nothing is to be kept on the disk.
-    private var disk: ResponseDisk? {
-        state.withLock { state in
-            if state.diskCapacity == 0, !state.hasLookedForDisk { return nil }
-            if !state.hasLookedForDisk {
-                state.hasLookedForDisk = true
-                state.disk = Self.folder(path).map {
-                    ResponseDisk.at($0.appendingPathComponent("responses.sqlite"))
-                }
-                state.disk?.setCapacity(state.diskCapacity)
-            }
-            return state.disk
-        }
-    }
+    private var disk: ResponseDisk? { state.withLock { $0.disk(in: path) } }
 
-    private static func folder(_ path: String?) -> URL? {
+    fileprivate static func folder(_ path: String?) -> URL? {
         if let path { return URL(fileURLWithPath: path, isDirectory: true) }
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
         let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
@@ -116,9 +120,12 @@ final class ResponseCache: Sendable {
     /// What is kept for a URL, the newest last.
     private func find(_ name: String) -> [KeptResponse] {
         let key = KeptResponse.key(name)
-        let responses = state.withLock { $0.table.find(name, key) }
-        // Of variants others may be on the disk.
-        if responses.first?.selecting.isEmpty ?? false { return responses }
+        let (responses, disk) = state.withLock { state -> ([KeptResponse], ResponseDisk?) in
+            let responses = state.table.find(name, key)
+            // Of variants others may be on the disk.
+            let isWhole = responses.first?.selecting.isEmpty ?? false
+            return (responses, isWhole ? nil : state.disk(in: path))
+        }
         guard let disk else { return responses }
         var found = disk.find(name, key)
         if found.isEmpty { return responses }
@@ -134,10 +141,12 @@ final class ResponseCache: Sendable {
     /// - Parameter isOnDisk: The disk has it, as good as it is now.
     private func store(_ response: KeptResponse, isOnDisk: Bool = false) {
         guard response.mayBeKept else { return }
-        let gone = state.withLock { $0.table.insert(response) }
+        let (gone, disk, capacity) = state.withLock { state in
+            (state.table.insert(response), isOnDisk ? nil : state.disk(in: path), state.diskCapacity)
+        }
         withExtendedLifetime(gone) {}
-        guard !isOnDisk, let disk else { return }
-        if response.mayGoToDisk, response.cost <= min(diskCapacity, ResponseDisk.maximumSize) {
+        guard let disk else { return }
+        if response.mayGoToDisk, response.cost <= min(capacity, ResponseDisk.maximumSize) {
             disk.insert(response)
         } else {
             disk.remove(response.key)

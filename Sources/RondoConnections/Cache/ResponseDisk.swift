@@ -6,16 +6,15 @@ internal import RondoMutex
 /// Responses on the disk: a database, what waits to be written to it, and which URLs it has.
 ///
 /// Run loops only note what is to be written; it is written by a thread of its own, all that came within
-/// `writeDelay` in one transaction. What comes faster than that is dropped: it stays in memory, and is loaded again one day.
-/// A look-up on a run loop touches the disk only where the database has the URL.
+/// `writeDelay` or more in one transaction. What comes faster than that is dropped: it stays in memory, and is loaded again
+/// one day. A look-up on a run loop touches the disk only where the database has the URL.
 ///
 /// Caches with the same file share one of these, also where one of them is gone and its last responses are not written yet.
 final class ResponseDisk: Sendable {
-    /// Seconds that responses are gathered before they are written.
+    /// Seconds that responses are gathered before they are written. After more of them than `usualCount` it is as much
+    /// longer, which bounds what the disk costs a program that stores all the time: a twentieth of a core.
     static let writeDelay = 0.05
-    /// Responses that are written at once, at most. With the delay this bounds what the disk costs a program that stores all the
-    /// time: a twentieth of a core.
-    static let maximumWritten = 128
+    static let usualCount = 128
     /// Responses that wait, and bytes of them, at most: what comes beyond that is dropped.
     static let maximumWaiting = 1024
     static let maximumWaitingBytes = 4 << 20
@@ -42,6 +41,8 @@ final class ResponseDisk: Sendable {
         var removesAll = false
         /// What is being written: still found here.
         var underway = Work()
+        /// Responses that were written last.
+        var lastCount = 0
         /// Numbers of the URLs that the database has; nil as long as that has not been read: then it is asked.
         var known: Set<Int64>?
         /// Bytes that the database uses.
@@ -120,7 +121,10 @@ final class ResponseDisk: Sendable {
             // Nothing to ask.
             if !exists { state.known = [] }
         }
-        let writer = DeferredWriter("rondo.cache", delay: Self.writeDelay) { [weak self] in self?.write() }
+        let writer = DeferredWriter("rondo.cache", delay: { [weak self] in self?.delay ?? 0 }) {
+            [weak self] in
+            self?.write()
+        }
         self.writer.withLock { $0 = writer }
         // So that look-ups need not ask any more.
         if exists { ask() }
@@ -239,8 +243,9 @@ final class ResponseDisk: Sendable {
     /// On the writer's thread.
     private func write() {
         let (work, capacity, wantsNumbers) = state.withLock { state in
+            state.lastCount = state.waitingCount
             state.underway = Work(
-                responses: state.takeNext(), removals: state.removals, removesAll: state.removesAll)
+                responses: state.takeWaiting(), removals: state.removals, removesAll: state.removesAll)
             (state.removals, state.removesAll) = ([], false)
             return (state.underway, state.capacity, state.known == nil)
         }
@@ -260,12 +265,16 @@ final class ResponseDisk: Sendable {
                 state.withLock { $0.hasNotWritten(work) }
             }
         }
-        let (underway, hasMore) = state.withLock { state in
+        let underway = state.withLock { state in
             defer { state.underway = Work() }
-            return (state.underway, state.waitingCount > 0)
+            return state.underway
         }
         withExtendedLifetime(underway) {}
-        if hasMore { ask() }
+    }
+
+    /// Seconds until the next write.
+    private var delay: Double {
+        Self.writeDelay * max(1, Double(state.withLock { $0.lastCount }) / Double(Self.usualCount))
     }
 
     private func perform(_ work: Work, by tools: Tools) throws(DatabaseError) {
@@ -353,20 +362,9 @@ extension ResponseDisk.State {
     }
 
     /// What is written next.
-    fileprivate mutating func takeNext() -> [Int64: [KeptResponse]] {
-        guard waitingCount > ResponseDisk.maximumWritten else {
-            defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
-            return waiting
-        }
-        var taken: [Int64: [KeptResponse]] = [:]
-        // The keys first: while they are gone through the dictionary would be copied with a change.
-        for key in Array(waiting.keys.prefix(ResponseDisk.maximumWritten)) {
-            guard let variants = waiting.removeValue(forKey: key) else { continue }
-            taken[key] = variants
-            waitingCount -= variants.count
-            waitingBytes -= variants.reduce(0) { $0 + $1.cost }
-        }
-        return taken
+    fileprivate mutating func takeWaiting() -> [Int64: [KeptResponse]] {
+        defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
+        return waiting
     }
 
     fileprivate mutating func hasWritten(_ work: ResponseDisk.Work, known numbers: Set<Int64>?, usage: Int) {

@@ -213,12 +213,18 @@ enum ResponseRow {
     }
 
     static func fields(_ text: String) -> HeaderFields {
-        var fields = HeaderFields()
-        for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            fields.append(
-                name: String(Substring(line[..<colon])),
-                value: String(Substring(line[line.index(after: colon)...])))
+        var fields = HeaderFields(expecting: 8)
+        var text = text
+        text.withUTF8 { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+                rest = rest[line.endIndex...].dropFirst()
+                guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+                fields.append(
+                    name: UnsafeBufferPointer(rebasing: line[..<colon]),
+                    value: UnsafeBufferPointer(rebasing: line[(colon + 1)...]))
+            }
         }
         return fields
     }

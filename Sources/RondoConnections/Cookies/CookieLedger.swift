@@ -118,7 +118,7 @@ struct CookieLedger {
     /// Finds what the program has done to the storage, and takes it over. None of the store's own changes may be under way
     /// there.
     mutating func look(at objects: [HTTPCookie], now: Date) {
-        if objects.count == lastSeen.count, zip(objects, lastSeen).allSatisfy({ $0 === $1 }) { return }
+        if Self.areSame(objects, lastSeen) { return }
         lastSeen = objects
         var added: [HTTPCookie] = []
         var staying = 0
@@ -144,6 +144,18 @@ struct CookieLedger {
             take(object, place)
         }
         for old in removed where shown[old.place] == nil { programRemoved(old, now: now) }
+    }
+
+    /// Whether these are the very same objects, in the same order: run loops ask that for each request, of thousands.
+    private static func areSame(_ objects: [HTTPCookie], _ others: [HTTPCookie]) -> Bool {
+        guard objects.count == others.count else { return false }
+        // An array of objects holds their addresses.
+        return objects.withUnsafeBytes { objects in
+            others.withUnsafeBytes { others in
+                guard let start = objects.baseAddress, let other = others.baseAddress else { return true }
+                return memcmp(start, other, objects.count) == 0
+            }
+        }
     }
 
     private mutating func take(_ object: HTTPCookie, _ place: Place) {
@@ -259,10 +271,11 @@ struct CookieLedger {
         unfiled = [:]
     }
 
-    /// What has to be written since the last time.
-    mutating func takeRows(now: Date) -> [CookieRow] {
-        defer { dirty = [] }
-        return dirty.map { key in
+    /// What has to be written since the last time, or so many rows of it.
+    mutating func takeRows(atMost maximum: Int = .max, now: Date) -> [CookieRow] {
+        let keys = Array(dirty.prefix(maximum))
+        dirty.subtract(keys)
+        return keys.map { key in
             let place = Self.place(of: key)
             let unfiled = unfiled[place]
             let replaced = unfiled.map(\.digest) ?? shownDigest(place)

@@ -11,51 +11,19 @@ internal import struct Synchronization.Atomic
 /// wait for it. So no run loop changes it, or reads it while it is being changed: a thread of the store's own brings what
 /// was received into the store's file and then into Foundation's storage, so that the program sees it there, and finds
 /// what the program has changed there. Where a load needs to know that, it waits for the thread, and its loop goes on.
-/// Foundation's file is written when all that waited is there.
+/// Foundation's file is written when all that waited is there. Where a response sets many cookies the thread takes those
+/// apart too.
 ///
-/// All state is behind one lock, which is never held while Foundation's storage is being changed.
+/// All state is behind one lock, which is never held while Foundation's storage is being changed, and by the thread for
+/// `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
-    struct State {
-        var ledger = CookieLedger()
-        /// What the file holds has been read.
-        var isOpen: Bool
-        /// A thread works, or a run loop where none could be made.
-        var isWorking = false
-        /// Foundation's storage is being changed by the thread.
-        var isStepping = false
-        /// The places up to this one are brought to Foundation's storage before its file is written.
-        var batchEnd = 0
-        /// Foundation has written its file for the program.
-        var hasProgramFiled = false
-        /// The program accepts no cookies, and nor would its storage.
-        var isRefused = false
-        /// The file is open, or has still to be opened.
-        var hasFile: Bool
-        /// The last write failed: the next one is tried when another cookie comes.
-        var isBehind = false
-        /// How often the storage was looked at. A thread that has looked before another one did throws away what it saw.
-        var looks = 0
-        /// Loads that wait until they may read.
-        var readers: [@Sendable () -> Void] = []
-        /// Loads that end when what they have received can be seen, by how many places have to be done with.
-        var ends: [(count: Int, tell: @Sendable () -> Void)] = []
-        /// When the last cookie came. The next one came later, be it in the same field section: the order in which
-        /// they are sent is that of their coming (RFC 6265 §5.4, step 2).
-        var lastMoment = Date.distantPast
-
-        var hasWork: Bool {
-            (hasFile && !isBehind && ledger.hasDirtyRows) || (!isRefused && ledger.waitingCount > 0)
-                || (!isRefused && ledger.isUnfiled) || hasProgramFiled
-        }
-    }
-
     /// The end of a load waits for its cookies to be seen in Foundation's storage while no more of them wait than so many.
     /// One response may set `CookieRules.maximumPerDomain`, which the program expects there at the end of the load, as on
     /// Apple's systems; Foundation takes 0.05 to 0.2 ms for each, and some more to write its file, during which no loop
-    /// is held.
+    /// is held. Beside 3,000 cookies that it has read from its file itself it takes 50 ms for each.
     static let maximumAwaited = 400
 
-    let state: UnfairMutex<State>
+    let state: UnfairMutex<CookieStoreState>
     /// The cookies can be read at once; of the state, which changes it, for a look without the lock.
     private let isReadable: Atomic<Bool>
     let visible: any VisibleCookies
@@ -81,7 +49,7 @@ final class CookieStore: Sendable {
         self.visible = visible
         self.locate = locate
         self.isShared = isShared
-        state = UnfairMutex(State(isOpen: locate == nil, hasFile: locate != nil))
+        state = UnfairMutex(CookieStoreState(isOpen: locate == nil, hasFile: locate != nil))
         isReadable = Atomic(locate == nil)
         let owner = Owner()
         observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
@@ -104,7 +72,7 @@ final class CookieStore: Sendable {
     func isReady(orTell tell: () -> @Sendable () -> Void) -> Bool {
         if isReadable.load(ordering: .acquiring) { return true }
         let mustWork = state.withLock { state -> Bool? in
-            if state.isOpen, !state.isStepping { return nil }
+            if state.isReadable { return nil }
             state.readers.append(tell())
             return beginsWork(&state)
         }
@@ -130,6 +98,11 @@ final class CookieStore: Sendable {
         return cookies
     }
 
+    /// A run loop takes so many cookies of a response in by itself; of more, the thread does.
+    static let maximumOnLoop = 8
+    /// The thread holds the lock for so many cookies: a run loop may want it meanwhile.
+    static let maximumAtOnce = 32
+
     /// Takes what a response has set.
     ///
     /// - Parameter tell: Called by another thread when the program can see it in its storage.
@@ -137,32 +110,24 @@ final class CookieStore: Sendable {
     func receive(
         _ fields: some Collection<String>, from origin: CookieOrigin, tell: () -> @Sendable () -> Void
     ) -> Bool {
-        let now = Date()
-        var cookies: [Cookie] = []
-        for text in fields {
-            guard let field = SetCookie(text), let cookie = CookieRules.cookie(field, from: origin, now: now)
-            else { continue }
-            if !cookie.isHostOnly, !PublicSuffixes.hasList { Log.missingSuffixList }
-            cookies.append(cookie)
-        }
-        if cookies.isEmpty { return false }
+        let received = ReceivedCookies(Array(fields), from: origin, at: Date())
+        var cookies: [Cookie]?
+        if received.count <= Self.maximumOnLoop, received.isQuick { cookies = received.cookies() }
+        if cookies?.isEmpty ?? false { return false }
         let (mustWork, mustWait) = state.withLock { state in
-            for index in cookies.indices {
-                // Less is lost in a Date's number.
-                state.lastMoment = max(now, state.lastMoment.addingTimeInterval(1e-6))
-                cookies[index].createdAt = state.lastMoment
-                cookies[index].updatedAt = state.lastMoment
+            guard let cookies, state.isOpen, state.received.isEmpty else {
+                state.received.append((received, nil))
+                noteReadable(state)
+                let mustWait = state.isAwaited
+                if mustWait { state.received[state.received.count - 1].tell = tell() }
+                return (beginsWork(&state), mustWait)
             }
-            let hasLooked = lookIfPossible(&state, now, asksPolicy: true)
+            let hasLooked = lookIfPossible(&state, received.date, asksPolicy: true)
             let before = state.ledger.askedCount
-            state.ledger.receive(cookies, from: origin, isAfterLook: hasLooked, now: now)
-            // Once more, with what could not be written before.
-            state.isBehind = false
+            take(cookies, of: received, isAfterLook: hasLooked, &state)
             guard state.hasWork || state.isWorking else { return (false, false) }
             // Of one that another load is waiting for already, too.
-            let mustWait =
-                (state.ledger.askedCount > before || state.isWorking) && !state.isRefused
-                && state.ledger.waitingCount <= Self.maximumAwaited
+            let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited
             if mustWait { state.ends.append((state.ledger.askedCount, tell())) }
             return (beginsWork(&state), mustWait)
         }
@@ -170,13 +135,31 @@ final class CookieStore: Sendable {
         return mustWait
     }
 
-    private func noteReadable(_ state: borrowing State) {
-        isReadable.store(state.isOpen && !state.isStepping, ordering: .releasing)
+    private func take(
+        _ cookies: some Collection<Cookie>, of received: ReceivedCookies, isAfterLook: Bool,
+        _ state: inout CookieStoreState
+    ) {
+        let stamped = cookies.map { given in
+            var cookie = given
+            // Less is lost in a Date's number.
+            state.lastMoment = max(received.date, state.lastMoment.addingTimeInterval(1e-6))
+            (cookie.createdAt, cookie.updatedAt) = (state.lastMoment, state.lastMoment)
+            return cookie
+        }
+        state.ledger.receive(stamped, from: received.origin, isAfterLook: isAfterLook, now: received.date)
+        // Once more, with what could not be written before.
+        state.isBehind = false
+    }
+
+    private func noteReadable(_ state: borrowing CookieStoreState) {
+        isReadable.store(state.isReadable, ordering: .releasing)
     }
 
     /// Finds what the program has changed, unless the thread is changing the storage, and finds it afterwards.
     @discardableResult
-    private func lookIfPossible(_ state: inout State, _ now: Date, asksPolicy: Bool = false) -> Bool {
+    private func lookIfPossible(_ state: inout CookieStoreState, _ now: Date, asksPolicy: Bool = false)
+        -> Bool
+    {
         guard state.isOpen, !state.isStepping else { return false }
         state.looks += 1
         // It matters to cookies that wait to be shown alone.
@@ -186,7 +169,7 @@ final class CookieStore: Sendable {
     }
 
     /// - Returns: Whether a thread has to be started.
-    private func beginsWork(_ state: inout State) -> Bool {
+    private func beginsWork(_ state: inout CookieStoreState) -> Bool {
         defer { state.isWorking = true }
         return !state.isWorking
     }
@@ -219,18 +202,28 @@ final class CookieStore: Sendable {
         var hasFiled = false
         if !state.withLock({ $0.isOpen }) {
             open()
-            hasFiled = true
         }
+        var mustLook = true
         while true {
-            look()
+            let receivedCount = state.withLock { $0.received.count }
+            if mustLook || receivedCount > 0 || hasNews { look() }
+            takeReceived(receivedCount)
+            tellReaders()
             hasFiled = noteProgramsFiling() || hasFiled
             write()
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
             guard goesOn else { break }
+            // Between its own steps the store hears of what the program does.
+            mustLook = step.map { !$0.leavesObserver } ?? true
             if let step { hasFiled = perform(step) || hasFiled }
         }
         if hasFiled { CookieFolder.hideFiles() }
+    }
+
+    /// The program has changed the storage, or loads want to read what it has.
+    private var hasNews: Bool {
+        observer.hasNoticed || state.withLock { $0.hasProgramFiled || !$0.readers.isEmpty }
     }
 
     /// - Returns: Whether Foundation has written its file for the program.
@@ -251,11 +244,34 @@ final class CookieStore: Sendable {
         }
         // Without the lock: the program may be changing it, which takes its time.
         let seen = visible.cookies
-        let readers = state.withLock { state in
-            if state.looks == looks {
-                state.looks += 1
-                state.ledger.look(at: seen, now: Date())
+        state.withLock { state in
+            guard state.looks == looks else { return }
+            state.looks += 1
+            state.ledger.look(at: seen, now: Date())
+        }
+    }
+
+    /// Takes in what had come when the storage was looked at.
+    private func takeReceived(_ count: Int) {
+        for _ in 0..<count {
+            guard let next = state.withLock({ $0.received.first }) else { return }
+            // Without the lock: this is what takes the time.
+            var rest = next.cookies.cookies()[...]
+            while !rest.isEmpty {
+                let some = rest.prefix(Self.maximumAtOnce)
+                rest = rest.dropFirst(Self.maximumAtOnce)
+                state.withLock { take(some, of: next.cookies, isAfterLook: true, &$0) }
             }
+            state.withLock { state in
+                state.received.removeFirst()
+                if let tell = next.tell { state.ends.append((state.ledger.askedCount, tell)) }
+            }
+        }
+    }
+
+    private func tellReaders() {
+        let readers = state.withLock { state -> [@Sendable () -> Void] in
+            guard state.received.isEmpty else { return [] }
             defer { state.readers = [] }
             return state.readers
         }
@@ -268,6 +284,16 @@ final class CookieStore: Sendable {
         case delete(HTTPCookie, other: StoredCookie?)
         /// All is there, and Foundation's file is to be written.
         case file
+
+        /// One of the store's cookies is in the storage afterwards, by which the program's changes are heard of, and more
+        /// steps follow.
+        var leavesObserver: Bool {
+            switch self {
+            case .set: true
+            case .delete(_, let other): other != nil
+            case .file: false
+            }
+        }
     }
 
     /// - Returns: The next step, the calls that tell of the steps done, and whether to go on.
@@ -291,7 +317,7 @@ final class CookieStore: Sendable {
     }
 
     /// What waits is brought to the storage, and then its file is written: once for all of it.
-    private func step(_ state: inout State) -> Step? {
+    private func step(_ state: inout CookieStoreState) -> Step? {
         if state.ledger.doneCount >= state.batchEnd {
             if state.ledger.isUnfiled { return .file }
             state.batchEnd = state.ledger.askedCount
@@ -352,7 +378,7 @@ final class CookieStore: Sendable {
                 }
             }
         }
-        let isLost = isShared && CookieFolder.isWrittenByThisProcess
+        let isLost = isShared && !rows.isEmpty && CookieFolder.isWrittenByThisProcess
         let seen = visible.cookies
         let bring = { [rows, wasBroken] (ledger: inout CookieLedger) in
             ledger.look(at: seen, now: now)
@@ -370,12 +396,21 @@ final class CookieStore: Sendable {
             state.hasFile = isOpen
             noteReadable(state)
         }
-        if isShared { AtExit.register(self) }
+        if isShared { CookiesAtExit.register(self) }
     }
 
     /// Writes what has changed, in one transaction.
     private func write() {
-        let (rows, hasFile) = state.withLock { ($0.ledger.takeRows(now: Date()), $0.hasFile) }
+        var rows: [CookieRow] = []
+        var hasFile = false
+        while true {
+            let some = state.withLock { state in
+                hasFile = state.hasFile
+                return state.ledger.takeRows(atMost: Self.maximumAtOnce, now: Date())
+            }
+            if some.isEmpty { break }
+            rows += some
+        }
         guard hasFile, !rows.isEmpty, let url = file else { return }
         let error: DatabaseError? = disk.withLock { disk in
             // Nothing is to be removed from a file that is not there.
@@ -397,7 +432,7 @@ final class CookieStore: Sendable {
                     try file.write(
                         state.withLock { state in
                             state.ledger.markAllDirty()
-                            return state.ledger.takeRows(now: Date())
+                            return state.ledger.takeRows(atMost: .max, now: Date())
                         })
                     return nil
                 } catch {
@@ -429,29 +464,19 @@ final class CookieStore: Sendable {
         )
     }
 
-    /// When the program ends in an orderly way: what it has changed last is written.
-    private enum AtExit {
-        private static let stores = Mutex<[CookieStore]>([])
-        private static let registration: Void = { atexit { AtExit.flush() } }()
+    // MARK: The end of the program
 
-        static func register(_ store: CookieStore) {
-            _ = registration
-            stores.withLock { $0.append(store) }
+    /// What the program has changed last is written. To be called when it ends in an orderly way.
+    func writeLast() {
+        for _ in 0..<Self.patience {
+            guard state.withLock({ $0.isWorking }) else { break }
+            _ = poll(nil, 0, 1)
         }
-
-        /// The end of the program waits so long for what is under way, in milliseconds.
-        private static let patience = 2_000
-
-        private static func flush() {
-            for store in stores.withLock({ $0 }) {
-                for _ in 0..<patience {
-                    guard store.state.withLock({ $0.isWorking }) else { break }
-                    _ = poll(nil, 0, 1)
-                }
-                if store.state.withLock({ $0.isStepping }) { continue }
-                store.look()
-                store.write()
-            }
-        }
+        if state.withLock({ $0.isStepping }) { return }
+        look()
+        write()
     }
+
+    /// The end of the program waits so long for what is under way, in milliseconds.
+    private static let patience = 2_000
 }

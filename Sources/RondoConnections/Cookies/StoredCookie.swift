@@ -104,6 +104,9 @@ final class StorageChangeObserver: Sendable {
         if !isNoticed.exchange(true, ordering: .acquiringAndReleasing) { answer() }
     }
 
+    /// There was a change that the store has not looked at.
+    var hasNoticed: Bool { isNoticed.load(ordering: .acquiring) }
+
     /// The store looks at the storage now: the next change is told of again.
     ///
     /// - Returns: Whether there was a change since the last time.

@@ -9,9 +9,8 @@ internal import struct Synchronization.Atomic
 /// Bytes to be written wait with the owner, which bounds it. Where the machine has no thread left, it waits for the next
 /// request; Dispatch would stop the run loop that asks until there is one.
 final class DeferredWriter: Sendable {
-    /// Requests of this many seconds are served by one call.
-    let delay: Double
     private let name: String
+    private let delay: @Sendable () -> Double
     private let write: @Sendable () -> Void
     private let state = Atomic(idle)
     /// A thread is there that looks at `state` before it ends.
@@ -27,10 +26,12 @@ final class DeferredWriter: Sendable {
 
     /// - Parameters:
     ///   - name: That of the thread.
-    ///   - delay: In seconds.
+    ///   - delay: Requests of so many seconds are served by one call. Asked for before each.
     ///   - write: Called by one thread at a time. It takes what has to be written from the owner, and must be quick where there
     ///     is nothing. It may ask again, and must not flush.
-    init(_ name: String, delay: Double, _ write: @escaping @Sendable () -> Void) {
+    init(
+        _ name: String, delay: @escaping @Sendable () -> Double, _ write: @escaping @Sendable () -> Void
+    ) {
         self.name = name
         self.delay = delay
         self.write = write
@@ -80,6 +81,7 @@ final class DeferredWriter: Sendable {
     }
 
     private func wait() {
+        let delay = delay()
         var time = timespec(tv_sec: Int(delay), tv_nsec: Int(delay.truncatingRemainder(dividingBy: 1) * 1e9))
         // A signal may end it early, which does no harm.
         nanosleep(&time, nil)

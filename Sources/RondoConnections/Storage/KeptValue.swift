@@ -121,7 +121,7 @@ final class KeptValue<Value: Keepable>: Sendable {
     // MARK: Writing
 
     private func makeWriter() -> DeferredWriter {
-        DeferredWriter(label, delay: writeDelay) { [weak self] in self?.flush() }
+        DeferredWriter(label, delay: { [writeDelay] in writeDelay }) { [weak self] in self?.flush() }
     }
 
     /// Writes what has changed. `accessing` is held, so that the file stays the same meanwhile.

@@ -18,6 +18,7 @@ package enum HTTPDate {
     /// - Parameter now: Decides on the century of a year with two digits: more than 50 years ahead is in the
     ///   past (§5.6.7).
     package static func parse(_ text: String, now: Date = Date()) -> Date? {
+        if let date = parseUsual(text) { return date }
         let words = text.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" }).map(String.init)
         switch words.count {
         case 6 where ["GMT", "UTC"].contains(words[5].uppercased()):
@@ -32,6 +33,36 @@ package enum HTTPDate {
             return nil
         }
     }
+
+    /// The first form to the letter, byte by byte, as nearly every date comes: a response that is found in the cache has four
+    /// dates read, which took 8 µs by words.
+    ///
+    /// - Returns: Nil where it takes a closer look.
+    private static func parseUsual(_ text: String) -> Date? {
+        text.utf8.withContiguousStorageIfAvailable { bytes -> Date? in
+            guard bytes.count == usualForm.utf8CodeUnitCount else { return nil }
+            for (byte, form) in zip(bytes, usualForm.utf8Bytes) {
+                switch form {
+                case UInt8(ascii: "0"): if !Grammar.isDigit(byte) { return nil }
+                case UInt8(ascii: "a"): if Grammar.lowercased(byte) &- 0x61 >= 26 { return nil }
+                default: if byte != form { return nil }
+                }
+            }
+            let number = { (range: Range<Int>) in bytes[range].reduce(0) { $0 * 10 + Int($1 - 0x30) } }
+            guard let month = monthNames.firstIndex(where: { $0.elementsEqual(bytes[8..<11]) }) else {
+                return nil
+            }
+            return date(
+                year: number(12..<16), month: month + 1, day: number(5..<7), hour: number(17..<19),
+                minute: number(20..<22), second: number(23..<25))
+        } ?? nil
+    }
+
+    /// `0` stands for a digit, `a` for a letter.
+    private static let usualForm: StaticString = "aaa, 00 aaa 0000 00:00:00 GMT"
+    private static let monthNames = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ].map { Array($0.utf8) }
 
     /// One of the three forms to the letter, in any case; nil for what is only like one. For Expires, where a
     /// date that is written wrong has to count as past (RFC 9111 §5.3).

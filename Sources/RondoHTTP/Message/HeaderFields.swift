@@ -115,15 +115,20 @@ package struct HeaderFields: Sendable {
     // MARK: Changing
 
     package mutating func append(name: String, value: String) {
+        var (name, value) = (name, value)
+        name.withUTF8 { name in value.withUTF8 { value in append(name: name, value: value) } }
+    }
+
+    package mutating func append(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
         let own = own
         let nameStart = own.bytes.count
         own.isChecked = false
-        own.marks |= Self.mark(name)
-        own.bytes.append(text: name)
+        own.marks |= name.first.map { Self.mark(name.count, $0) } ?? 1
+        own.bytes.append(contentsOf: name)
         let nameEnd = own.bytes.count
         own.bytes.append(Grammar.colon)
         own.bytes.append(Grammar.space)
-        own.bytes.append(text: value)
+        own.bytes.append(contentsOf: value)
         own.entries.append(
             Entry(
                 nameStart: UInt32(nameStart), nameCount: UInt32(nameEnd - nameStart),

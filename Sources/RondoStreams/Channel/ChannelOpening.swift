@@ -241,6 +241,10 @@ final class ChannelOpening {
     private func take(_ progress: ConnectionAttempts.Progress?) {
         switch progress {
         case .connecting(let address): owner.tell(.connecting(address))
+        case .connectedAtOnce(let transport, let address):
+            stage = .connected(transport)
+            owner.tell(.connecting(address))
+            if case .connected = stage { take(.connected(transport, address)) }
         case .connected(let transport, let address):
             stage = .connected(transport)
             owner.tell(.connected(address))

@@ -105,7 +105,7 @@ package struct Connector {
 
     /// RFC 8305, section 4: the families alternate, each in its own order, the first one first.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
-        guard let family = addresses.first?.family else { return [] }
+        guard addresses.count > 2, let family = addresses.first?.family else { return addresses }
         let first = addresses.filter { $0.family == family }
         let others = addresses.filter { $0.family != family }
         var order: [SocketAddress] = []

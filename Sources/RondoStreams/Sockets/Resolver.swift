@@ -201,10 +201,14 @@ extension Resolver {
     /// The address that `host` spells as numbers, in every form that C's functions know (`127.0.0.1`, `::1`,
     /// `fe80::1%eth0`, `127.1`, `0x7f000001`), or nil if it is a name. Brackets are the caller's to remove.
     package static func numeric(host: String, port: UInt16) -> SocketAddress? {
+        // Nearly every host is a name, which has no colon and begins with no digit: to have C's functions look at each took
+        // 5 % of the instructions of a GET with a connection of its own (W15).
+        let beginsWithDigit = host.utf8.first.map { 0x30...0x39 ~= $0 } ?? false
+        guard beginsWithDigit || host.utf8.contains(UInt8(ascii: ":")) else { return nil }
         if let address = SocketAddress(literal: host, port: port) { return address }
-        // The old forms of IPv4 begin with a digit and have no other letters than these.
+        // The old forms of IPv4 have no other letters than these.
         let letters = "0123456789abcdefABCDEFxX."
-        guard let first = host.first, first.isNumber, host.allSatisfy(letters.contains) else { return nil }
+        guard beginsWithDigit, host.allSatisfy(letters.contains) else { return nil }
         // What cannot be read as numbers is a name: no error.
         return try? lookUp(host, port, flags: AI_NUMERICHOST).get().first
     }

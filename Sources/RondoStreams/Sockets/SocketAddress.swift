@@ -22,6 +22,15 @@ package enum SocketAddress: Hashable, Sendable {
     }
 
     /// The same address with another port; a Unix socket stays as it is.
+    /// A connection to it does not leave this machine.
+    var isOfThisMachine: Bool {
+        switch self {
+        case .ipv4(let address, _): address >> 24 == 127
+        case .ipv6(let high, let low, _, _): high == 0 && low == 1
+        case .unix: true
+        }
+    }
+
     package func withPort(_ port: UInt16) -> SocketAddress {
         switch self {
         case .ipv4(let address, _): .ipv4(address, port: port)

@@ -1,0 +1,38 @@
+internal import RondoCore
+internal import RondoHTTP
+
+/// The Set-Cookie fields of one response, which are still to be taken apart.
+struct ReceivedCookies: Sendable {
+    private let fields: [String]
+    let origin: CookieOrigin
+    /// When they came.
+    let date: Date
+
+    init(_ fields: [String], from origin: CookieOrigin, at date: Date) {
+        (self.fields, self.origin, self.date) = (fields, origin, date)
+    }
+
+    var count: Int { fields.count }
+
+    /// Nothing has to be loaded to judge them. The list of public suffixes takes 1.5 ms, and more from a slow disk.
+    var isQuick: Bool { PublicSuffixes.isLoaded || !fields.contains(where: Self.mayNameDomain) }
+
+    private static func mayNameDomain(_ field: String) -> Bool {
+        let name = Array("domain".utf8)
+        return field.utf8.split(separator: UInt8(ascii: ";")).dropFirst().contains { attribute in
+            let start = attribute.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            return start.count >= name.count && zip(start, name).allSatisfy { $0 | 0x20 == $1 }
+        }
+    }
+
+    /// Those that may be kept, in their order.
+    func cookies() -> [Cookie] {
+        fields.compactMap { text in
+            guard let field = SetCookie(text),
+                let cookie = CookieRules.cookie(field, from: origin, now: date)
+            else { return nil }
+            if !cookie.isHostOnly, !PublicSuffixes.hasList { Log.missingSuffixList }
+            return cookie
+        }
+    }
+}

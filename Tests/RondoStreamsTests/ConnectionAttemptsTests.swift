@@ -1,0 +1,67 @@
+import RondoCore
+import RondoTestSupport
+import Testing
+
+@testable import RondoStreams
+
+/// Attempts to connect, whose sources and timers are in no loop.
+@Suite(.timeLimit(.minutes(5)), .leavesNothing) struct ConnectionAttemptsTests {
+    private final class Sources: ChannelSources {
+        private(set) var interests: [RunLoop.Source.Interest] = []
+        private(set) var timers = 0
+
+        var signal: @Sendable () -> Void { {} }
+
+        func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
+            interests.append(interest)
+            return RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: interest) { _, _ in }
+        }
+
+        func add(_ source: RunLoop.Source) {}
+        func setInterest(_ interest: RunLoop.Source.Interest, of source: RunLoop.Source) {}
+        func remove(_ source: RunLoop.Source) { source.invalidate() }
+
+        func startTimers(after seconds: Double) -> [Timer] {
+            timers += 1
+            return []
+        }
+
+        func stop(_ timers: [Timer]) {}
+    }
+
+    @Test func `a connection within this machine stands at once, without the kernel's word or a timer`()
+        throws
+    {
+        let (listener, other) = (try TestListener(), try TestListener())
+        let sources = Sources()
+        let attempts = ConnectionAttempts(sources)
+        let progress = attempts.start([listener.address, other.address])
+        guard case .connectedAtOnce(let transport, let address) = progress else {
+            attempts.cancel()
+            Issue.record("\(String(describing: progress))")
+            return
+        }
+        #expect(address == listener.address)
+        #expect(sources.interests == [[]])
+        #expect(sources.timers == 0)
+        sources.remove(transport.source)
+        transport.close(closesDescriptor: true)
+    }
+
+    @Test func `one that does not answer is waited for, and the next is begun by a timer`() throws {
+        // Its queue is full: the next client is neither accepted nor refused.
+        let silent = try TestListener(backlog: 0)
+        let filling = try (0..<2).map { _ in try PlainSocket.connecting(to: Int(silent.port)) }
+        defer { for descriptor in filling { close(descriptor) } }
+        let other = try TestListener()
+        let sources = Sources()
+        let attempts = ConnectionAttempts(sources)
+        guard case .connecting(silent.address) = attempts.start([silent.address, other.address]) else {
+            Issue.record("the attempt is over")
+            return
+        }
+        #expect(sources.interests == [.write])
+        #expect(sources.timers == 1)
+        attempts.cancel()
+    }
+}
