@@ -93,7 +93,7 @@ stress-children: ## ten thousand children with random deaths, under both sanitiz
 		LD_PRELOAD=$$faults .build-asan/debug/RondoChildProbe \
 		stress $(or $(COUNT),10000) 4 $(or $(SEED),1) || exit 1; done
 
-fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored or websocket
+fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored, websocket or port
 	@Scripts/prepare
 	$(SWIFT) build --package-path Fuzz -c release
 	@mkdir -p Fuzz/.build/corpus-$(or $(SUBJECT),response)

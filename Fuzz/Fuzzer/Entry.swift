@@ -6,7 +6,7 @@ import Foundation
 /// An input must not trap, hang or grow; and whoever reads bytes says the same however they are cut.
 enum Subject: String, CaseIterable {
     case response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls,
-        stored, websocket
+        stored, websocket, port
 
     static let chosen: Subject = {
         let name = ProcessInfo.processInfo.environment["RONDO_FUZZ"] ?? "response"
@@ -34,6 +34,7 @@ enum Subject: String, CaseIterable {
         case .trace: readTrace(bytes)
         case .tls: readTLS(bytes)
         case .stored: readStored(bytes)
+        case .port: compare(bytes) { bytes, cuts, _ in readPortMessages(bytes, in: cuts) }
         case .websocket:
             compare(bytes) { readWebSocket($0, in: $1, kind: $2) }
             readWebSocketHandshake(Self.lines(bytes))

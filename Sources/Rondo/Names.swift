@@ -8,19 +8,18 @@
 @_documentation(visibility: internal) public typealias OutputStream = RondoStreams.OutputStream
 @_documentation(visibility: internal) public typealias Process = RondoSystem.Process
 @_documentation(visibility: internal) public typealias NotificationQueue = RondoCore.NotificationQueue
-
-/// Not there yet. Foundation's would be scheduled on Foundation's own run loop, and wait in silence.
-@available(
-    *, unavailable,
-    message:
-        "Foundation's SocketPort waits for Foundation's own run loop, which nothing runs; use StreamListener and streams."
-)
-public typealias SocketPort = Foundation.SocketPort
+@_documentation(visibility: internal) public typealias SocketPort = RondoStreams.SocketPort
+@_documentation(visibility: internal) public typealias PortMessage = RondoCore.PortMessage
+@_documentation(visibility: internal) public typealias PortDelegate = RondoCore.PortDelegate
 
 // Cocoa's names.
 
 public typealias NSRunLoop = RondoCore.RunLoop
 public typealias NSTimer = RondoCore.Timer
+public typealias NSPort = RondoCore.Port
+public typealias NSSocketPort = RondoStreams.SocketPort
+public typealias NSPortMessage = RondoCore.PortMessage
+public typealias NSPortDelegate = RondoCore.PortDelegate
 public typealias NSNotificationQueue = RondoCore.NotificationQueue
 public typealias NSInputStream = RondoStreams.InputStream
 public typealias NSOutputStream = RondoStreams.OutputStream

@@ -9,8 +9,11 @@ import class Rondo.InputStream
 import class Rondo.NotificationQueue
 import class Rondo.OutputStream
 import class Rondo.Port
+import protocol Rondo.PortDelegate
+import class Rondo.PortMessage
 import class Rondo.Process
 import class Rondo.RunLoop
+import class Rondo.SocketPort
 import class Rondo.Timer
 import class Rondo.URLSession
 import class Rondo.URLSessionConfiguration
@@ -28,6 +31,9 @@ struct ImportClassTests {
         _ = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         #expect(String(reflecting: Process.self) == "RondoSystem.Process")
         #expect(String(reflecting: NotificationQueue.self) == "RondoCore.NotificationQueue")
+        #expect(String(reflecting: SocketPort.self) == "RondoStreams.SocketPort")
+        #expect(String(reflecting: PortMessage.self) == "RondoCore.PortMessage")
+        #expect(String(reflecting: (any PortDelegate).self) == "RondoCore.PortDelegate")
         let mode: RunLoop.Mode = .tracking
         RunLoop.main.perform(inModes: [mode]) {}
     }

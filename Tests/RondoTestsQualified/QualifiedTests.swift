@@ -19,6 +19,7 @@ struct QualifiedTests {
         #expect(String(reflecting: Rondo.Process.self) == "RondoSystem.Process")
         #expect(String(reflecting: Foundation.Process.self) == "Foundation.Process")
         #expect(String(reflecting: Rondo.NotificationQueue.self) == "RondoCore.NotificationQueue")
+        #expect(String(reflecting: Rondo.SocketPort.self) == "RondoStreams.SocketPort")
         let mode: Rondo.RunLoop.Mode = .tracking
         Rondo.RunLoop.main.perform(inModes: [mode]) {}
         let delegate: (any Rondo.URLSessionDataDelegate)? = nil

@@ -29,12 +29,15 @@ extension RunLoop {
         enum Kind {
             case signalled(SignalledKind)
             case descriptor(DescriptorKind)
+            /// Elsewhere in memory, since few sources are of ports and all would be larger.
+            indirect case port(PortKind)
 
             /// The behaviour in which the kinds differ. Only here are they told apart.
             var behaviour: any SourceKind {
                 switch self {
                 case .signalled(let kind): kind
                 case .descriptor(let kind): kind
+                case .port(let kind): kind
                 }
             }
 
@@ -44,6 +47,7 @@ extension RunLoop {
                 switch self {
                 case .signalled(let kind): kind.takesSignals
                 case .descriptor(let kind): kind.takesSignals
+                case .port: true
                 }
             }
         }

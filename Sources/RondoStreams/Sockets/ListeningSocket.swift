@@ -43,6 +43,18 @@ final class ListeningSocket {
         self.address = SocketAddress.of(descriptor, getsockname) ?? address
     }
 
+    /// Takes a listening descriptor over and sets it non-blocking.
+    init(adopting descriptor: Int32) throws(SocketError) {
+        self.descriptor = descriptor
+        address = SocketAddress.of(descriptor, getsockname) ?? .unix(path: "")
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else {
+            let code = errno
+            self.descriptor = -1
+            throw SocketError(code: code, operation: .listen)
+        }
+    }
+
     deinit { close() }
 
     /// Closes the descriptor and removes the socket's file, if it is still the one that was made here.
@@ -130,7 +142,7 @@ final class ListeningSocket {
 }
 
 /// The file that a path names now, by device and number.
-private struct FileIdentity: Equatable {
+struct FileIdentity: Equatable {
     let device: dev_t
     let number: ino_t
     let mode: mode_t

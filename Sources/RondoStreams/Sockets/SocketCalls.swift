@@ -37,7 +37,7 @@ package enum SocketCalls {
         return retrying { sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) }
     }
 
-    private static func retrying(_ call: () -> Int) -> Outcome {
+    static func retrying(_ call: () -> Int) -> Outcome {
         while true {
             let result = call()
             if result >= 0 { return .bytes(result) }

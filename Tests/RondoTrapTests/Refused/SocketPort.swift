@@ -1,4 +1,5 @@
-// refused: Foundation's SocketPort waits for Foundation's own run loop
+// refused: 'SocketPort' is ambiguous for type lookup in this context
+import Foundation
 import Rondo
 
-let port = SocketPort(tcpPort: 0)
+func port() -> SocketPort? { nil }

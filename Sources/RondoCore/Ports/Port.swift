@@ -1,0 +1,234 @@
+internal import RondoMutex
+
+/// A member that keeps a mode from being empty, and with a delegate receives messages.
+///
+/// A thread that serves others adds one to its loop, so that `RunLoop.run()` has something to wait for
+/// (rules TH-7 and TH-8). With a delegate it is a letter box as well: any thread sends, and the delegate is called
+/// on the thread of a loop that holds the port, in a mode that holds it, for one message a call (rules PM-1 to PM-10).
+/// Between processes there is `SocketPort`. Apple's `NSPort` is a Mach port; there are none on Linux.
+///
+/// A subclass may override `schedule(in:forMode:)` and `remove(from:forMode:)`, which loops call for every
+/// mode that the port enters and leaves. One that overrides `invalidate()` calls super or posts
+/// `didBecomeInvalidNotification`.
+open class Port: NSObject, NSCopying, @unchecked Sendable {
+    // `@unchecked Sendable` because the class is open: its own properties are immutable or behind the lock.
+
+    /// Posted by a port that has become invalid, with the port as its object; its loops let it go then.
+    public static let didBecomeInvalidNotification = Notification.Name("NSPortDidBecomeInvalidNotification")
+    /// How many messages wait in a port at first: see `maximumQueuedMessages`.
+    public static let defaultMaximumQueuedMessages = 64
+
+    struct State {
+        fileprivate(set) var source: RunLoop.Source?
+        fileprivate var observer: Observation?
+        fileprivate var memberships = 0
+        /// The port itself while a loop holds it (rule RL-16).
+        fileprivate var held: Port?
+        fileprivate(set) var isValid = true
+        fileprivate var label: String?
+        var delegate = Delegate()
+        var queue = PortQueue(limit: Port.defaultMaximumQueuedMessages)
+        /// The thread that handles a message now, and how many calls of the delegate are nested there.
+        var handler: (thread: pthread_t, depth: Int)?
+        var warnings: Set<PortWarning> = []
+    }
+
+    /// `@unchecked Sendable`: the program hands its delegate to the threads of the loops that hold the port, and nothing
+    /// is asked of it elsewhere.
+    struct Delegate: @unchecked Sendable {
+        weak var object: (any PortDelegate)?
+    }
+
+    let state = Mutex(State())
+    let backing: (any PortBacking)?
+
+    public override init() {
+        backing = nil
+        super.init()
+    }
+
+    package init(backing: any PortBacking) {
+        self.backing = backing
+        super.init()
+    }
+
+    /// Whether the port can still be scheduled, and takes messages.
+    open var isValid: Bool { state.withLock { $0.isValid } }
+
+    /// A name for logs, traces and `whyNotDelivering`; nil at first. Any thread may set it.
+    public var label: String? {
+        get { state.withLock { $0.label } }
+        set {
+            let source = state.withLock { state in
+                state.label = newValue
+                return state.source
+            }
+            source?.label = newValue
+        }
+    }
+
+    /// Takes the port out of every mode of every loop, for ever, and drops the messages that wait. Any thread.
+    open func invalidate() {
+        // Released with no lock held: a message may be the last to know its ports.
+        let dropped = state.withLock { state -> [PortContent]? in
+            guard state.isValid else { return nil }
+            state.isValid = false
+            return state.queue.removeAll()
+        }
+        guard dropped != nil else { return }
+        backing?.close()
+        NotificationCenter.default.post(name: Self.didBecomeInvalidNotification, object: self)
+        letGo()
+    }
+
+    /// Called when the port enters a mode, on the thread that adds it. Called by hand, it adds the port.
+    open func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { runLoop.add(self, forMode: mode) }
+
+    /// Called when the port leaves a mode. Called by hand, it removes the port.
+    open func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        runLoop.remove(self, forMode: mode)
+    }
+
+    /// The port itself, as Apple's is.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    // MARK: Messages
+
+    /// Has `delegate` receive the port's messages; nil: they are dropped when they are due (rule PM-8). Any thread.
+    ///
+    /// The delegate is held weakly.
+    open func setDelegate(_ delegate: (any PortDelegate)?) {
+        let delegate = Delegate(object: delegate)
+        state.withLock { $0.delegate = delegate }
+    }
+
+    open func delegate() -> (any PortDelegate)? { state.withLock { $0.delegate }.object }
+
+    /// Bytes of a message's head that a sender leaves free: 0.
+    open var reservedSpaceLength: Int { 0 }
+
+    /// Sends a message whose number is 0. See `send(before:msgid:components:from:reserved:)`.
+    open func send(
+        before limitDate: Date, components: NSMutableArray?, from receivePort: Port?,
+        reserved headerSpaceReserved: Int
+    ) -> Bool {
+        send(
+            before: limitDate, msgid: 0, components: components, from: receivePort,
+            reserved: headerSpaceReserved)
+    }
+
+    /// Hands a message to this port (rules PM-2 and PM-4). Any thread.
+    ///
+    /// The caller is blocked only while the port's queue is full (`maximumQueuedMessages`), and no longer than until
+    /// `limitDate`; a date that has passed never blocks. A thread whose own loop is the only one that holds the port
+    /// waits in vain, and a warning says so.
+    /// - Parameters:
+    ///   - msgID: A number for the receiver, of 32 bits.
+    ///   - components: `Data` and ports; anything else is refused. The data is copied (rule PM-5). A message that waits
+    ///     keeps the ports that it names.
+    ///   - receivePort: The port for the answer, the message's `sendPort` at the receiver.
+    ///   - headerSpaceReserved: Has no meaning here.
+    /// - Returns: False if the message could not be handed over by the date, or the port is invalid.
+    open func send(
+        before limitDate: Date, msgid msgID: Int, components: NSMutableArray?, from receivePort: Port?,
+        reserved headerSpaceReserved: Int
+    ) -> Bool {
+        guard let content = content(msgid: msgID, components: components, from: receivePort) else {
+            return false
+        }
+        return enqueue(content, before: limitDate)
+    }
+
+    // MARK: For the loop
+
+    /// The source by which loops hold the port; nil if the port is invalid.
+    func sourceToAdd() -> RunLoop.Source? {
+        guard isValid else { return nil }
+        let (source, isNew) = state.withLock { state -> (RunLoop.Source, Bool) in
+            if let source = state.source { return (source, false) }
+            let source = makeSource()
+            source.label = state.label
+            state.source = source
+            return (source, true)
+        }
+        if isNew {
+            let observer = Observation(
+                NotificationCenter.default.addObserver(
+                    forName: Self.didBecomeInvalidNotification, object: self, queue: nil
+                ) { [weak self] _ in self?.letGo() })
+            state.withLock { $0.observer = observer }
+        }
+        signalIfMessagesWait()
+        return source
+    }
+
+    var source: RunLoop.Source? { state.withLock { $0.source } }
+
+    private func makeSource() -> RunLoop.Source {
+        let kind = PortKind(
+            describe: { [weak self] in self?.summary }, explain: { [weak self] in self?.obstacle })
+        return RunLoop.Source(
+            .port(kind),
+            schedule: { [weak self] loop, mode in self?.entered(loop, mode) },
+            cancel: { [weak self] loop, mode in self?.left(loop, mode) },
+            perform: RunLoop.Source.Callback { [weak self] _, _ in self?.deliver() })
+    }
+
+    private func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        state.withLock { state in
+            state.memberships += 1
+            state.held = self
+        }
+        backing?.entered(loop, mode)
+        schedule(in: loop, forMode: mode)
+    }
+
+    private func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        backing?.left(loop, mode)
+        remove(from: loop, forMode: mode)
+        // Released after the lock is let go: it may be the last reference.
+        let released = state.withLock { state -> Port? in
+            state.memberships -= 1
+            guard state.memberships == 0 else { return nil }
+            defer { state.held = nil }
+            return state.held
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    private func letGo() {
+        let (source, observer) = state.withLock { state in
+            defer {
+                state.source = nil
+                state.observer = nil
+            }
+            return (state.source, state.observer)
+        }
+        if let observer { NotificationCenter.default.removeObserver(observer.token) }
+        source?.invalidate()
+    }
+
+    deinit {
+        backing?.close()
+        let observer = state.withLock { $0.observer }
+        if let observer { NotificationCenter.default.removeObserver(observer.token) }
+    }
+
+    /// `@unchecked Sendable`: the notification centre takes its token back on any thread.
+    fileprivate struct Observation: @unchecked Sendable {
+        let token: any NSObjectProtocol
+
+        init(_ token: any NSObjectProtocol) { self.token = token }
+    }
+}
+
+extension RunLoop {
+    /// Keeps `mode` from being empty while `port` is in it, and delivers the port's messages there. See `Port`.
+    public func add(_ port: Port, forMode mode: Mode) {
+        if let source = port.sourceToAdd() { add(source, forMode: mode) }
+    }
+
+    public func remove(_ port: Port, forMode mode: Mode) {
+        if let source = port.source { remove(source, forMode: mode) }
+    }
+}

@@ -1,0 +1,93 @@
+internal import RondoCore
+
+/// The connections that peers have made to a socket port, and which of them has to go where there are too many, or too
+/// many bytes of messages that do not come whole: the one that has been silent longest.
+struct PortConnections {
+    private var all: [Int: PortConnection] = [:]
+    /// Those that are not read, by their numbers.
+    private var heldBack: [Int] = []
+    private var lastNumber = 0
+    private var reads: UInt64 = 0
+    /// Bytes of unfinished messages, of all connections.
+    private var unfinished = 0
+
+    var count: Int { all.count }
+    var sources: [RunLoop.Source] { all.values.map(\.source) }
+    var areHeldBack: Bool { !heldBack.isEmpty }
+
+    subscript(number: Int) -> PortConnection? { all[number] }
+
+    /// The number of a connection that is to be added.
+    mutating func nextNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    /// - Returns: Those that have gone for it. They are to be closed.
+    mutating func add(_ connection: PortConnection, maximum: Int) -> [PortConnection] {
+        var gone: [PortConnection] = []
+        while all.count >= maximum, let silent = mostSilent(where: { _ in true }) {
+            gone.append(remove(silent))
+        }
+        all[connection.number] = connection
+        noteRead(of: connection)
+        return gone
+    }
+
+    mutating func remove(_ connection: PortConnection) -> PortConnection {
+        unfinished -= connection.counted
+        connection.counted = 0
+        heldBack.removeAll { $0 == connection.number }
+        all[connection.number] = nil
+        return connection
+    }
+
+    /// Something has been read from `connection`.
+    mutating func noteRead(of connection: PortConnection) {
+        reads += 1
+        connection.lastHeard = reads
+    }
+
+    /// The number of bytes that wait in the reader of `connection` has changed.
+    mutating func count(_ connection: PortConnection) {
+        unfinished += connection.reader.count - connection.counted
+        connection.counted = connection.reader.count
+    }
+
+    /// - Returns: Those that have gone because there is more than `maximum`. They are to be closed.
+    mutating func removeUnfinished(beyond maximum: Int, butNot current: PortConnection) -> [PortConnection] {
+        var gone: [PortConnection] = []
+        while unfinished > maximum,
+            let silent = mostSilent(where: { $0 !== current && $0.counted > 0 })
+        {
+            gone.append(remove(silent))
+        }
+        return gone
+    }
+
+    private func mostSilent(where matches: (PortConnection) -> Bool) -> PortConnection? {
+        all.values.lazy.filter(matches).min { $0.lastHeard < $1.lastHeard }
+    }
+
+    // MARK: Held back
+
+    mutating func holdBack(_ connection: PortConnection) {
+        guard !connection.isHeldBack else { return }
+        connection.isHeldBack = true
+        heldBack.append(connection.number)
+    }
+
+    /// Lets all go on.
+    mutating func takeHeldBack() -> [PortConnection] {
+        defer { heldBack = [] }
+        return heldBack.compactMap { number in
+            all[number]?.isHeldBack = false
+            return all[number]
+        }
+    }
+
+    mutating func removeAll() -> [PortConnection] {
+        defer { self = PortConnections() }
+        return Array(all.values)
+    }
+}

@@ -1,0 +1,297 @@
+// The receiving end of a socket port: a listening socket and the connections that peers have made, or a datagram socket.
+//
+// Their descriptor sources are in the modes that hold the port, and nothing is read elsewhere. Messages go into the
+// port's queue; while that is full connections are not read, and TCP holds the senders back.
+//
+// A peer is no friend: it may send garbage, announce a message and not send it, or make connections without end. So
+// messages have a greatest length, connections a greatest number, and unfinished messages a greatest size in all
+// (PortLimits); PortConnections says which connection has to go.
+//
+// Threads: any may enter, those of two loops at the same time. What is decided and read is so under the lock. What may
+// call code of the program comes after it (FollowUp), by functions that look again at what they were to bring about,
+// since another thread may have decided otherwise meanwhile.
+
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// What a local socket port listens with.
+final class PortReceiver: PortBacking {
+    /// For how many seconds nothing is accepted after descriptors or memory have run out.
+    private static let pauseSeconds: TimeInterval = 0.1
+    /// The most connections that are accepted for one readiness of the socket.
+    private static let connectionsPerReadiness = 16
+    /// The largest datagram of UDP, and more than Unix sockets have at first, in bytes.
+    private static let datagramSize = 262_144
+
+    private struct State {
+        weak var port: Port?
+        var source: RunLoop.Source?
+        var connections = PortConnections()
+        /// Whether datagrams are not read until the queue has room.
+        var isHeldBack = false
+        /// Whether nothing is accepted for a while.
+        var isPaused = false
+        /// Nothing can be accepted any more.
+        var hasFailed = false
+        var isClosed = false
+
+        var isWatched: Bool { !isHeldBack && !isPaused && !hasFailed }
+        var sources: [RunLoop.Source] { (source.map { [$0] } ?? []) + connections.sources }
+    }
+
+    /// What is to be done when the lock is let go.
+    private struct FollowUp {
+        var added: [RunLoop.Source] = []
+        /// Connections whose `isHeldBack` has changed.
+        var changed: [PortConnection] = []
+        var removed: [PortConnection] = []
+        var broken: [(PortConnection, WireError)] = []
+        var endpointHasChanged = false
+        var pauses = false
+        var failure: Int32?
+    }
+
+    let signature: PortSignature
+    private let endpoint: PortEndpoint
+    private let limits: PortLimits
+    private let translator: PortTranslator
+    private let schedule = PortSchedule()
+    private let state = Mutex(State())
+
+    /// - Parameter signature: That of the port; the address is the socket's own if it has one.
+    init(_ endpoint: PortEndpoint, _ signature: PortSignature, _ limits: PortLimits) {
+        let address = endpoint.address
+        self.endpoint = endpoint
+        self.limits = limits
+        self.signature = address.map { signature.at($0) } ?? signature
+        translator = PortTranslator(own: address)
+    }
+
+    /// To be called once, before anything else.
+    func begin(for port: Port) {
+        let source = makeSource()
+        state.withLock { state in
+            state.port = port
+            state.source = source
+        }
+    }
+
+    private func makeSource() -> RunLoop.Source {
+        let descriptor = endpoint.descriptor
+        let source = RunLoop.Source(fileDescriptor: descriptor, keepsFile: true, interest: .read) {
+            [weak self] _, ready in self?.serve(isRefused: ready.isEmpty)
+        }
+        source.label = "socket port on \(summary)"
+        return source
+    }
+
+    var summary: String { signature.socketAddress?.description ?? "(unknown address)" }
+
+    /// -1: it is closed.
+    var descriptor: Int32 { state.withLock { $0.isClosed ? -1 : endpoint.descriptor } }
+
+    /// How many connections there are; for tests.
+    var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    /// Kept while one works for it: the last reference to it must not go while the lock is held.
+    private var port: Port? { state.withLock { $0.port } }
+
+    // MARK: What happens to the port
+
+    func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        schedule.add(loop, mode) { state.withLock { $0.sources } }
+        // The timer that ends a pause may be in modes that run no more.
+        endPause()
+    }
+
+    func left(_ loop: RunLoop, _ mode: RunLoop.Mode) {
+        schedule.remove(loop, mode) { state.withLock { $0.sources } }
+    }
+
+    func close() {
+        let (isFirst, source, connections) = state.withLock { state in
+            defer { state.isClosed = true }
+            return (!state.isClosed, state.source, state.connections.removeAll())
+        }
+        guard isFirst else { return }
+        // Before the descriptor is closed, as for connections.
+        source?.invalidate()
+        endpoint.close()
+        for connection in connections { connection.close() }
+    }
+
+    func messageWasTaken() {
+        guard let port else { return }
+        let followUp = state.withLock { state -> FollowUp in
+            var followUp = FollowUp()
+            guard state.isHeldBack || state.connections.areHeldBack, !state.isClosed, port.isHalfEmpty else {
+                return followUp
+            }
+            followUp.endpointHasChanged = state.isHeldBack
+            state.isHeldBack = false
+            let connections = state.connections.takeHeldBack()
+            followUp.changed = connections
+            for connection in connections { takeMessages(of: connection, for: port, &state, &followUp) }
+            return followUp
+        }
+        carryOut(followUp, for: port)
+    }
+
+    // MARK: On a loop's thread
+
+    private func serve(isRefused: Bool) {
+        guard let port else { return }
+        // The kernel refuses to watch the socket, for want of memory for instance: another source asks again.
+        let another = isRefused ? makeSource() : nil
+        let followUp = state.withLock { state -> FollowUp in
+            var followUp = FollowUp()
+            guard !state.isClosed else { return followUp }
+            if let another {
+                state.source = another
+                followUp.added = [another]
+                pause(&state, &followUp)
+                return followUp
+            }
+            switch endpoint {
+            case .listening(let socket): accept(from: socket, &state, &followUp)
+            case .datagrams(let socket): receive(from: socket, for: port, &state, &followUp)
+            }
+            return followUp
+        }
+        carryOut(followUp, for: port)
+    }
+
+    private func serve(connection number: Int, isRefused: Bool) {
+        guard let port else { return }
+        let followUp = state.withLock { state -> FollowUp in
+            var followUp = FollowUp()
+            guard !state.isClosed, let connection = state.connections[number], !connection.isHeldBack else {
+                return followUp
+            }
+            guard isRefused || port.hasRoomForPeers(bytes: PortLimits.unfinishedBytes) else {
+                state.connections.holdBack(connection)
+                followUp.changed = [connection]
+                return followUp
+            }
+            // There are no whole messages in the reader now: an end that is found leaves nothing behind.
+            guard !isRefused, connection.read() else {
+                followUp.removed = [state.connections.remove(connection)]
+                return followUp
+            }
+            state.connections.noteRead(of: connection)
+            takeMessages(of: connection, for: port, &state, &followUp)
+            followUp.removed += state.connections.removeUnfinished(
+                beyond: PortLimits.unfinishedBytes, butNot: connection)
+            return followUp
+        }
+        carryOut(followUp, for: port)
+    }
+
+    /// Moves whole messages into the port's queue, as far as there is room.
+    private func takeMessages(
+        of connection: PortConnection, for port: Port, _ state: inout State, _ followUp: inout FollowUp
+    ) {
+        do throws(WireError) {
+            while true {
+                guard port.hasRoomForPeers(bytes: PortLimits.unfinishedBytes) else {
+                    state.connections.holdBack(connection)
+                    followUp.changed.append(connection)
+                    break
+                }
+                guard let message = try connection.reader.next(maximum: limits.maximumMessageSize) else {
+                    break
+                }
+                port.enqueueFromPeer(translator.content(of: message, on: connection))
+            }
+            state.connections.count(connection)
+        } catch {
+            followUp.broken.append((connection, error))
+            followUp.removed.append(state.connections.remove(connection))
+        }
+    }
+
+    // MARK: Connections and datagrams
+
+    private func accept(
+        from socket: ListeningSocket, _ state: inout State, _ followUp: inout FollowUp
+    ) {
+        for _ in 0..<Self.connectionsPerReadiness {
+            switch socket.accept() {
+            case .connection(let accepted): add(accepted, &state, &followUp)
+            case .none: return
+            case .lost: break
+            case .exhausted: return pause(&state, &followUp)
+            case .failed(let code):
+                state.hasFailed = true
+                followUp.endpointHasChanged = true
+                followUp.failure = code
+                return
+            }
+        }
+    }
+
+    private func add(_ accepted: Socket, _ state: inout State, _ followUp: inout FollowUp) {
+        let number = state.connections.nextNumber()
+        let source = RunLoop.Source(
+            fileDescriptor: accepted.descriptor, keepsFile: true, interest: .read
+        ) { [weak self] _, ready in self?.serve(connection: number, isRefused: ready.isEmpty) }
+        let connection = PortConnection(accepted, number: number, source: source)
+        followUp.removed += state.connections.add(connection, maximum: limits.maximumConnections)
+        followUp.added.append(source)
+    }
+
+    private func receive(
+        from socket: DatagramSocket, for port: Port, _ state: inout State, _ followUp: inout FollowUp
+    ) {
+        guard port.hasRoomForPeers(bytes: PortLimits.unfinishedBytes) else {
+            state.isHeldBack = true
+            followUp.endpointHasChanged = true
+            return
+        }
+        withUnsafeTemporaryAllocation(byteCount: Self.datagramSize, alignment: 16) { buffer in
+            let (outcome, address) = SocketCalls.receive(socket.descriptor, into: buffer)
+            // A datagram that is no message is dropped: there is no connection to close, and its sender may be anyone.
+            guard case .bytes(let count) = outcome, count <= limits.maximumMessageSize,
+                let message = try? WireMessage(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            else { return }
+            let peer = address.withUnsafeBytes { SocketAddress(sockaddr: $0) }
+            port.enqueueFromPeer(translator.content(of: message, from: peer))
+        }
+    }
+
+    private func pause(_ state: inout State, _ followUp: inout FollowUp) {
+        state.isPaused = true
+        followUp.endpointHasChanged = true
+        followUp.pauses = true
+    }
+
+    private func endPause() {
+        state.withLock { $0.isPaused = false }
+        settleEndpoint()
+    }
+
+    // MARK: With no lock held
+
+    private func carryOut(_ followUp: FollowUp, for port: Port) {
+        for connection in followUp.removed { connection.close() }
+        for source in followUp.added { schedule.settle(source) }
+        for connection in followUp.changed {
+            connection.source.settleInterest { state.withLock { _ in !connection.isHeldBack } }
+        }
+        if followUp.endpointHasChanged { settleEndpoint() }
+        if followUp.pauses { schedule.perform(after: Self.pauseSeconds) { [weak self] in self?.endPause() } }
+        for (connection, error) in followUp.broken {
+            let peer = connection.peer.map { ", \($0)," } ?? ""
+            port.warnOnce(.peer, "a peer\(peer) has sent what is no message, and was cut off (\(error))")
+        }
+        if let code = followUp.failure {
+            port.warnOnce(.socket, "it accepts no connections any more: \(SocketError.sentence(of: code))")
+        }
+        port.signalIfMessagesWait()
+    }
+
+    private func settleEndpoint() {
+        state.withLock { $0.source }?.settleInterest { state.withLock { $0.isWatched } }
+    }
+}

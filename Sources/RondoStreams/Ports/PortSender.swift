@@ -1,0 +1,154 @@
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// The way to a port of another process: one connection, which all remote ports for one address share (rule PM-14), or
+/// single datagrams.
+///
+/// `@unchecked Sendable`: the connection is used only by the thread that has the turn.
+final class PortSender: @unchecked Sendable {
+    /// A class: Swift 6.3 misreads a weak reference that is a field of a dictionary's values, where it follows a `?`.
+    private final class Known {
+        weak var sender: PortSender?
+        let id: ObjectIdentifier
+
+        init(_ sender: PortSender) {
+            self.sender = sender
+            id = ObjectIdentifier(sender)
+        }
+    }
+
+    private static let known = Mutex<[PortSignature: Known]>([:])
+    /// Milliseconds between two attempts to reach a Unix socket whose queue of connections is full.
+    private static let pause: Int32 = 5
+    /// `POLLRDHUP`, the peer has ended the connection: glibc's header has it under `_GNU_SOURCE` only.
+    private static let peerHasEnded: Int32 = 0x2000
+
+    let signature: PortSignature
+    private let turn = DispatchSemaphore(value: 1)
+    private var connection: Socket?
+
+    private init(_ signature: PortSignature) { self.signature = signature }
+
+    /// The sender of all remote ports for `signature`.
+    static func shared(for signature: PortSignature) -> PortSender {
+        known.withLock { known in
+            if let sender = known[signature]?.sender { return sender }
+            let sender = PortSender(signature)
+            known[signature] = Known(sender)
+            return sender
+        }
+    }
+
+    deinit {
+        let (signature, id) = (signature, ObjectIdentifier(self))
+        Self.known.withLock { known in if known[signature]?.id == id { known[signature] = nil } }
+    }
+
+    /// Hands all of a message to the kernel, before the date.
+    ///
+    /// A message of which a part is on its way when the date comes is cut off, and the connection with it: the next
+    /// message makes a new one.
+    func send(_ message: Data, before limitDate: Date) -> Bool {
+        let end = LoopClock.machineNow.advanced(bySeconds: limitDate.timeIntervalSinceNow)
+        guard let address = signature.socketAddress, let kind = signature.kind, waitForTurn(until: end) else {
+            return false
+        }
+        defer { turn.signal() }
+        switch kind {
+        case .stream: return sendByConnection(message, to: address, until: end)
+        case .datagrams: return sendDatagram(message, to: address, until: end)
+        }
+    }
+
+    private func sendByConnection(
+        _ message: Data, to address: SocketAddress, until end: LoopInstant
+    ) -> Bool {
+        // A connection that the peer has closed meanwhile may be found out by the first byte only.
+        for _ in 0..<2 {
+            let isNew = connection == nil || !isAlive
+            guard let socket = isNew ? connect(to: address, until: end) : connection else { return false }
+            connection = socket
+            switch write(message, to: socket, until: end) {
+            case .all: return true
+            case .nothing(let isBroken):
+                if isBroken { connection = nil }
+                if !isBroken || isNew { return false }
+            case .part:
+                connection = nil
+                return false
+            }
+        }
+        return false
+    }
+
+    private func waitForTurn(until end: LoopInstant) -> Bool {
+        while true {
+            let rest = end.seconds(since: LoopClock.machineNow)
+            if turn.wait(timeout: .now() + max(0, min(rest, 3_600))) == .success { return true }
+            if rest <= 0 { return false }
+        }
+    }
+
+    private var isAlive: Bool {
+        guard let connection else { return false }
+        return SocketCalls.poll(connection.descriptor, for: Self.peerHasEnded) == 0
+    }
+
+    private func connect(to address: SocketAddress, until end: LoopInstant) -> Socket? {
+        while true {
+            do throws(SocketError) {
+                let socket = try Socket.connecting(to: address)
+                guard SocketCalls.wait(socket.descriptor, for: POLLOUT, until: end),
+                    try socket.finishConnecting(to: address)
+                else { return nil }
+                return socket
+            } catch {
+                // So a Unix socket says that its queue is full.
+                guard error.code == EAGAIN, end > LoopClock.machineNow else { return nil }
+                _ = poll(nil, 0, Self.pause)
+            }
+        }
+    }
+
+    private enum Written {
+        case all
+        case part
+        /// No byte of it; the connection has failed, or took nothing until the date.
+        case nothing(isBroken: Bool)
+    }
+
+    private func write(_ message: Data, to socket: Socket, until end: LoopInstant) -> Written {
+        message.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let outcome = SocketCalls.send(
+                    socket.descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                switch outcome {
+                case .bytes(let count): rest = rest.dropFirst(count)
+                case .failed: return rest.count == bytes.count ? .nothing(isBroken: true) : .part
+                case .wouldBlock:
+                    guard SocketCalls.wait(socket.descriptor, for: POLLOUT, until: end) else {
+                        return rest.count == bytes.count ? .nothing(isBroken: false) : .part
+                    }
+                }
+            }
+            return .all
+        }
+    }
+
+    private func sendDatagram(_ message: Data, to address: SocketAddress, until end: LoopInstant) -> Bool {
+        let kind = signature.type | Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(address.family, kind, 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        while true {
+            switch SocketCalls.send(descriptor, message, to: address) {
+            case .bytes(let count): return count == message.count
+            case .failed: return false
+            case .wouldBlock:
+                guard SocketCalls.wait(descriptor, for: POLLOUT, until: end) else { return false }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+internal import Glibc
+public import RondoCore
+
+/// A port that other processes can send to, or the way to such a port of another process.
+///
+/// A *local* one has a socket of its own: added to a run loop it receives messages, which its delegate gets in the modes
+/// that hold the port. A *remote* one stands for another process's, and is sent through; two for one address are equal
+/// and share a connection (rules PM-11 to PM-15). By the name, the interface and the bytes on the wire of
+/// Foundation's, so that each can talk to the other; Foundation's waits for Foundation's run loop.
+///
+/// Everything that reaches the address can send, so a local port listens on the loopback address unless it is given
+/// another one, and is no public service: answer only peers that you trust, since a message names the address of its
+/// answer itself. What is no message closes its connection alone; memory and connections have limits
+/// (`maximumMessageSize`, `maximumComponents`, `maximumConnections`, `maximumUnfinishedBytes`,
+/// `Port.maximumQueuedMessages`).
+///
+/// Of peers that use Foundation's: they ignore a message without components, and one with a single component of fewer than
+/// 12 bytes; they lose a message that comes in pieces, as large ones do, or together with the next. And as `sendPort` of
+/// what they send they name the port that is sent to, which is nil here: to be answered, such a peer sends a port among
+/// the components.
+open class SocketPort: Port, @unchecked Sendable {
+    // `@unchecked Sendable` as its superclass: its own properties are immutable.
+
+    /// The longest message at first, in bytes: 16 MiB.
+    public static let defaultMaximumMessageSize = PortLimits.defaultMessageSize
+    /// The most connections of peers at first: 256.
+    public static let defaultMaximumConnections = PortLimits.defaultConnections
+    /// The most components of a message: 4,096.
+    public static let maximumComponents = WireMessage.maximumComponents
+    /// The most bytes of messages that have not come whole, of all connections of a port; and of messages of peers that
+    /// wait in its queue: 64 MiB each. Beyond the one, the connection is closed that has been silent longest; beyond the
+    /// other, nothing is read.
+    public static let maximumUnfinishedBytes = PortLimits.unfinishedBytes
+
+    private enum End: Sendable {
+        case local(PortReceiver)
+        case remote(PortSender)
+        /// The socket could not be made; the port is invalid.
+        case missing
+    }
+
+    private let end: End
+    private let limits = PortLimits()
+
+    // MARK: Local ports
+
+    /// A port with a free TCP port number on the loopback address. Without descriptors it is invalid, after a warning.
+    public override init() {
+        let signature = PortSignature.tcp(.loopback(port: 0))
+        // Apple's interface has no place for the error.
+        if let endpoint = try? PortEndpoint(signature) {
+            let receiver = PortReceiver(endpoint, signature, limits)
+            end = .local(receiver)
+            super.init(backing: receiver)
+            receiver.begin(for: self)
+        } else {
+            end = .missing
+            super.init()
+            warnOnce(.socket, "it could not be made, and is invalid")
+            invalidate()
+        }
+    }
+
+    /// A port with this TCP port number on the loopback address; 0 takes a free one. Nil: the number is taken, or not
+    /// allowed.
+    public convenience init?(tcpPort port: UInt16) {
+        let signature = PortSignature.tcp(.loopback(port: port))
+        self.init(
+            protocolFamily: signature.family, socketType: signature.type,
+            protocol: signature.protocolNumber, address: signature.address)
+    }
+
+    /// A port at an address: a `struct sockaddr` of IPv4, IPv6 or a Unix-domain socket, whose file it makes and removes.
+    ///
+    /// - Parameters:
+    ///   - family: `PF_INET`, `PF_INET6` or `PF_UNIX`, that of the address.
+    ///   - type: `SOCK_STREAM`, or `SOCK_DGRAM` for messages of a datagram each.
+    /// - Returns: Nil: the address cannot be bound to, or the three do not go together.
+    public init?(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) {
+        let signature = PortSignature(
+            family: family, type: type, protocolNumber: `protocol`, address: address)
+        guard let endpoint = try? PortEndpoint(signature) else { return nil }
+        let receiver = PortReceiver(endpoint, signature, limits)
+        end = .local(receiver)
+        super.init(backing: receiver)
+        receiver.begin(for: self)
+    }
+
+    /// A port with a socket that is bound already, and listens if its type is `SOCK_STREAM`. The port closes it.
+    ///
+    /// - Returns: Nil: it is no such socket, and stays the caller's.
+    public init?(
+        protocolFamily family: Int32, socketType type: Int32, protocol: Int32,
+        socket sock: SocketNativeHandle
+    ) {
+        let unnamed = PortSignature(
+            family: family, type: type, protocolNumber: `protocol`, address: Data())
+        guard let endpoint = try? PortEndpoint(adopting: sock, unnamed.kind) else { return nil }
+        let receiver = PortReceiver(endpoint, unnamed, limits)
+        end = .local(receiver)
+        super.init(backing: receiver)
+        receiver.begin(for: self)
+    }
+
+    // MARK: Remote ports
+
+    /// The port with this TCP port number of a host; it is looked up by its name, which may block. IPv4 is preferred.
+    ///
+    /// - Parameter hostName: Nil or empty: this machine.
+    /// - Returns: Nil: there is no such host.
+    public convenience init?(remoteWithTCPPort port: UInt16, host hostName: String?) {
+        let name = hostName.flatMap { $0.isEmpty ? nil : Resolver.withoutBrackets($0) }
+        guard let name else {
+            self.init(remote: .tcp(.loopback(port: port)))
+            return
+        }
+        let found =
+            Resolver.numeric(host: name, port: port).map { [$0] }
+            ?? (try? Resolver.addresses(host: name, port: port).get()) ?? []
+        guard let address = found.first(where: { $0.family == AF_INET }) ?? found.first else { return nil }
+        self.init(remote: .tcp(address))
+    }
+
+    /// The port at an address: see `init(protocolFamily:socketType:protocol:address:)`.
+    public init(
+        remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data
+    ) {
+        end = .remote(
+            PortSender.shared(
+                for: PortSignature(
+                    family: family, type: type, protocolNumber: `protocol`, address: address)))
+        super.init()
+    }
+
+    convenience init(remote signature: PortSignature) {
+        self.init(
+            remoteWithProtocolFamily: signature.family, socketType: signature.type,
+            protocol: signature.protocolNumber, address: signature.address)
+    }
+
+    // MARK: What it is
+
+    var signature: PortSignature? {
+        switch end {
+        case .local(let receiver): receiver.signature
+        case .remote(let sender): sender.signature
+        case .missing: nil
+        }
+    }
+
+    /// `PF_INET`, `PF_INET6` or `PF_UNIX`.
+    open var protocolFamily: Int32 { signature?.family ?? PF_UNSPEC }
+    open var socketType: Int32 { signature?.type ?? 0 }
+    open var `protocol`: Int32 { signature?.protocolNumber ?? 0 }
+    /// Where the port is: a `struct sockaddr`.
+    open var address: Data { signature?.address ?? Data() }
+
+    /// The descriptor of a local port; -1 for a remote or invalid one.
+    open var socket: SocketNativeHandle {
+        if case .local(let receiver) = end { receiver.descriptor } else { -1 }
+    }
+
+    /// The longest message that is sent or taken, in bytes with its head; 16 MiB at first. A connection that announces a
+    /// longer one is closed. Any thread.
+    public var maximumMessageSize: Int {
+        get { limits.maximumMessageSize }
+        set { limits.maximumMessageSize = newValue }
+    }
+
+    /// The most connections of peers at a time, at least 1 and 256 at first; with each beyond, the one is closed that has
+    /// been silent longest. (A port that sends to this one makes a new one when it has something to send.) Any thread.
+    public var maximumConnections: Int {
+        get { limits.maximumConnections }
+        set { limits.maximumConnections = newValue }
+    }
+
+    /// How many connections of peers there are; for tests.
+    package var connectionCount: Int {
+        if case .local(let receiver) = end { receiver.connectionCount } else { 0 }
+    }
+
+    // MARK: Equality
+
+    open override var hash: Int {
+        if case .remote(let sender) = end { sender.signature.hashValue } else { super.hash }
+    }
+
+    /// Two remote ports for one address are equal; a local one is equal to itself alone.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? SocketPort else { return false }
+        if case .remote(let one) = end, case .remote(let two) = other.end {
+            return one.signature == two.signature
+        }
+        return self === other
+    }
+
+    // MARK: Sending
+
+    /// Sends a message to this port: over its connection, or, if it is a local one, into its queue (rule PM-2).
+    ///
+    /// The caller is blocked while the connection is made and while the peer takes no bytes, no longer than until the date.
+    /// A message that is cut off by the date takes its connection with it. True says that the kernel has the whole
+    /// message, not that the peer has handled it.
+    /// - Parameters:
+    ///   - components: `Data` and socket ports, at most `maximumComponents`.
+    ///   - receivePort: The port for the answer, a socket port; nil: none.
+    open override func send(
+        before limitDate: Date, msgid msgID: Int, components: NSMutableArray?, from receivePort: Port?,
+        reserved headerSpaceReserved: Int
+    ) -> Bool {
+        guard isValid, let content = content(msgid: msgID, components: components, from: receivePort) else {
+            return false
+        }
+        switch end {
+        case .local: return enqueue(content, before: limitDate)
+        case .remote(let sender):
+            do throws(PortWriteError) {
+                let bytes = try WireMessage.bytes(
+                    of: content, to: sender.signature, maximum: maximumMessageSize)
+                return sender.send(bytes, before: limitDate)
+            } catch {
+                let target = sender.signature.socketAddress.map { " to \($0)" } ?? ""
+                warnOnce(.message, "\(error), and was not sent\(target)")
+                return false
+            }
+        case .missing: return false
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/// Takes the bytes of a connection as they come, and gives messages. An error is a state that is never left.
+package struct WireReader: Sendable {
+    private var buffer: [UInt8] = []
+    /// Where the bytes begin that no message has taken yet.
+    private var start = 0
+    private var failure: WireError?
+
+    package init() {}
+
+    /// How many bytes wait for the rest of their message.
+    package var count: Int { buffer.count - start }
+
+    package mutating func receive(_ bytes: UnsafeRawBufferPointer) {
+        guard failure == nil else { return }
+        if start > buffer.count / 2 {
+            buffer.removeFirst(start)
+            start = 0
+        }
+        buffer.append(contentsOf: bytes)
+    }
+
+    /// The next message; nil: more bytes are needed.
+    ///
+    /// - Parameter maximum: The length, in bytes, of the longest message that is taken.
+    package mutating func next(maximum: Int) throws(WireError) -> WireMessage? {
+        if let failure { throw failure }
+        do throws(WireError) {
+            let size = try size(maximum: maximum)
+            guard let size, count >= size else { return nil }
+            let part = start..<start + size
+            let message = buffer.withUnsafeBytes { bytes in
+                Result { () throws(WireError) in
+                    try WireMessage(UnsafeRawBufferPointer(rebasing: bytes[part]))
+                }
+            }
+            start += size
+            if start == buffer.count { (buffer, start) = ([], 0) }
+            return try message.get()
+        } catch {
+            failure = error
+            (buffer, start) = ([], 0)
+            throw error
+        }
+    }
+
+    /// The length of the message that begins here; nil: it has not come yet. A wrong magic number is found as soon as it
+    /// is there.
+    private func size(maximum: Int) throws(WireError) -> Int? {
+        let (magic, length) = buffer.withUnsafeBytes { bytes in
+            (bytes.number(at: start), bytes.number(at: start + 4))
+        }
+        guard let magic else { return nil }
+        guard magic == WireMessage.magic else { throw .wrongMagic(magic) }
+        guard let length else { return nil }
+        guard Int(length) >= WireMessage.leastSize, Int(length) <= maximum else {
+            throw .wrongLength(length)
+        }
+        return Int(length)
+    }
+}

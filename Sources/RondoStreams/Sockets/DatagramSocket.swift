@@ -1,0 +1,49 @@
+internal import Glibc
+internal import RondoCore
+
+/// Owns a non-blocking datagram socket that is bound to an address, and the path of a Unix socket that it has made.
+final class DatagramSocket {
+    /// The descriptor's number, or -1 once closed.
+    private(set) var descriptor: Int32
+    private(set) var address: SocketAddress?
+    private var file: FileIdentity?
+
+    init(_ address: SocketAddress, type: Int32, protocolNumber: Int32) throws(SocketError) {
+        let kind = type | Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        descriptor = socket(address.family, kind, protocolNumber)
+        guard descriptor >= 0 else { throw SocketError(code: errno, operation: .open, address: address) }
+        let code = address.withSockaddr { bytes in
+            let start = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
+            return bind(descriptor, start, socklen_t(bytes.count)) == 0 ? 0 : errno
+        }
+        guard code == 0 else {
+            close()
+            throw SocketError(code: code ?? ENAMETOOLONG, operation: .bind, address: address)
+        }
+        if case .unix(let path) = address, path.utf8.first != 0 { file = FileIdentity(path) }
+        self.address = SocketAddress.of(descriptor, getsockname) ?? address
+    }
+
+    /// Takes a descriptor over and sets it non-blocking.
+    init(adopting descriptor: Int32) throws(SocketError) {
+        self.descriptor = descriptor
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else {
+            let code = errno
+            self.descriptor = -1
+            throw SocketError(code: code, operation: .open)
+        }
+        address = SocketAddress.of(descriptor, getsockname)
+    }
+
+    deinit { close() }
+
+    func close() {
+        guard descriptor >= 0 else { return }
+        if case .unix(let path) = address, let file, FileIdentity(path) == file { _ = unlink(path) }
+        file = nil
+        // Not retried on EINTR: Linux has given the number back already.
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+    }
+}
