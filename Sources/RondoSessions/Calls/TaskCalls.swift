@@ -110,7 +110,7 @@ final class TaskCalls: TaskAudience, Sendable {
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer {
         guard let all = addressees else { return .none }
         return RunLoop.tracingDelegateCall(
-            call.sessionName, of: all.task, label: work.nameInRunLoops,
+            call.names.session, of: all.task, label: work.nameInRunLoops,
             on: all.session.engine.driver.servingLoop
         ) { deliver(call, of: work, to: all) }
     }
@@ -419,30 +419,6 @@ extension TaskCalls: StreamClient {
     func tellCaptured(_ streams: CapturedStreams) {
         tellOfStream(.captured) {
             $0.urlSession($1, streamTask: $2, didBecome: streams.input, outputStream: streams.output)
-        }
-    }
-}
-
-extension DelegateCall {
-    /// What traces call it.
-    fileprivate var sessionName: String {
-        switch self {
-        case .willSend: "willPerformHTTPRedirection"
-        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
-        case .challenge: "didReceive challenge"
-        case .didCancel: "didCancel challenge"
-        case .needNewBodyStream: "needNewBodyStream"
-        case .sent: "didSendBodyData"
-        case .response: "didReceive response"
-        case .data: "didReceive data"
-        case .willCache: "willCacheResponse"
-        case .wrote: "didWriteData"
-        case .resumed: "didResumeAtOffset"
-        case .informational: "didReceiveInformationalResponse"
-        case .waitingForConnectivity: "taskIsWaitingForConnectivity"
-        case .metrics: "didFinishCollecting metrics"
-        case .upgraded(let name, _, _): name
-        case .finish, .finishDownload, .fail: "didCompleteWithError"
         }
     }
 }
