@@ -20,7 +20,7 @@ final class TaskCalls: TaskAudience, Sendable {
         var delegate: SessionDelegateObject?
         var receiver: TaskReceiver
         /// What a completion handler is to get.
-        var body = Data()
+        var body = CollectedBody()
         var hasBegun = false
         /// No delegate hears of the task.
         var hasNoDelegates = false
@@ -136,7 +136,7 @@ final class TaskCalls: TaskAudience, Sendable {
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
-            state.body = Data()
+            state.body = CollectedBody()
             return old
         }
     }
@@ -217,7 +217,7 @@ final class TaskCalls: TaskAudience, Sendable {
     private func receive(
         _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: Addressees
     ) -> DelegateCall.Answer {
-        state.withLock { $0.body = Data() }
+        state.withLock { $0.body.begin(response) }
         let feed = all.receiver.feed
         guard isQuestion, let task = all.task as? URLSessionDataTask else {
             feed?.source.received(response)
@@ -262,13 +262,15 @@ final class TaskCalls: TaskAudience, Sendable {
         case .delegate, .download: break
         case .bytes(let feed): feed.source.received(data)
         case .data:
-            let limit = URLConnection.maximumCollectedBytes
-            let isTooMuch = state.withLock { state in
-                if state.body.count + data.count > limit { return true }
-                if state.body.isEmpty { state.body = data } else { state.body.append(data) }
-                return false
+            let failure = state.withLock { state -> LoadFailure? in
+                do throws(LoadFailure) {
+                    try state.body.add(data)
+                    return nil
+                } catch {
+                    return error
+                }
             }
-            if isTooMuch { work.abort(.collectedTooMuch(limit)) }
+            if let failure { work.abort(failure) }
         }
     }
 
@@ -358,7 +360,7 @@ final class TaskCalls: TaskAudience, Sendable {
         }
     }
 
-    private func takeBody() -> Data { state.withLock { $0.body } }
+    private func takeBody() -> Data { state.withLock { $0.body.data } }
 }
 
 extension TaskCalls: TaskDelegation {
