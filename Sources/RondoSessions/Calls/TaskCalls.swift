@@ -12,10 +12,13 @@ final class TaskCalls: TaskAudience, Sendable {
         var session: URLSession?
         /// Those of the session, with its delegate: the program may have tasks that have ended, which hold neither.
         var sessionCalls: SessionCalls?
-        /// The task that was made, until it begins.
+        /// The task that was made, until it begins, and while only the program holds it.
         weak var made: URLSessionTask?
-        /// Held from the beginning to the last call; another one where the task has become a download.
+        /// Held from the beginning to the last call; another one where the task has become a download, or where the program
+        /// has let go of it while only the program held it.
         var task: URLSessionTask?
+        /// The program alone decides how long the task is there (rule WS-27).
+        var isLoose = false
         /// The task's own.
         var delegate: SessionDelegateObject?
         var receiver: TaskReceiver
@@ -24,6 +27,20 @@ final class TaskCalls: TaskAudience, Sendable {
         var hasBegun = false
         /// No delegate hears of the task.
         var hasNoDelegates = false
+
+        /// The task that calls are made with; nil once it has ended.
+        ///
+        /// - Parameter work: Nil: another one is not made in its place.
+        mutating func currentTask(of work: TaskWork?, _ calls: TaskCalls) -> URLSessionTask? {
+            if let task { return task }
+            guard isLoose else { return nil }
+            if let made { return made }
+            guard let work, let link = work.webSocket else { return nil }
+            let new = URLSessionWebSocketTask(
+                .init(work: work, calls: calls), link, identifier: work.identifier)
+            task = new
+            return new
+        }
     }
 
     private let identifier: Int
@@ -45,9 +62,11 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     /// Nil once the task has ended.
-    private var addressees: Addressees? {
+    ///
+    /// - Parameter work: Of the task, where a call is about to be made.
+    private func addressees(of work: TaskWork? = nil) -> Addressees? {
         let (session, sessionCalls, task, receiver, own) = state.withLock {
-            ($0.session, $0.sessionCalls, $0.task, $0.receiver, $0.delegate)
+            ($0.session, $0.sessionCalls, $0.currentTask(of: work, self), $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
         let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
@@ -93,12 +112,12 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     var answersResponses: Bool {
-        guard let addressees else { return false }
+        guard let addressees = addressees() else { return false }
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
     var hearsOfInformational: Bool {
-        guard let addressees else { return false }
+        guard let addressees = addressees() else { return false }
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
@@ -108,7 +127,7 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer {
-        guard let all = addressees else { return .none }
+        guard let all = addressees(of: work) else { return .none }
         return RunLoop.tracingDelegateCall(
             call.names.session, of: all.task, label: work.nameInRunLoops,
             on: all.session.engine.driver.servingLoop
@@ -122,7 +141,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     func workDidEnd() {
         let old = letGo()
-        if let task = old.task { old.session?.taskDidEnd(task) }
+        old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
     }
 
     /// No call is made any more.
@@ -378,6 +397,30 @@ extension TaskCalls: TaskDelegation {
         withExtendedLifetime(old) {}
         return !isLate
     }
+    func loosen() {
+        let loosened = state.withLock { state -> (URLSession, URLSessionTask)? in
+            guard let session = state.session, let task = state.task as? URLSessionWebSocketTask else {
+                return nil
+            }
+            state.made = task
+            state.task = nil
+            state.isLoose = true
+            return (session, task)
+        }
+        // The program may have let go of the task already: then it goes with `loosened`.
+        if let (session, task) = loosened { session.table.loosen(task.taskIdentifier) }
+    }
+
+    func replacement(of work: TaskWork) -> URLSessionWebSocketTask? {
+        let (session, task) = state.withLock { state -> (URLSession?, URLSessionTask?) in
+            guard let session = state.session, state.isLoose else { return (nil, nil) }
+            defer { state.isLoose = false }
+            return (session, state.currentTask(of: work, self))
+        }
+        guard let session, let task, session.table.hold(task) else { return nil }
+        return task as? URLSessionWebSocketTask
+    }
+
 
     func tellCreated(_ task: URLSessionTask) {
         guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
@@ -389,14 +432,14 @@ extension TaskCalls: TaskDelegation {
 
 extension TaskCalls: WebSocketClient {
     func tellOpened(_ subprotocol: String?) {
-        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask else { return }
+        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask else { return }
         all.tell(.opened) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didOpenWithProtocol: subprotocol)
         }
     }
 
     func tellClosed(_ code: Int, _ reason: Data?) {
-        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask,
+        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask,
             let code = URLSessionWebSocketTask.CloseCode(rawValue: code)
         else { return }
         all.tell(.closed) {
@@ -411,7 +454,7 @@ extension TaskCalls: StreamClient {
         _ method: SessionMethod,
         _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void
     ) {
-        guard let all = addressees, let task = all.task as? URLSessionStreamTask else { return }
+        guard let all = addressees(), let task = all.task as? URLSessionStreamTask else { return }
         all.tell(method) { delegate in delegate.stream.map { call($0, all.session, task) } }
     }
 

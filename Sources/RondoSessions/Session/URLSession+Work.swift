@@ -52,9 +52,9 @@ extension URLSession {
         becomeInvalidIfDone()
     }
 
-    /// The last call of `task` has returned.
-    func taskDidEnd(_ task: URLSessionTask) {
-        table.remove(task)
+    /// The last call of the task has returned.
+    func taskDidEnd(_ identifier: Int) {
+        table.remove(identifier)
         becomeInvalidIfDone()
     }
 
