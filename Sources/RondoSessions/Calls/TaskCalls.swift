@@ -315,8 +315,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let link = StreamLink(
             host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
             driver: all.session.engine.driver, awaitsConnection: true)
-        let stream = URLSessionStreamTask(
-            all.session.parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+        let stream = all.session.making.stream(over: link)
         if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
         // It begins before the data task ends: so the session is never without a task.
         stream.resume()
@@ -397,6 +396,7 @@ extension TaskCalls: TaskDelegation {
         withExtendedLifetime(old) {}
         return !isLate
     }
+
     func loosen() {
         let loosened = state.withLock { state -> (URLSession, URLSessionTask)? in
             guard let session = state.session, let task = state.task as? URLSessionWebSocketTask else {
@@ -420,7 +420,6 @@ extension TaskCalls: TaskDelegation {
         guard let session, let task, session.table.hold(task) else { return nil }
         return task as? URLSessionWebSocketTask
     }
-
 
     func tellCreated(_ task: URLSessionTask) {
         guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
