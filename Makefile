@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab docs build test interface rules sanitize stress-children fuzz bench bench-guard examples format format-check clean
+.PHONY: help install demo lab docs build test interface rules sanitize stress-children stress-tasks fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -92,6 +92,11 @@ stress-children: ## ten thousand children with random deaths, under both sanitiz
 		env $(CHILDREN_FAULTS) LSAN_OPTIONS=suppressions=Scripts/leaks.supp ASAN_OPTIONS=verify_asan_link_order=0 \
 		LD_PRELOAD=$$faults .build-asan/debug/RondoChildProbe \
 		stress $(or $(COUNT),10000) 4 $(or $(SEED),1) || exit 1; done
+
+stress-tasks: ## ten thousand tasks of one session, resumed, suspended and cancelled at random, under the thread sanitizer; COUNT=10000, SEED=1
+	@Scripts/prepare
+	$(SWIFT) build --product RondoTaskProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
+	.build-tsan/debug/RondoTaskProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored, websocket or port
 	@Scripts/prepare

@@ -147,8 +147,14 @@ let package = Package(
             name: "RondoSessionsTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoSessions", "RondoConnections", "RondoHTTP", "RondoTesting",
-                "RondoTestSupport", .product(name: "Logging", package: "swift-log"),
+                "RondoTestSupport", "RondoTaskProbe", .product(name: "Logging", package: "swift-log"),
             ],
+            swiftSettings: settings),
+        // Tasks of a session under stress, for the sanitizers.
+        .executableTarget(
+            name: "RondoTaskProbe",
+            dependencies: ["RondoMutex", "Rondo", "RondoCore"],
+            path: "Tests/RondoTaskProbe",
             swiftSettings: settings),
         .testTarget(
             name: "RondoTestingTests",

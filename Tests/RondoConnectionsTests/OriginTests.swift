@@ -24,7 +24,7 @@ import Testing
             budget = ConnectionBudget(limits)
         }
 
-        func origin() -> Server { Server(budget, limits) }
+        func origin(ranked ranks: [String: Float]? = nil) -> Server { Server(budget, limits, ranks) }
     }
 
     /// An origin without connections, which notes what is decided.
@@ -36,8 +36,12 @@ import Testing
         private(set) var admitted: [String] = []
         private let key = ConnectionKey(host: "a", port: 80, tls: nil)
 
-        init(_ budget: ConnectionBudget, _ limits: ConnectionLimits) {
+        private let ranks: [String: Float]?
+
+        /// - Parameter ranks: Of waiters, 0 where there is none; nil: all have the same. Those with ranks are a group.
+        init(_ budget: ConnectionBudget, _ limits: ConnectionLimits, _ ranks: [String: Float]?) {
             self.budget = budget
+            self.ranks = ranks
             state = OriginState(
                 limit: limits.connectionsPerServer, idleLimit: limits.idleConnectionsPerServer)
         }
@@ -76,8 +80,20 @@ import Testing
             return dropped ?? []
         }
 
+        private var rank: ((String) -> Float)? {
+            ranks.map { ranks in { ranks[$0] ?? 0 } }
+        }
+
+        var group: ObjectIdentifier {
+            ranks == nil ? ObjectIdentifier(self) : ObjectIdentifier(Origins.self)
+        }
+
+        var topWaiter: RankedWaiter? { rank.flatMap { state.topWaiter(by: $0) } }
+
         func admitFirst() -> Int? {
-            if let waiting = state.admit(within: budget, isQueued: true) { admitted.append(waiting.waiter) }
+            if let waiting = state.admit(within: budget, isQueued: true, rank: rank) {
+                admitted.append(waiting.waiter)
+            }
             return state.admissibleWaiterID
         }
 
@@ -119,6 +135,32 @@ import Testing
         #expect(b.admitted == ["4"] && a.admitted.isEmpty)
         a.end()
         #expect(a.admitted == ["2"])
+    }
+
+    @Test func `US-39 of one group's servers the waiter of the highest rank comes first, then the longest`() {
+        let origins = Origins(inAll: 1)
+        let ranks: [String: Float] = ["high": 2, "high too": 2, "low": -1]
+        let (a, b) = (origins.origin(ranked: ranks), origins.origin(ranked: ranks))
+        let stranger = origins.origin()
+        #expect(stranger.lease("first") == "open")
+        for (server, waiter) in [
+            (a, "low"), (b, "high"), (a, "high too"), (stranger, "stranger"), (b, "normal"),
+        ] {
+            #expect(server.lease(waiter) == nil)
+        }
+        stranger.end()
+        #expect(b.admitted == ["high"])
+        b.end()
+        #expect(a.admitted == ["high too"])
+        a.end()
+        // Another group's waiter has waited for longer than the one of this group that is left but "low", whose turn it is.
+        #expect(b.admitted == ["high", "normal"])
+        b.end()
+        #expect(a.admitted == ["high too", "low"])
+        a.end()
+        #expect(stranger.admitted == ["stranger"])
+        stranger.end()
+        #expect(origins.budget.counts.inUse == 0)
     }
 
     @Test func `where the process has no room, the waiters of all servers come in order`() {

@@ -205,4 +205,35 @@ import Testing
             #expect(notes.text == text)
         }
     }
+
+    // MARK: - US-44
+
+    @Test func `US-44 a body that is announced to be longer than is collected is refused at once`() throws {
+        let server = try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(1 << 30 | 1)\r\n\r\n")
+                if request.method == "HEAD" { continue }
+                try peer.send("x")
+                return peer.waitForEnd()
+            }
+        }
+        let session = URLSession(configuration: .default)
+        let (codes, done) = (Box<[Int]>([]), Latch())
+        let note: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { data, response, error in
+            #expect((data == nil) == (error != nil))
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            codes.value.append((error as? URLError)?.errorCode ?? 0)
+            if codes.value.count == 2 { done.open() }
+        }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "HEAD"
+        // It has no body, and so none that is too long.
+        session.dataTask(with: request, completionHandler: note).resume()
+        try waitFor("the first") { codes.value.count == 1 ? () : nil }
+        session.dataTask(with: server.url(), completionHandler: note).resume()
+        try done.wait()
+        #expect(codes.value == [0, -1103])
+        session.invalidateAndCancel()
+    }
 }

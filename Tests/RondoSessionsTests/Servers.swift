@@ -47,9 +47,47 @@ func pythonTLSServer() throws -> (TestServerProcess, UInt16) {
     return (server, try server.port(after: "PORT "))
 }
 
+/// A SOCKS 5 server of microsocks, which has no port of its own choice: a free one is tried, and another if it was taken
+/// meanwhile.
+func socksServer() throws -> (TestServerProcess, UInt16) {
+    for _ in 0..<20 {
+        let port = try RefusedPort().port
+        let server = try TestServerProcess(["microsocks", "-i", "127.0.0.1", "-p", "\(port)"])
+        let listens: Bool? = try waitFor("the proxy to listen") {
+            if server.hasEnded { return false }
+            return isListening(port) ? true : nil
+        }
+        if listens == true { return (server, port) }
+    }
+    throw NeverCame(description: "no port for microsocks")
+}
+
+private func isListening(_ port: UInt16) -> Bool {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+}
+
 extension URLSessionConfiguration {
     /// Trusts the authority that has issued the tests' certificates.
     func trustTestAuthority() {
         connection.tls.certificateAuthorities = [.file(TestCertificates.shared.authorityPath)]
+    }
+
+    /// Goes by a proxy on this machine.
+    ///
+    /// - Parameter kind: As the dictionary has it: "HTTP", "SOCKS".
+    func goBy(_ kind: String, _ port: UInt16) {
+        connectionProxyDictionary = [
+            "\(kind)Enable": 1, "\(kind)Proxy": "127.0.0.1", "\(kind)Port": Int(port),
+        ]
     }
 }

@@ -140,4 +140,146 @@ import Testing
         try waitFor("the end") { seen.value.isEmpty ? nil : () }
         #expect(seen.value == ["true -999"])
     }
+
+    // MARK: - US-31
+
+    @Test func `US-31 a resumed task whose server has closed in its body fails with -1005`() throws {
+        let (mayClose, closed) = (Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none")
+            try mayClose.wait()
+            peer.close()
+            closed.open()
+        }
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = Notes(on: loop) { call, task in if call == "data" { task?.suspend() } }
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.run { task.state == .suspended }
+            mayClose.open()
+            do { try closed.wait() } catch { Issue.record(error) }
+            loop.runInVain()
+            let before = notes.calls
+            task.resume()
+            loop.runOut()
+            return [before, notes.calls]
+        }
+        #expect(calls == [["response 200", "data"], ["response 200", "data", "complete -1005"]])
+    }
+
+    @Test func `US-31 a resumed request that may be sent again is, where its server has closed`() throws {
+        let (arrived, mayClose, closed) = (Latch(), Latch(), Latch())
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.respond(body: "\(peer.number)")
+            guard peer.number == 0 else { return peer.waitForEnd() }
+            _ = try peer.readRequest()
+            arrived.open()
+            try mayClose.wait()
+            peer.close()
+            closed.open()
+        }
+        let text = try onLoopThread { loop -> String in
+            let notes = Notes(on: loop)
+            let session = URLSession(configuration: .default, delegate: notes, runLoop: loop)
+            session.dataTask(with: server.url()).resume()
+            loop.run { notes.completed == 1 }
+            let task = session.dataTask(with: server.url())
+            task.resume()
+            loop.run { arrived.isOpen }
+            task.suspend()
+            mayClose.open()
+            do { try closed.wait() } catch { Issue.record(error) }
+            loop.runInVain()
+            #expect(notes.completed == 1)
+            task.resume()
+            loop.run { notes.completed == 2 }
+            session.invalidateAndCancel()
+            loop.runOut()
+            #expect(notes.errors.isEmpty)
+            return notes.text
+        }
+        #expect(text == "01")
+        #expect(server.requests.count == 3)
+    }
+
+    @Test func `US-31 a resumed download whose server has closed is continued`() throws {
+        let server = try RangeServer(.breaks(at: 100_000))
+        let notes = TransferNotes(hook: { call, task in
+            if call == "wrote", task.countOfBytesReceived >= 100_000, server.requests.count == 1 {
+                task.suspend()
+            }
+        })
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        let task = session.downloadTask(with: server.url)
+        task.resume()
+        try waitFor("its suspension") { task.state == .suspended ? () : nil }
+        server.mode.value = .continues
+        task.resume()
+        try notes.waitForEnds()
+        #expect(notes.calls == ["wrote", "file", "complete"])
+        #expect(notes.content == RangeServer.body)
+        #expect(server.requests.map { $0.value("Range") } == [nil, "bytes=100000-"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-31 a resumed upload goes on with the bytes behind those that were sent`() throws {
+        let body = Data((0..<8_000_000).map { UInt8(truncatingIfNeeded: $0 / 1000) })
+        let mayRead = Latch()
+        let isWhole = Box(false)
+        let server = try TestServer { peer in
+            let head = try peer.readHead()
+            try mayRead.wait()
+            isWhole.value = try peer.readBody(of: head) == body
+            try peer.respond(body: "taken")
+        }
+        let notes = TransferNotes(hook: { call, task in
+            if call == "sent", !mayRead.isOpen { task.suspend() }
+        })
+        let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "PUT"
+        let task = session.uploadTask(with: request, from: body)
+        task.resume()
+        try waitFor("its suspension") { task.state == .suspended ? () : nil }
+        mayRead.open()
+        task.resume()
+        try notes.waitForEnds()
+        #expect(isWhole.value)
+        #expect(notes.sent == [8_000_000, 8_000_000, 8_000_000])
+        #expect(server.accepted == 1)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-31 a resumed WebSocket goes on with the messages that have come meanwhile`() throws {
+        let (maySend, sent) = (Latch(), Latch())
+        let server = try socketServer { peer in
+            try maySend.wait()
+            for number in 1...3 { try peer.send(text: "\(number)") }
+            sent.open()
+            try peer.closeInTurn()
+        }
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = SocketNotes()
+            let session = URLSession(configuration: .ephemeral, delegate: notes, runLoop: loop)
+            let task = session.webSocketTask(with: server.socketURL)
+            for _ in 1...3 { task.receive { notes.note($0.words) } }
+            task.resume()
+            loop.run { !notes.calls.isEmpty }
+            task.suspend()
+            maySend.open()
+            do { try sent.wait() } catch { Issue.record(error) }
+            loop.runInVain()
+            let before = notes.calls
+            task.resume()
+            loop.run { notes.calls.count == 4 }
+            task.cancel(with: .normalClosure, reason: nil)
+            loop.runOut()
+            return [before, notes.calls]
+        }
+        #expect(
+            calls == [["open -"], ["open -", "text: 1", "text: 2", "text: 3", "close 1000 -", "complete"]])
+    }
 }

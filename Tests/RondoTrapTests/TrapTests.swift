@@ -35,7 +35,7 @@ import Testing
         #expect(entries == ["posted"])
     }
 
-    @Test func `traps 1, 2, 5 and 9 where a name cannot work the compiler says what to do`() throws {
+    @Test func `US-10 traps 1, 2, 5 and 9 where a name cannot work the compiler says what to do`() throws {
         let output = try Repository.snippets("--programs", "Tests/RondoTrapTests/Refused")
         #expect(output.contains("are right"), "\(output)")
     }

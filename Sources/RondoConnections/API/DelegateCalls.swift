@@ -57,34 +57,10 @@ final class DelegateObject: @unchecked Sendable {
 // How a call of a load becomes a call of a method of the delegate.
 
 extension DelegateCall {
-    /// What traces call it.
-    private var name: String {
-        switch self {
-        case .willSend: "willSend"
-        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
-        case .challenge: "challenge"
-        case .didCancel: "didCancel challenge"
-        case .needNewBodyStream: "needNewBodyStream"
-        case .sent: "didSendBodyData"
-        case .response: "didReceive response"
-        case .data: "didReceive data"
-        case .willCache: "willCacheResponse"
-        case .wrote: "didWriteData"
-        case .resumed: "didResumeDownloading"
-        case .informational: "informational response"
-        case .waitingForConnectivity: "waiting for connectivity"
-        case .metrics: "didCollect metrics"
-        case .upgraded(let name, _, _): name
-        case .finish: "connectionDidFinishLoading"
-        case .finishDownload: "connectionDidFinishDownloading"
-        case .fail: "didFailWithError"
-        }
-    }
-
     /// Makes the call, on the thread on which the delegate wants it, and has traces tell of it.
     func make(to delegate: DelegateObject, of connection: URLConnection) -> Answer {
         RunLoop.tracingDelegateCall(
-            name, of: connection, label: connection.nameInRunLoops, on: connection.firstLoop
+            names.connection, of: connection, label: connection.nameInRunLoops, on: connection.firstLoop
         ) { deliver(to: delegate, of: connection) }
     }
 

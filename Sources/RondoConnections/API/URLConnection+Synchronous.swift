@@ -85,7 +85,7 @@ extension RunLoop.Mode {
 private final class Collector: NSObject, URLConnectionDataDelegate {
     private(set) var response: URLResponse?
     private(set) var result: Result<Data, any Error>?
-    private var body = Data()
+    private var body = CollectedBody()
     private let whenDone: (Collector) -> Void
 
     init(whenDone: @escaping (Collector) -> Void) {
@@ -94,22 +94,19 @@ private final class Collector: NSObject, URLConnectionDataDelegate {
 
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         self.response = response
-        body = Data()
+        body.begin(response)
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
-        guard body.count + data.count <= URLConnection.maximumCollectedBytes else {
+        do throws(LoadFailure) {
+            try body.add(data)
+        } catch {
             connection.cancel()
-            return finish(
-                .failure(
-                    URLErrors.error(
-                        .collectedTooMuch(URLConnection.maximumCollectedBytes),
-                        url: connection.currentRequest.url)))
+            finish(.failure(URLErrors.error(error, url: connection.currentRequest.url)))
         }
-        body.append(data)
     }
 
-    func connectionDidFinishLoading(_ connection: URLConnection) { finish(.success(body)) }
+    func connectionDidFinishLoading(_ connection: URLConnection) { finish(.success(body.data)) }
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
         finish(.failure(error))

@@ -8,12 +8,30 @@ protocol BudgetCandidate: AnyObject, Sendable {
     ///
     /// - Returns: The number of the next waiter that lacks nothing else; nil: there is none.
     func admitFirst() -> Int?
+
+    /// Whose waiters are ranked among each other: those of one pool.
+    var group: ObjectIdentifier { get }
+
+    /// The waiter that goes first, by its rank; nil: all of the group have the same. Under the queue's lock.
+    var topWaiter: RankedWaiter? { get }
+}
+
+/// A waiter, and what decides whether it goes before others of its group (rule US-39).
+struct RankedWaiter: Comparable {
+    let rank: Float
+    let waiterID: Int
+
+    /// A higher rank first, then the one that has waited longer.
+    static func < (left: RankedWaiter, right: RankedWaiter) -> Bool {
+        left.rank == right.rank ? left.waiterID < right.waiterID : left.rank > right.rank
+    }
 }
 
 /// How many connections of all origins together are in use and idle, against the limits of the process.
 ///
 /// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only where the
-/// limit was reached: the origins whose waiters lack nothing else, by the order in which those began to wait.
+/// limit was reached: the origins whose waiters lack nothing else, by the order in which those began to wait, and within a
+/// pool by their ranks.
 final class ConnectionBudget: Sendable {
     struct Counts: Equatable {
         var inUse: Int
@@ -126,7 +144,19 @@ final class ConnectionBudget: Sendable {
         queue.withLock { queue in
             guard !queue.isEmpty else { return nil }
             defer { queued.store(queue.count, ordering: .sequentiallyConsistent) }
-            return queue.removeFirst().origin
+            return queue.remove(at: Self.next(in: queue)).origin
         }
+    }
+
+    /// The turn is that of the first one's group, which gives it to the waiter of its that goes first.
+    private static func next(in queue: [Candidate]) -> Int {
+        let group = queue[0].origin.group
+        guard var top = queue[0].origin.topWaiter else { return 0 }
+        var next = 0
+        for (index, candidate) in queue.enumerated().dropFirst() where candidate.origin.group == group {
+            guard let other = candidate.origin.topWaiter, other < top else { continue }
+            (next, top) = (index, other)
+        }
+        return next
     }
 }

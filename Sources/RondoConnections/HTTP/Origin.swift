@@ -161,6 +161,13 @@ final class Origin: BudgetCandidate {
         return { waiter in waiter.priority }
     }
 
+    var group: ObjectIdentifier { ObjectIdentifier(pool) }
+
+    var topWaiter: RankedWaiter? {
+        guard let rank else { return nil }
+        return state.withLock { $0.topWaiter(by: rank) }
+    }
+
     func admitFirst() -> Int? {
         let rank = rank
         let (admitted, next) = state.withLock { state in

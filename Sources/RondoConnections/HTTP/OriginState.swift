@@ -111,10 +111,13 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     ) -> Waiting? {
         guard inUse < limit, !waiting.isEmpty, budget.take(isQueued: isQueued) else { return nil }
         inUse += 1
-        guard let rank else { return waiting.removeFirst() }
-        let ranks = waiting.map { rank($0.waiter) }
-        let highest = ranks.max()
-        return waiting.remove(at: ranks.firstIndex { $0 == highest } ?? 0)
+        let top = rank.flatMap { topWaiter(by: $0) }
+        return waiting.remove(at: waiting.firstIndex { $0.waiterID == top?.waiterID } ?? 0)
+    }
+
+    /// The first of the highest rank.
+    func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
+        waiting.map { RankedWaiter(rank: rank($0.waiter), waiterID: $0.waiterID) }.min()
     }
 
     /// - Returns: False: the waiter with that number was admitted already.

@@ -13,7 +13,7 @@ package struct LoadMetrics: Sendable {
     package let transfers: [TransferMetrics]
 
     /// Of a load that has begun at `start` and ends now.
-    init(since start: LoopInstant, redirectCount: Int, transfers: [TransferMetrics]) {
+    package init(since start: LoopInstant, redirectCount: Int, transfers: [TransferMetrics]) {
         startDate = LoopClock.date(of: start)
         duration = LoopClock.now.seconds(since: start)
         self.redirectCount = redirectCount

@@ -3,11 +3,11 @@ internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
 /// (rule UC-11).
-final class QueuedCalls: Sendable {
+package final class QueuedCalls: Sendable {
     /// Bytes that may wait for the delegate; while there are more, the socket is not read.
     static let maximumWaitingBytes = 1024 * 1024
 
-    enum Adding {
+    package enum Adding {
         /// `mayRead`: whether more may be read from the socket.
         case queued(mayRead: Bool)
         /// There is no queue, and nothing that waits for one: the caller makes the call itself.
@@ -31,11 +31,13 @@ final class QueuedCalls: Sendable {
 
     private let state = Mutex(State())
 
+    package init() {}
+
     /// - Parameters:
     ///   - queue: Nil if the delegate has none (any more). What waits is then still made by the old one, and
     ///     what comes after it as well, or calls would overtake each other.
     ///   - make: Makes a call, on the queue.
-    func add(
+    package func add(
         _ call: DelegateCall, to queue: DelegateQueue?, make: @escaping @Sendable (DelegateCall) -> Void
     ) -> Adding {
         let waiting = Waiting(call: call)
@@ -58,7 +60,7 @@ final class QueuedCalls: Sendable {
     }
 
     /// Makes no call until it is let go again; what comes meanwhile waits. Any thread.
-    func hold(_ holds: Bool) {
+    package func hold(_ holds: Bool) {
         let drain = state.withLock { state -> (@Sendable () -> Void)? in
             state.isHeld = holds
             guard !holds, !state.isDraining, !state.waiting.isEmpty else { return nil }

@@ -17,8 +17,8 @@ extension URLSession {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let task = URLSessionDataTask(
-            parts(TaskPlan(.data, request, isAwaited: true), .data(wait.handler())))
-        return try await outcome(of: task, delegate, wait)
+            making.parts(TaskPlan(.data, request, isAwaited: true), .data(wait.handler())))
+        return try await making.outcome(of: task, delegate, wait)
     }
 
     /// Loads a URL; see `data(for:delegate:)`.
@@ -48,8 +48,8 @@ extension URLSession {
     ) async throws -> (Data, URLResponse) {
         let wait = TaskWait<(Data, URLResponse)>(url: request.url)
         let task = URLSessionUploadTask(
-            parts(TaskPlan(.upload, request, content, isAwaited: true), .data(wait.handler())))
-        return try await outcome(of: task, delegate, wait)
+            making.parts(TaskPlan(.upload, request, content, isAwaited: true), .data(wait.handler())))
+        return try await making.outcome(of: task, delegate, wait)
     }
 
     /// Loads `request` into a temporary file, in constant memory. The file is the caller's to move or remove.
@@ -82,8 +82,9 @@ extension URLSession {
     ) async throws -> (URL, URLResponse) {
         let wait = TaskWait<(URL, URLResponse)>(url: request?.url)
         let task = URLSessionDownloadTask(
-            parts(TaskPlan(.download, request, content, isAwaited: true), .download(wait.fileHandler())))
-        return try await outcome(of: task, delegate, wait)
+            making.parts(
+                TaskPlan(.download, request, content, isAwaited: true), .download(wait.fileHandler())))
+        return try await making.outcome(of: task, delegate, wait)
     }
 
     /// Loads `request` and returns once the response is there; the body is read as it comes: byte by byte, by `lines`,
@@ -94,9 +95,9 @@ extension URLSession {
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         let source = ByteSource(url: request.url)
-        let task = awaited(
+        let task = making.awaited(
             URLSessionDataTask(
-                parts(
+                making.parts(
                     TaskPlan(.data, request, isAwaited: true), .bytes(ByteFeed(source, url: request.url)))),
             delegate)
         let handle = ByteSource.Handle(source)
@@ -109,25 +110,6 @@ extension URLSession {
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: URLRequest(url: url), delegate: delegate)
-    }
-
-    /// Takes in a task that an async function waits for.
-    private func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?)
-        -> Made
-    {
-        if let delegate { task.delegate = delegate }
-        return made(task)
-    }
-
-    private nonisolated(nonsending) func outcome<Value: Sendable>(
-        of task: URLSessionTask, _ delegate: (any URLSessionTaskDelegate)?, _ wait: TaskWait<Value>
-    ) async throws -> Value {
-        let task = awaited(task, delegate)
-        return try await wait.outcome {
-            task.resume()
-        } cancel: {
-            task.cancel()
-        }
     }
 }
 

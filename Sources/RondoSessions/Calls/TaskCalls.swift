@@ -12,18 +12,35 @@ final class TaskCalls: TaskAudience, Sendable {
         var session: URLSession?
         /// Those of the session, with its delegate: the program may have tasks that have ended, which hold neither.
         var sessionCalls: SessionCalls?
-        /// The task that was made, until it begins.
+        /// The task that was made, until it begins, and while only the program holds it.
         weak var made: URLSessionTask?
-        /// Held from the beginning to the last call; another one where the task has become a download.
+        /// Held from the beginning to the last call; another one where the task has become a download, or where the program
+        /// has let go of it while only the program held it.
         var task: URLSessionTask?
+        /// The program alone decides how long the task is there (rule WS-27).
+        var isLoose = false
         /// The task's own.
         var delegate: SessionDelegateObject?
         var receiver: TaskReceiver
         /// What a completion handler is to get.
-        var body = Data()
+        var body = CollectedBody()
         var hasBegun = false
         /// No delegate hears of the task.
         var hasNoDelegates = false
+
+        /// The task that calls are made with; nil once it has ended.
+        ///
+        /// - Parameter work: Nil: another one is not made in its place.
+        mutating func currentTask(of work: TaskWork?, _ calls: TaskCalls) -> URLSessionTask? {
+            if let task { return task }
+            guard isLoose else { return nil }
+            if let made { return made }
+            guard let work, let link = work.webSocket else { return nil }
+            let new = URLSessionWebSocketTask(
+                .init(work: work, calls: calls), link, identifier: work.identifier)
+            task = new
+            return new
+        }
     }
 
     private let identifier: Int
@@ -45,9 +62,11 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     /// Nil once the task has ended.
-    private var addressees: Addressees? {
+    ///
+    /// - Parameter work: Of the task, where a call is about to be made.
+    private func addressees(of work: TaskWork? = nil) -> Addressees? {
         let (session, sessionCalls, task, receiver, own) = state.withLock {
-            ($0.session, $0.sessionCalls, $0.task, $0.receiver, $0.delegate)
+            ($0.session, $0.sessionCalls, $0.currentTask(of: work, self), $0.receiver, $0.delegate)
         }
         guard let session, let task else { return nil }
         let delegates = [own, sessionCalls?.delegateObject].compactMap { $0 }
@@ -93,12 +112,12 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     var answersResponses: Bool {
-        guard let addressees else { return false }
+        guard let addressees = addressees() else { return false }
         return !addressees.contentDelegates.allSatisfy { $0.kind.lacks(.response, .responseAsync) }
     }
 
     var hearsOfInformational: Bool {
-        guard let addressees else { return false }
+        guard let addressees = addressees() else { return false }
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
@@ -108,9 +127,9 @@ final class TaskCalls: TaskAudience, Sendable {
     }
 
     func make(_ call: DelegateCall, of work: TaskWork) -> DelegateCall.Answer {
-        guard let all = addressees else { return .none }
+        guard let all = addressees(of: work) else { return .none }
         return RunLoop.tracingDelegateCall(
-            call.sessionName, of: all.task, label: work.nameInRunLoops,
+            call.names.session, of: all.task, label: work.nameInRunLoops,
             on: all.session.engine.driver.servingLoop
         ) { deliver(call, of: work, to: all) }
     }
@@ -122,7 +141,7 @@ final class TaskCalls: TaskAudience, Sendable {
 
     func workDidEnd() {
         let old = letGo()
-        if let task = old.task { old.session?.taskDidEnd(task) }
+        old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
     }
 
     /// No call is made any more.
@@ -136,7 +155,7 @@ final class TaskCalls: TaskAudience, Sendable {
             state.task = nil
             state.receiver = .delegate
             state.delegate = nil
-            state.body = Data()
+            state.body = CollectedBody()
             return old
         }
     }
@@ -217,7 +236,7 @@ final class TaskCalls: TaskAudience, Sendable {
     private func receive(
         _ response: URLResponse, _ isQuestion: Bool, of work: TaskWork, _ all: Addressees
     ) -> DelegateCall.Answer {
-        state.withLock { $0.body = Data() }
+        state.withLock { $0.body.begin(response) }
         let feed = all.receiver.feed
         guard isQuestion, let task = all.task as? URLSessionDataTask else {
             feed?.source.received(response)
@@ -262,13 +281,15 @@ final class TaskCalls: TaskAudience, Sendable {
         case .delegate, .download: break
         case .bytes(let feed): feed.source.received(data)
         case .data:
-            let limit = URLConnection.maximumCollectedBytes
-            let isTooMuch = state.withLock { state in
-                if state.body.count + data.count > limit { return true }
-                if state.body.isEmpty { state.body = data } else { state.body.append(data) }
-                return false
+            let failure = state.withLock { state -> LoadFailure? in
+                do throws(LoadFailure) {
+                    try state.body.add(data)
+                    return nil
+                } catch {
+                    return error
+                }
             }
-            if isTooMuch { work.abort(.collectedTooMuch(limit)) }
+            if let failure { work.abort(failure) }
         }
     }
 
@@ -294,8 +315,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let link = StreamLink(
             host: url?.host ?? "", port: url?.port ?? (url?.scheme == "https" ? 443 : 80),
             driver: all.session.engine.driver, awaitsConnection: true)
-        let stream = URLSessionStreamTask(
-            all.session.parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+        let stream = all.session.making.stream(over: link)
         if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
         // It begins before the data task ends: so the session is never without a task.
         stream.resume()
@@ -358,7 +378,7 @@ final class TaskCalls: TaskAudience, Sendable {
         }
     }
 
-    private func takeBody() -> Data { state.withLock { $0.body } }
+    private func takeBody() -> Data { state.withLock { $0.body.data } }
 }
 
 extension TaskCalls: TaskDelegation {
@@ -377,6 +397,30 @@ extension TaskCalls: TaskDelegation {
         return !isLate
     }
 
+    func loosen() {
+        let loosened = state.withLock { state -> (URLSession, URLSessionTask)? in
+            guard let session = state.session, let task = state.task as? URLSessionWebSocketTask else {
+                return nil
+            }
+            state.made = task
+            state.task = nil
+            state.isLoose = true
+            return (session, task)
+        }
+        // The program may have let go of the task already: then it goes with `loosened`.
+        if let (session, task) = loosened { session.table.loosen(task.taskIdentifier) }
+    }
+
+    func replacement(of work: TaskWork) -> URLSessionWebSocketTask? {
+        let (session, task) = state.withLock { state -> (URLSession?, URLSessionTask?) in
+            guard let session = state.session, state.isLoose else { return (nil, nil) }
+            defer { state.isLoose = false }
+            return (session, state.currentTask(of: work, self))
+        }
+        guard let session, let task, session.table.hold(task) else { return nil }
+        return task as? URLSessionWebSocketTask
+    }
+
     func tellCreated(_ task: URLSessionTask) {
         guard let session = state.withLock({ $0.session }), let delegate = sessionDelegate,
             !delegate.kind.lacks(.created)
@@ -387,14 +431,14 @@ extension TaskCalls: TaskDelegation {
 
 extension TaskCalls: WebSocketClient {
     func tellOpened(_ subprotocol: String?) {
-        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask else { return }
+        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask else { return }
         all.tell(.opened) {
             $0.webSocket?.urlSession(all.session, webSocketTask: task, didOpenWithProtocol: subprotocol)
         }
     }
 
     func tellClosed(_ code: Int, _ reason: Data?) {
-        guard let all = addressees, let task = all.task as? URLSessionWebSocketTask,
+        guard let all = addressees(), let task = all.task as? URLSessionWebSocketTask,
             let code = URLSessionWebSocketTask.CloseCode(rawValue: code)
         else { return }
         all.tell(.closed) {
@@ -409,7 +453,7 @@ extension TaskCalls: StreamClient {
         _ method: SessionMethod,
         _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void
     ) {
-        guard let all = addressees, let task = all.task as? URLSessionStreamTask else { return }
+        guard let all = addressees(), let task = all.task as? URLSessionStreamTask else { return }
         all.tell(method) { delegate in delegate.stream.map { call($0, all.session, task) } }
     }
 
@@ -419,30 +463,6 @@ extension TaskCalls: StreamClient {
     func tellCaptured(_ streams: CapturedStreams) {
         tellOfStream(.captured) {
             $0.urlSession($1, streamTask: $2, didBecome: streams.input, outputStream: streams.output)
-        }
-    }
-}
-
-extension DelegateCall {
-    /// What traces call it.
-    fileprivate var sessionName: String {
-        switch self {
-        case .willSend: "willPerformHTTPRedirection"
-        case .shouldUseCredentialStorage: "shouldUseCredentialStorage"
-        case .challenge: "didReceive challenge"
-        case .didCancel: "didCancel challenge"
-        case .needNewBodyStream: "needNewBodyStream"
-        case .sent: "didSendBodyData"
-        case .response: "didReceive response"
-        case .data: "didReceive data"
-        case .willCache: "willCacheResponse"
-        case .wrote: "didWriteData"
-        case .resumed: "didResumeAtOffset"
-        case .informational: "didReceiveInformationalResponse"
-        case .waitingForConnectivity: "taskIsWaitingForConnectivity"
-        case .metrics: "didFinishCollecting metrics"
-        case .upgraded(let name, _, _): name
-        case .finish, .finishDownload, .fail: "didCompleteWithError"
         }
     }
 }

@@ -7,10 +7,21 @@ final class SessionTasks: Sendable {
         weak var task: URLSessionTask?
     }
 
+    private struct Running {
+        /// Nil: only the program holds the task.
+        var held: URLSessionTask?
+        weak var task: URLSessionTask?
+
+        init(_ task: URLSessionTask) {
+            held = task
+            self.task = task
+        }
+    }
+
     private struct State {
         var lastIdentifier = 0
         var unresumed: [Int: Unresumed] = [:]
-        var running: [Int: URLSessionTask] = [:]
+        var running: [Int: Running] = [:]
         var isInvalid = false
         var hasEnded = false
     }
@@ -43,24 +54,30 @@ final class SessionTasks: Sendable {
         state.withLock { state in
             state.unresumed[task.taskIdentifier] = nil
             if state.hasEnded { return false }
-            state.running[task.taskIdentifier] = task
+            state.running[task.taskIdentifier] = Running(task)
             return true
         }
     }
 
-    /// The task is gone, or has ended.
-    func remove(_ task: URLSessionTask) {
+    /// The task has ended.
+    func remove(_ identifier: Int) {
         let removed = state.withLock { state in
-            state.unresumed[task.taskIdentifier] = nil
-            return state.running.removeValue(forKey: task.taskIdentifier)
+            state.unresumed[identifier] = nil
+            return state.running.removeValue(forKey: identifier)
         }
         withExtendedLifetime(removed) {}
+    }
+
+    /// The task runs, and only the program holds it from here on.
+    func loosen(_ identifier: Int) {
+        let held = state.withLock { $0.running[identifier]?.held.take() }
+        withExtendedLifetime(held) {}
     }
 
     /// `new` has taken the place of `old`.
     func replace(_ old: URLSessionTask, by new: URLSessionTask) {
         let removed = state.withLock { state in
-            state.running[new.taskIdentifier] = new
+            state.running[new.taskIdentifier] = Running(new)
             return state.running.removeValue(forKey: old.taskIdentifier)
         }
         withExtendedLifetime(removed) {}
@@ -71,7 +88,7 @@ final class SessionTasks: Sendable {
 
     /// Those that were resumed and have not ended, in order of their identifiers (rule US-79).
     var all: [URLSessionTask] {
-        state.withLock { $0.running }.sorted { $0.key < $1.key }.map(\.value).filter(\.work.isOutstanding)
+        state.withLock { Self.sorted($0.running) }.filter(\.work.isOutstanding)
     }
 
     /// No task is made from here on.
@@ -79,8 +96,13 @@ final class SessionTasks: Sendable {
         state.withLock { state in
             state.isInvalid = true
             let unresumed = state.unresumed.sorted { $0.key < $1.key }.compactMap(\.value.task)
-            return (unresumed, state.running.sorted { $0.key < $1.key }.map(\.value))
+            return (unresumed, Self.sorted(state.running))
         }
+    }
+
+    /// Those of them that are there still.
+    private static func sorted(_ running: [Int: Running]) -> [URLSessionTask] {
+        running.sorted { $0.key < $1.key }.compactMap(\.value.task)
     }
 
     /// Whether the session has come to its end: it is invalid, and no task has anything to tell any more; once.

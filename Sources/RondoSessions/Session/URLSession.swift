@@ -40,6 +40,9 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     deinit { if !engine.isShared { engine.pool.retire() } }
 
+    /// Makes its tasks.
+    var making: TaskMaking { TaskMaking(session: self) }
+
     // MARK: - What it was made with
 
     /// A copy: what is changed in it changes nothing here.
@@ -82,7 +85,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     // completed, with `URLError.cancelled`, and a completion handler gets that (rule US-75).
 
     /// A task whose response is told to the delegate.
-    open func dataTask(with request: URLRequest) -> URLSessionDataTask { makeDataTask(request, .delegate) }
+    open func dataTask(with request: URLRequest) -> URLSessionDataTask { making.data(request, .delegate) }
 
     open func dataTask(with url: URL) -> URLSessionDataTask { dataTask(with: URLRequest(url: url)) }
 
@@ -94,7 +97,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         with request: URLRequest,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDataTask {
-        makeDataTask(request, .data(completionHandler))
+        making.data(request, .data(completionHandler))
     }
 
     open func dataTask(
@@ -110,30 +113,30 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// A task that sends a file, a piece at a time, with the length that it has when the task begins. Where it has to be sent
     /// again it is read from its start. A file that cannot be read fails the task (rule US-59).
     open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
-        makeUploadTask(request, .file(fileURL))
+        making.upload(request, .file(fileURL))
     }
 
     /// A task that sends `bodyData`, with its length.
     open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
-        makeUploadTask(request, .data(bodyData))
+        making.upload(request, .data(bodyData))
     }
 
     /// A task that sends a stream. The delegate gives it, by `urlSession(_:task:needNewBodyStream:)`, before each sending
     /// (rule US-60). It is sent in chunks, unless the request has a Content-Length.
     open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
-        makeUploadTask(request, .streamed)
+        making.upload(request, .streamed)
     }
 
     /// Uploads cannot be resumed: the task fails with `URLError.unsupportedURL` when it is resumed (rule US-61).
     open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
-        makeUploadTask(nil, .rest(nil))
+        making.upload(nil, .rest(nil))
     }
 
     open func uploadTask(
         with request: URLRequest, fromFile fileURL: URL,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        makeUploadTask(request, .file(fileURL), .data(completionHandler))
+        making.upload(request, .file(fileURL), .data(completionHandler))
     }
 
     /// - Parameter bodyData: Nil: no bytes.
@@ -141,20 +144,20 @@ open class URLSession: NSObject, @unchecked Sendable {
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        makeUploadTask(request, .data(bodyData ?? Data()), .data(completionHandler))
+        making.upload(request, .data(bodyData ?? Data()), .data(completionHandler))
     }
 
     open func uploadTask(
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        makeUploadTask(nil, .rest(nil), .data(completionHandler))
+        making.upload(nil, .rest(nil), .data(completionHandler))
     }
 
     // MARK: - Downloads
 
     /// A task that saves its response, as it comes, in a temporary file (rule US-62).
-    open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownloadTask(request) }
+    open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { making.download(request) }
 
     open func downloadTask(with url: URL) -> URLSessionDownloadTask {
         downloadTask(with: URLRequest(url: url))
@@ -166,7 +169,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     /// - Parameter resumeData: Of `cancel(byProducingResumeData:)`, or of the error. With others the task fails with
     ///   `URLError.unsupportedURL` when it is resumed.
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
-        makeDownloadTask(resuming: resumeData, .delegate)
+        making.download(resuming: resumeData, .delegate)
     }
 
     /// - Parameter completionHandler: Called once, where the session's calls come: with the file, which is removed when it
@@ -175,7 +178,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         with request: URLRequest,
         completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
-        makeDownloadTask(request, .ofRequest, .download(completionHandler))
+        making.download(request, .ofRequest, .download(completionHandler))
     }
 
     open func downloadTask(
@@ -188,7 +191,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
-        makeDownloadTask(resuming: resumeData, .download(completionHandler))
+        making.download(resuming: resumeData, .download(completionHandler))
     }
 
     // MARK: - Lists and storages
@@ -218,16 +221,7 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     /// Empties the configuration's cookies, cache and credentials, and does what `flush` does.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
-        let configuration = self.configuration
-        configuration.urlCache?.removeAllCachedResponses()
-        if let storage = configuration.httpCookieStorage {
-            for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
-        }
-        if let storage = configuration.urlCredentialStorage {
-            for (space, credentials) in storage.allCredentials {
-                for credential in credentials.values { storage.remove(credential, for: space) }
-            }
-        }
+        ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)
     }
 

@@ -54,6 +54,19 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     )
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration { .default }
 
+    /// Empties the cookies, cache and credentials that it names.
+    func emptyStorages() {
+        urlCache?.removeAllCachedResponses()
+        if let storage = httpCookieStorage {
+            for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
+        }
+        if let storage = urlCredentialStorage {
+            for (space, credentials) in storage.allCredentials {
+                for credential in credentials.values { storage.remove(credential, for: space) }
+            }
+        }
+    }
+
     open override func copy() -> Any { copy(with: nil) }
 
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(state.withLock { $0 }) }

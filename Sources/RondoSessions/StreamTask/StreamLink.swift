@@ -64,6 +64,9 @@ final class StreamLink: Sendable {
         if awaitsConnection { state.withLock { $0.source = .awaited } }
     }
 
+    /// What errors name: tcp://host:port. Nil: the host is not one.
+    var url: URL? { URL(string: "tcp://\(host.contains(":") ? "[\(host)]" : host):\(port)") }
+
     var isCaptured: Bool { state.withLock { $0.isCaptured } }
 
     func belong(to client: any StreamClient) { state.withLock { $0.client = client } }
@@ -175,7 +178,7 @@ final class StreamLink: Sendable {
         }
         let closed = URLErrors.error(
             .networkConnectionLost,
-            isCaptured ? "The stream task has handed its streams over." : "The stream is closed.", url: nil)
+            isCaptured ? "The stream task has handed its streams over." : "The stream is closed.", url: url)
         let failure = error ?? closed
         // A stream that has ended in order has nothing more to give.
         let isAtEnd = error == nil && !isCaptured

@@ -34,8 +34,9 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private var isScheduled = false
     private var lifetime: Lifetime
     private var hasEnded = false
-    /// Of a session with a queue.
-    private var calls: CallLine?
+    /// Those that wait for the queue of a session that has one.
+    private let calls = QueuedCalls()
+    private let startedAt = LoopClock.now
     private let live = LiveObject(.load)
 
     init(
@@ -48,7 +49,6 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         registration = LoadRegistration(schedule)
         lifetime = Lifetime(engine.values.resourceTimeout)
         wire = StreamWire(link, tls: engine.settings.tlsOfConnections)
-        calls = client.delegateQueue.map(CallLine.init)
     }
 
     // MARK: - TaskLoad
@@ -65,7 +65,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private func setSuspended(_ isSuspended: Bool) {
         orders.withLock { $0.isSuspended = isSuspended }
         link.standStill(isSuspended)
-        calls?.hold(isSuspended)
+        calls.hold(isSuspended)
         wakeUp()
     }
 
@@ -73,7 +73,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         orders.withLock { $0.abortion = $0.abortion ?? failure }
         link.willEnd()
         // What ends tells so, suspended or not.
-        calls?.hold(false)
+        calls.hold(false)
         wakeUp()
     }
 
@@ -111,32 +111,25 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         guard !hasEnded, client != nil else { return }
         hasEnded = true
         closeConnection()
-        deliver(failure.map { .fail(URLErrors.anyError($0, url: nil)) } ?? .finish)
-        guard let calls else { return leave() }
-        // The load leaves its loop on the loop's thread.
-        calls.perform { [self] in
-            orders.withLock { $0.isOver = true }
-            wakeUp()
-        }
+        // There is no request, and so no transaction.
+        deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: 0, transfers: [])))
+        deliver(failure.map { .fail(URLErrors.anyError($0, url: link.url)) } ?? .finish)
     }
 
     // MARK: - Calls
 
-    /// A call on its way to the queue.
-    ///
-    /// `@unchecked Sendable`: handed over once.
-    private struct Handed: @unchecked Sendable {
-        let call: DelegateCall
-    }
-
     private func deliver(_ call: DelegateCall) {
         guard let client else { return }
-        guard let calls else {
+        let added = calls.add(call, to: client.delegateQueue) { [self] call in
             _ = client.make(call)
-            return
+            guard call.isTerminal else { return }
+            // The load leaves its loop on the loop's thread.
+            orders.withLock { $0.isOver = true }
+            wakeUp()
         }
-        let handed = Handed(call: call)
-        calls.perform { _ = client.make(handed.call) }
+        guard case .notQueued = added else { return }
+        _ = client.make(call)
+        if call.isTerminal { leave() }
     }
 
     // MARK: - On the loop's thread
@@ -263,46 +256,5 @@ private struct Lifetime {
     mutating func stop() {
         timer.take()?.invalidate()
         if let start = startedAt.take() { left -= LoopClock.now.seconds(since: start) }
-    }
-}
-
-/// The calls of one task on its session's queue: one at a time and in order, on a concurrent queue too (rule US-19).
-private final class CallLine: Sendable {
-    private struct State {
-        var waiting = Line<@Sendable () -> Void>()
-        var isRunning = false
-        var isHeld = false
-    }
-
-    private let queue: DelegateQueue
-    private let state = Mutex(State())
-
-    init(_ queue: DelegateQueue) { self.queue = queue }
-
-    func perform(_ call: @escaping @Sendable () -> Void) {
-        change { $0.waiting.append(call) }
-    }
-
-    /// No call is begun while it is held.
-    func hold(_ isHeld: Bool) { change { $0.isHeld = isHeld } }
-
-    private func change(_ change: @Sendable (inout State) -> Void) {
-        let begins = state.withLock { state in
-            change(&state)
-            guard !state.isRunning, !state.isHeld, !state.waiting.isEmpty else { return false }
-            state.isRunning = true
-            return true
-        }
-        if begins { queue.submit { self.next() } }
-    }
-
-    private func next() {
-        let call = state.withLock { state in state.isHeld ? nil : state.waiting.popFirst() }
-        call?()
-        let goesOn = state.withLock { state in
-            state.isRunning = !state.isHeld && !state.waiting.isEmpty
-            return state.isRunning
-        }
-        if goesOn { queue.submit { self.next() } }
     }
 }

@@ -253,7 +253,7 @@ final class StreamWire {
             return count > 0
         } catch {
             // What the server has said before it left may be read still.
-            writeFailure = URLErrors.error(.channel(error), url: nil)
+            writeFailure = URLErrors.error(.channel(error), url: link.url)
             return false
         }
     }
@@ -270,7 +270,7 @@ final class StreamWire {
         writeFailure =
             writeFailure
             ?? URLErrors.error(
-                .networkConnectionLost, "The stream's writing side is closed.", url: nil)
+                .networkConnectionLost, "The stream's writing side is closed.", url: link.url)
         channel?.endWriting()
         tell("writeClosed") { $0.tellWriteClosed() }
     }
@@ -308,7 +308,8 @@ final class StreamWire {
             isAny = true
             stopTimer(number)
             let error = URLErrors.error(
-                .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.", url: nil)
+                .timedOut, "The stream's operation was not done within \(seconds.formatted()) s.",
+                url: link.url)
             if let handler = withQueues({ $0.removeRead(number) }) {
                 owner?.call("readData") { handler(nil, false, error) }
             } else if let handler = withQueues({ $0.removeWrite(number) }) {

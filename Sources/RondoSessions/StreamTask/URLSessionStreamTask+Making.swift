@@ -10,7 +10,6 @@ extension URLSession {
     ///   - hostname: A name or an address.
     ///   - port: 1…65,535; with another one the task fails with `URLError.badURL` when it is resumed.
     public func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
-        let link = StreamLink(host: hostname, port: port, driver: engine.driver)
-        return made(URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link))
+        making.stream(host: hostname, port: port)
     }
 }

@@ -19,6 +19,9 @@ struct TaskPlan: Sendable {
     /// An async function waits for it: its own delegate hears of the content, and no other (rule US-83).
     let isAwaited: Bool
 
+    /// What errors name.
+    var url: URL? { request?.url ?? stream?.url }
+
     init(
         _ kind: TaskKind, _ request: URLRequest?, _ content: TaskContent = .ofRequest,
         webSocket: WebSocketLink? = nil, stream: StreamLink? = nil, isAwaited: Bool = false

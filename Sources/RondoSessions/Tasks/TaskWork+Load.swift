@@ -185,7 +185,7 @@ extension TaskWork: LoadClient {
     }
 
     var cancellation: URLError {
-        URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url)
+        URLErrors.error(.cancelled, "cancelled", url: state.withLock { $0.currentRequest }?.url ?? plan.url)
     }
 
     /// `error` with what it takes to go on with the download.

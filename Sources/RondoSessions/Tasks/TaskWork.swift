@@ -179,7 +179,7 @@ final class TaskWork: Sendable {
         do throws(SystemError) {
             schedule = try engine.driver.schedule()
         } catch {
-            return fail(URLErrors.noThread(error, url: request.url), order.earlier)
+            return fail(URLErrors.noThread(error, url: plan.stream?.url ?? request.url), order.earlier)
         }
         let load: any TaskLoad =
             if let stream = plan.stream {
@@ -224,7 +224,7 @@ final class TaskWork: Sendable {
     /// The session takes no tasks any more: the task is over before it has begun (rule US-75).
     func endUnborn() {
         let error = URLErrors.error(
-            .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.request?.url)
+            .cancelled, "The session was invalidated: it makes no more tasks.", url: plan.url)
         let handlers = state.withLock { state -> [@Sendable (Data?) -> Void]? in
             guard state.life.complete() else { return nil }
             state.error = error

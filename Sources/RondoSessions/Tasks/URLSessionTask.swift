@@ -183,6 +183,14 @@ protocol TaskDelegation: AnyObject, Sendable {
 
     /// Before the function returns that makes the task.
     func tellCreated(_ task: URLSessionTask)
+
+    /// Only the program holds the task from here on, if it is a WebSocket that runs (rule WS-27). Any thread.
+    func loosen()
+
+    /// The task in the place of one that the program has let go of.
+    ///
+    /// - Returns: Nil: it has ended, or its session holds it.
+    func replacement(of work: TaskWork) -> URLSessionWebSocketTask?
 }
 
 /// A task whose response comes as data.

@@ -13,18 +13,12 @@ extension URLSession {
     ///
     /// - Parameter protocols: Offered to the server, the preferred one first.
     public func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
-        makeWebSocketTask(URLRequest(url: url), protocols: protocols)
+        making.webSocket(URLRequest(url: url), protocols: protocols)
     }
 
     /// A WebSocket. The request is a GET of a ws or wss URL; its fields go along, and what Sec-WebSocket-Protocol names is
     /// offered. Another one fails with `URLError.unsupportedURL` when the task is resumed (rule WS-1).
     public func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask {
-        makeWebSocketTask(request, protocols: [])
-    }
-
-    private func makeWebSocketTask(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
-        let link = WebSocketLink(protocols: protocols, driver: engine.driver)
-        return made(
-            URLSessionWebSocketTask(parts(TaskPlan(.webSocket, request, webSocket: link), .delegate), link))
+        making.webSocket(request, protocols: [])
     }
 }

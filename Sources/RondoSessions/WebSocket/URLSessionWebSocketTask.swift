@@ -19,9 +19,15 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     private let link: WebSocketLink
 
-    init(_ parts: Parts, _ link: WebSocketLink) {
+    /// - Parameter identifier: Of the task in whose place this one is.
+    init(_ parts: Parts, _ link: WebSocketLink, identifier: Int? = nil) {
         self.link = link
-        super.init(parts)
+        super.init(parts, identifier: identifier)
+    }
+
+    /// The program has let go of it, and its session does not hold it: the last calls of the WebSocket are made with another.
+    deinit {
+        calls?.replacement(of: work)?.cancel(with: .goingAway, reason: nil)
     }
 
     // MARK: - Settings

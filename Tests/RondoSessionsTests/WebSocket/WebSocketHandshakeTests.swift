@@ -164,6 +164,34 @@ import Testing
         #expect(proxy.requests.count == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `WS-7 ws and wss go through a SOCKS server`(_ isSecured: Bool) async throws {
+        let certificates = TestCertificates.shared
+        let target =
+            isSecured
+            ? try pythonSocketServer(certificate: certificates.path(.good), key: certificates.keyPath)
+            : try pythonSocketServer()
+        let (proxy, port) = try socksServer()
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.trustTestAuthority()
+        configuration.goBy("SOCKS", port)
+        let session = URLSession(configuration: configuration)
+        let scheme = isSecured ? "wss" : "ws"
+        let url = try #require(URL(string: "\(scheme)://localhost:\(try target.port(after: "PORT "))/"))
+        let task = session.webSocketTask(with: url)
+        task.resume()
+        try await task.send(.string("through"))
+        #expect(try await task.receive().words == "text: through")
+        // It is the proxy that the connection leads to: without it there is none.
+        proxy.terminate()
+        await #expect(throws: URLError.self) { try await task.receive() }
+        let late = session.webSocketTask(with: url)
+        late.resume()
+        let error = await #expect(throws: URLError.self) { try await late.receive() }
+        #expect(error?.code == .cannotConnectToHost)
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-32 a WebSocket that is cancelled before it is open ends with -999`() throws {
         let server = try TestServer { peer in
             _ = try peer.readRequest()

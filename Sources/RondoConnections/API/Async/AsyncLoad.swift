@@ -11,7 +11,7 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
         var continuation: CheckedContinuation<Value, any Error>?
         var isCancelled = false
         var response: URLResponse?
-        var body = Data()
+        var body = CollectedBody()
     }
 
     private let state = Mutex(State())
@@ -72,20 +72,22 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
     func connection(_ connection: URLConnection, didReceive response: URLResponse) {
         state.withLock { state in
             state.response = response
-            state.body = Data()
+            state.body.begin(response)
         }
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
-        let limit = URLConnection.maximumCollectedBytes
-        let isTooMuch = state.withLock { state in
-            if state.body.count + data.count > limit { return true }
-            state.body.append(data)
-            return false
+        let failure = state.withLock { state -> LoadFailure? in
+            do throws(LoadFailure) {
+                try state.body.add(data)
+                return nil
+            } catch {
+                return error
+            }
         }
-        guard isTooMuch else { return }
+        guard let failure else { return }
         connection.cancel()
-        end(.failure(URLErrors.error(.collectedTooMuch(limit), url: connection.currentRequest.url)))
+        end(.failure(URLErrors.error(failure, url: connection.currentRequest.url)))
     }
 
     func connection(
@@ -98,7 +100,7 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) {
-        let value = state.withLock { state in state.response.map { (state.body, $0) } }
+        let value = state.withLock { state in state.response.map { (state.body.data, $0) } }
         if let value { end(.success(value)) }
     }
 

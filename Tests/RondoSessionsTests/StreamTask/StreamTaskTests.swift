@@ -4,63 +4,6 @@ import Testing
 
 /// TCP streams of sessions.
 @Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct StreamTaskTests {
-    /// Notes what is told of a stream task, and keeps the streams that it becomes.
-    final class Teller: NSObject, URLSessionStreamDelegate, @unchecked Sendable {
-        // `@unchecked Sendable`: the streams are set once, before the event is noted that the test waits for.
-        let log = EventLog()
-        let trusts: Bool
-        var streams: (input: InputStream, output: OutputStream)?
-
-        init(trusts: Bool = true) { self.trusts = trusts }
-
-        func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask) {
-            log.note("read closed")
-        }
-
-        func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask) {
-            log.note("write closed")
-        }
-
-        func urlSession(
-            _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream,
-            outputStream: OutputStream
-        ) {
-            streams = (inputStream, outputStream)
-            log.note(
-                "streams \(inputStream.streamStatus == .notOpen) \(outputStream.streamStatus == .notOpen)")
-        }
-
-        func urlSession(
-            _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
-            completionHandler:
-                @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-        ) {
-            let space = challenge.protectionSpace
-            log.note("challenge \(space.authenticationMethod == NSURLAuthenticationMethodServerTrust)")
-            if trusts, let trust = space.serverTrust {
-                completionHandler(.useCredential, URLCredential(trust: trust))
-            } else {
-                completionHandler(.performDefaultHandling, nil)
-            }
-        }
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \((error as? URLError)?.errorCode ?? 0)")
-        }
-
-        func waitForEnd() throws {
-            try waitFor("the task's end") { log.entries.last?.hasPrefix("complete") ?? false ? () : nil }
-        }
-    }
-
-    /// What a read has brought, as text.
-    private static func text(_ data: Data?, _ isAtEnd: Bool, _ error: (any Error)?) -> String {
-        if let error { return "error \((error as? URLError)?.errorCode ?? 0)" }
-        return String(decoding: data ?? Data(), as: UTF8.self) + (isAtEnd ? "|" : "")
-    }
-
     @Test func `US-89 reads and writes are done in the order of their calls, each handler called once`()
         throws
     {
@@ -73,14 +16,14 @@ import Testing
             peer.finish()
             peer.waitForEnd()
         }
-        let (teller, log) = (Teller(), EventLog())
+        let (teller, log) = (StreamNotes(), EventLog())
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
         #expect(task.state == .suspended)
         #expect(task.originalRequest == nil)
         for (minimum, maximum) in [(2, 2), (3, 3), (100, 100)] {
             task.readData(ofMinLength: minimum, maxLength: maximum, timeout: 0) { data, isAtEnd, error in
-                log.note(Self.text(data, isAtEnd, error))
+                log.note(readText(data, isAtEnd, error))
             }
         }
         for text in ["one\n", "two\n", "three\n"] {
@@ -95,7 +38,7 @@ import Testing
         #expect(task.countOfBytesReceived == 8 && task.countOfBytesSent == 14)
         #expect(task.state == .completed && task.error == nil)
         let late = Box<[String]>([])
-        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { late.value.append(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { late.value.append(readText($0, $1, $2)) }
         task.write(Data("x".utf8), timeout: 0) { error in
             late.value.append("write \((error as? URLError)?.errorCode ?? 0)")
         }
@@ -115,7 +58,7 @@ import Testing
             let session = URLSession(configuration: .default, delegate: nil, runLoop: loop, modes: [.work])
             let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
             task.readData(ofMinLength: 6, maxLength: 100, timeout: 30) { data, isAtEnd, error in
-                log.note("\(Self.text(data, isAtEnd, error)) \(loop.isCurrent) \(loop.currentMode == .work)")
+                log.note("\(readText(data, isAtEnd, error)) \(loop.isCurrent) \(loop.currentMode == .work)")
             }
             task.write(Data("hello\n".utf8), timeout: 30) { _ in
                 log.note("wrote \(loop.isCurrent) \(loop.currentMode == .work)")
@@ -143,11 +86,11 @@ import Testing
         let log = EventLog()
         let session = URLSession(configuration: .default)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
-        task.readData(ofMinLength: 6, maxLength: 6, timeout: 0.05) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 6, maxLength: 6, timeout: 0.05) { log.note(readText($0, $1, $2)) }
         task.resume()
         try waitFor("the end of its time") { log.entries.count == 1 ? () : nil }
         task.write(Data("\n".utf8), timeout: 10) { _ in }
-        task.readData(ofMinLength: 6, maxLength: 6, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 6, maxLength: 6, timeout: 30) { log.note(readText($0, $1, $2)) }
         try waitFor("the next read") { log.entries.count == 2 ? () : nil }
         #expect(log.entries == ["error -1001", "abcdef"])
         task.cancel()
@@ -177,11 +120,11 @@ import Testing
     @Test func `US-32 US-89 cancelling ends all that was asked for with -999`() throws {
         let end = Latch()
         let server = try TestServer { _ in try end.wait() }
-        let (teller, log) = (Teller(), EventLog())
+        let (teller, log) = (StreamNotes(), EventLog())
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
-        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
-        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
         task.resume()
         let written = Latch()
         task.write(Data("x".utf8), timeout: 0) { _ in written.open() }
@@ -192,7 +135,7 @@ import Testing
         #expect(teller.log.entries == ["complete -999"])
         // One that was never resumed, too.
         let unborn = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
-        unborn.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        unborn.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
         unborn.cancel()
         try waitFor("the second end") { teller.log.count(of: "complete -999") == 2 ? () : nil }
         #expect(log.entries.count == 3)
@@ -215,11 +158,11 @@ import Testing
             case "reset": ("127.0.0.1", Int(server.port), -1005)
             default: ("does-not-exist.invalid", 80, -1003)
             }
-        let (teller, log) = (Teller(), EventLog())
+        let (teller, log) = (StreamNotes(), EventLog())
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: host, port: port)
         task.write(Data("x\n".utf8), timeout: 0) { _ in }
-        task.readData(ofMinLength: 1, maxLength: 9, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 9, timeout: 0) { log.note(readText($0, $1, $2)) }
         task.resume()
         try teller.waitForEnd()
         #expect(log.entries == ["error \(code)"])
@@ -261,15 +204,15 @@ import Testing
     {
         let (process, port) = try startTLSServer()
         defer { withExtendedLifetime(process) {} }
-        let (teller, log) = (Teller(trusts: trusts), EventLog())
+        let (teller, log) = (StreamNotes(trusts: trusts), EventLog())
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
         task.resume()
         task.write(Data("STARTTLS\n".utf8), timeout: 30) { _ in }
-        task.readData(ofMinLength: 3, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 3, maxLength: 100, timeout: 30) { log.note(readText($0, $1, $2)) }
         task.startSecureConnection()
         task.write(Data("secret\n".utf8), timeout: 30) { log.note("wrote \($0 == nil)") }
-        task.readData(ofMinLength: 7, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 7, maxLength: 100, timeout: 30) { log.note(readText($0, $1, $2)) }
         if trusts {
             try waitFor("the answer") { log.entries.contains("secret\n") ? () : nil }
             #expect(log.entries.first == "go\n")
@@ -293,14 +236,14 @@ import Testing
             try peer.send("abcdef")
             while true { try peer.send(try peer.readLine() + "!\n") }
         }
-        let (teller, log) = (Teller(), EventLog())
+        let (teller, log) = (StreamNotes(), EventLog())
         let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
         let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
         // A read that wants more than there is has read ahead when its time is over.
-        task.readData(ofMinLength: 10, maxLength: 10, timeout: 0.1) { log.note(Self.text($0, $1, $2)) }
-        task.readData(ofMinLength: 2, maxLength: 2, timeout: 30) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 10, maxLength: 10, timeout: 0.1) { log.note(readText($0, $1, $2)) }
+        task.readData(ofMinLength: 2, maxLength: 2, timeout: 30) { log.note(readText($0, $1, $2)) }
         task.captureStreams()
-        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
         task.resume()
         try waitFor("the streams") { teller.streams == nil || log.entries.count < 3 ? nil : () }
         #expect(log.entries == ["error -1001", "ab", "error -1005"])
@@ -363,7 +306,7 @@ import Testing
             loop.run(.work) { !log.entries.isEmpty }
             task.suspend()
             task.write(Data("b\n".utf8), timeout: 0) { _ in log.note("wrote") }
-            task.readData(ofMinLength: 4, maxLength: 4, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+            task.readData(ofMinLength: 4, maxLength: 4, timeout: 0) { log.note(readText($0, $1, $2)) }
             loop.runInVain(.work)
             #expect(log.entries == ["wrote"])
             #expect(task.state == .suspended)
@@ -417,84 +360,13 @@ import Testing
         session.finishTasksAndInvalidate()
     }
 
-    // MARK: - US-47
-
-    private final class Becoming: NSObject, URLSessionDataDelegate, URLSessionStreamDelegate,
-        @unchecked Sendable
-    {
-        // `@unchecked Sendable`: the task is set once, before the event is noted that the test waits for.
-        let log = EventLog()
-        var stream: URLSessionStreamTask?
-
-        func urlSession(
-            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
-            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
-        ) {
-            log.note("response \((response as? HTTPURLResponse)?.statusCode ?? 0)")
-            completionHandler(.becomeStream)
-        }
-
-        func urlSession(
-            _ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask
-        ) {
-            stream = streamTask
-            log.note("became \(streamTask.state == .running) \(streamTask.taskIdentifier)")
-        }
-
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
-        ) {
-            log.note("complete \(task.taskIdentifier) \((error as? URLError)?.errorCode ?? 0)")
-        }
-    }
-
-    @Test func `US-47 a 101 becomes a stream, whose first bytes are those behind the head`() throws {
-        let server = try TestServer { peer in
-            let request = try peer.readRequest()
-            #expect(request.value("Upgrade") == "lines")
-            try peer.send("HTTP/1.1 101 Go on\r\nConnection: upgrade\r\nUpgrade: lines\r\n\r\nfirst\n")
-            try peer.send(try peer.readLine() + "\n")
-            peer.finish()
-            peer.waitForEnd()
-        }
-        let (teller, log) = (Becoming(), EventLog())
-        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
-        var request = URLRequest(url: server.url())
-        request.setValue("lines", forHTTPHeaderField: "Upgrade")
-        request.setValue("Upgrade", forHTTPHeaderField: "Connection")
-        let task = session.dataTask(with: request)
-        task.resume()
-        try waitFor("the stream") { teller.log.entries.contains("became true 2") ? () : nil }
-        let stream = try #require(teller.stream)
-        teller.stream = nil
-        stream.readData(ofMinLength: 6, maxLength: 6, timeout: 30) { log.note(Self.text($0, $1, $2)) }
-        stream.write(Data("second\n".utf8), timeout: 30) { _ in }
-        stream.readData(ofMinLength: 100, maxLength: 100, timeout: 30) { log.note(Self.text($0, $1, $2)) }
-        stream.closeWrite()
-        try waitFor("the end") { teller.log.entries.last == "complete 2 0" ? () : nil }
-        #expect(log.entries == ["first\n", "second\n|"])
-        #expect(task.state == .completed)
-        #expect(teller.log.entries == ["response 101", "became true 2", "complete 2 0"])
-        session.invalidateAndCancel()
-    }
-
-    @Test func `US-47 any other response that is to become a stream counts as cancelled`() throws {
-        let server = try echoServer()
-        let teller = Becoming()
-        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
-        session.dataTask(with: server.url()).resume()
-        try waitFor("the end") { teller.log.entries.last == "complete 1 -999" ? () : nil }
-        #expect(teller.log.entries == ["response 200", "complete 1 -999"])
-        session.invalidateAndCancel()
-    }
-
     @Test func `US-75 a stream task of an invalidated session is born completed`() throws {
         let session = URLSession(configuration: .default)
         session.invalidateAndCancel()
         let log = EventLog()
         let task = session.streamTask(withHostName: "127.0.0.1", port: 1)
         #expect(task.state == .completed)
-        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(Self.text($0, $1, $2)) }
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
         task.resume()
         try waitFor("the handler") { log.entries.isEmpty ? nil : () }
         #expect(log.entries == ["error -999"])

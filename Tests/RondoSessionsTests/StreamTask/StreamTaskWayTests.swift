@@ -1,0 +1,190 @@
+import Rondo
+import RondoTestSupport
+import Testing
+
+/// The ways of stream tasks: proxies, identities, times, what is told of them.
+@Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct StreamTaskWayTests {
+    private static func echoing() throws -> TestServer {
+        try TestServer { peer in
+            while true { try peer.send(try peer.readLine() + "\n") }
+        }
+    }
+
+    /// Sends a line and notes what comes back.
+    private static func echo(_ task: URLSessionStreamTask) async throws -> String {
+        task.resume()
+        try await task.write(Data("hello\n".utf8), timeout: 30)
+        let (data, _) = try await task.readData(ofMinLength: 6, maxLength: 100, timeout: 30)
+        return String(decoding: data ?? Data(), as: UTF8.self)
+    }
+
+    @Test func `US-89 a stream goes by the tunnel of the session's HTTP proxy`() async throws {
+        let server = try Self.echoing()
+        let proxy = try TestServer { peer in
+            let request = try peer.readRequest()
+            #expect(request.lines.first == "CONNECT 127.0.0.1:\(server.port) HTTP/1.1")
+            try peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            try peer.relay(to: server.port)
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.goBy("HTTP", proxy.port)
+        let session = URLSession(configuration: configuration)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        #expect(try await Self.echo(task) == "hello\n")
+        #expect(proxy.requests.count == 1)
+        task.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    @Test func `US-89 a stream goes by the session's SOCKS server`() async throws {
+        let server = try Self.echoing()
+        let (proxy, port) = try socksServer()
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.goBy("SOCKS", port)
+        let session = URLSession(configuration: configuration)
+        let task = session.streamTask(withHostName: "localhost", port: Int(server.port))
+        #expect(try await Self.echo(task) == "hello\n")
+        proxy.terminate()
+        let late = session.streamTask(withHostName: "localhost", port: Int(server.port))
+        let error = await #expect(throws: URLError.self) { try await Self.echo(late) }
+        #expect(error?.code == .cannotConnectToHost)
+        task.cancel()
+        session.finishTasksAndInvalidate()
+    }
+
+    /// A server of TLS that wants a certificate of its client, and sends its first line back reversed.
+    private static func demandingServer() throws -> (TestServerProcess, UInt16) {
+        let certificates = TestCertificates.shared
+        let script = """
+            import socket, ssl, sys
+            listener = socket.create_server(("127.0.0.1", 0))
+            print("PORT", listener.getsockname()[1], flush=True)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(sys.argv[1], sys.argv[2])
+            context.load_verify_locations(sys.argv[3])
+            context.verify_mode = ssl.CERT_REQUIRED
+            while True:
+                peer = listener.accept()[0]
+                try:
+                    peer = context.wrap_socket(peer, server_side=True)
+                    peer.sendall(peer.recv(100)[::-1])
+                    peer.recv(1)
+                except (ssl.SSLError, OSError): pass
+                peer.close()
+            """
+        let server = try TestServerProcess([
+            "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
+            certificates.authorityPath,
+        ])
+        return (server, try server.port(after: "PORT "))
+    }
+
+    @Test(arguments: [true, false])
+    func `US-89 US-55 a server that asks for an identity gets the one that the delegate gives`(
+        _ hasIdentity: Bool
+    ) throws {
+        let (process, port) = try Self.demandingServer()
+        defer { withExtendedLifetime(process) {} }
+        let certificates = TestCertificates.shared
+        let identity = try TLSIdentity(
+            chainFile: certificates.path(.client), privateKeyFile: certificates.keyPath(.client))
+        let (teller, log) = (StreamNotes(identity: hasIdentity ? identity : nil), EventLog())
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(port))
+        task.startSecureConnection()
+        task.write(Data("abc".utf8), timeout: 30) { _ in }
+        task.readData(ofMinLength: 3, maxLength: 3, timeout: 30) { log.note(readText($0, $1, $2)) }
+        task.resume()
+        try waitFor("the answer") { log.entries.isEmpty ? nil : () }
+        #expect(teller.log.entries.prefix(2) == ["challenge true", "identity"])
+        #expect(log.entries.first == (hasIdentity ? "cba" : "error -1206"))
+        task.cancel()
+        try teller.waitForEnd()
+        session.invalidateAndCancel()
+    }
+
+    @Test
+    func `US-69 US-89 the resource time ends a stream with -1001, and does not run while it is suspended`()
+        throws
+    {
+        let end = Latch()
+        let server = try TestServer { _ in try end.wait() }
+        let (teller, log) = (StreamNotes(), EventLog())
+        let configuration = URLSessionConfiguration.default
+        configuration.timeoutIntervalForResource = 0.3
+        let session = URLSession(configuration: configuration, delegate: teller, delegateQueue: nil)
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { log.note(readText($0, $1, $2)) }
+        task.resume()
+        task.suspend()
+        // Longer than the resource time, of which nothing passes.
+        try onLoopThread { loop in loop.runInVain(.other, for: 0.5) }
+        #expect(task.state == .suspended && log.entries.isEmpty && teller.log.entries.isEmpty)
+        let resumed = Date()
+        task.resume()
+        try teller.waitForEnd()
+        #expect(log.entries == ["error -1001"])
+        #expect(teller.log.entries == ["complete -1001"])
+        #expect(-resumed.timeIntervalSinceNow > 0.2)
+        end.open()
+        session.invalidateAndCancel()
+    }
+
+    @Test(arguments: ["ended", "cancelled", "failed"])
+    func `US-66 US-89 metrics come once, right before the last call, however a stream ends`(_ how: String)
+        throws
+    {
+        let server = try TestServer { peer in
+            _ = try peer.readLine()
+            if how == "failed" { return peer.reset() }
+            if how == "ended" { peer.finish() }
+            peer.waitForEnd()
+        }
+        let teller = StreamNotes()
+        teller.notesMetrics = true
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let before = Date()
+        let task = session.streamTask(withHostName: "127.0.0.1", port: Int(server.port))
+        let asked = Latch()
+        task.resume()
+        task.write(Data("x\n".utf8), timeout: 0) { _ in asked.open() }
+        try asked.wait()
+        task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { _, _, _ in }
+        if how == "cancelled" { task.cancel() } else { task.closeWrite() }
+        try teller.waitForEnd()
+        let code = ["ended": 0, "cancelled": -999, "failed": -1005][how] ?? 1
+        #expect(teller.log.entries.suffix(2) == ["metrics true", "complete \(code)"])
+        try #require(teller.metrics.count == 1)
+        let metrics = teller.metrics[0]
+        #expect(metrics.taskInterval.start >= before.addingTimeInterval(-0.01))
+        #expect(metrics.taskInterval.end <= Date().addingTimeInterval(0.01))
+        #expect(metrics.transactionMetrics.isEmpty && metrics.redirectCount == 0)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-86 US-89 the errors of a stream name its host and port`() throws {
+        let refused = try RefusedPort()
+        defer { withExtendedLifetime(refused) {} }
+        let teller = StreamNotes()
+        let session = URLSession(configuration: .default, delegate: teller, delegateQueue: nil)
+        let errors = Box<[URLError]>([])
+        for host in ["127.0.0.1", "::1"] {
+            let task = session.streamTask(withHostName: host, port: Int(refused.port))
+            task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { _, _, error in
+                if let error = error as? URLError { errors.value.append(error) }
+            }
+            task.resume()
+            try waitFor("its error") { task.error == nil ? nil : () }
+            #expect((task.error as? URLError)?.failingURL == errors.value.last?.failingURL)
+        }
+        let cancelled = session.streamTask(withHostName: "a.example", port: 7)
+        cancelled.cancel()
+        try waitFor("its error") { cancelled.error == nil ? nil : () }
+        #expect(
+            (errors.value + [cancelled.error as? URLError].compactMap { $0 }).map(
+                \.failingURL?.absoluteString) == [
+                    "tcp://127.0.0.1:\(refused.port)", "tcp://[::1]:\(refused.port)", "tcp://a.example:7",
+                ])
+        session.invalidateAndCancel()
+    }
+}

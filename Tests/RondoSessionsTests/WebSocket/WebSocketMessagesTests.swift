@@ -1,0 +1,239 @@
+import Rondo
+import RondoHTTP
+import RondoTestSupport
+import Testing
+
+import class Rondo.URLSession
+import class Rondo.URLSessionConfiguration
+import class Rondo.URLSessionWebSocketTask
+
+@testable import RondoCore
+@testable import RondoSessions
+
+/// The sequence of messages that is let go before its end, and handlers that are let go.
+@Suite(.timeLimit(.minutes(2)), .serialized, .leavesNoConnections) struct WebSocketMessagesTests {
+    enum Leaving: CaseIterable {
+        case byBreak, byCancellation, withoutIterating
+    }
+
+    /// Sends two messages, notes what the client's close frame says, and answers it.
+    private static func server(_ closed: Box<[UInt8]?>) throws -> TestServer {
+        try socketServer { peer in
+            try peer.send(text: "one")
+            try peer.send(text: "two")
+            var frame = try peer.readFrame()
+            // A message first, where the client sends one.
+            if frame.first == 0x81 { frame = try peer.readFrame() }
+            closed.value = frame.first == 0x88 ? frame.payload : []
+            try peer.send(frame: 0x88, frame.payload)
+        }
+    }
+
+    /// Leaves the messages of a new task, which nothing holds when this returns.
+    private static func leave(_ leaving: Leaving, _ session: URLSession, _ url: URL) async throws {
+        let task = session.webSocketTask(with: url)
+        task.resume()
+        switch leaving {
+        case .byBreak:
+            for try await message in task.messages {
+                #expect(message.words == "text: one")
+                break
+            }
+        case .byCancellation:
+            let begun = Latch()
+            let reading = Task {
+                for try await _ in task.messages { begun.open() }
+            }
+            try await Self.wait(for: begun)
+            reading.cancel()
+            await #expect(throws: URLError.self) { try await reading.value }
+        case .withoutIterating:
+            #expect(try await task.receive().words == "text: one")
+            _ = task.messages.makeAsyncIterator()
+        }
+        #expect(task.closeCode == .invalid)
+    }
+
+    private static func wait(for latch: Latch) async throws {
+        while !latch.isOpen { await Task.yield() }
+    }
+
+    @Test(arguments: Leaving.allCases)
+    func `WS-27 the sequence and its task are let go: the WebSocket is closed with 1001`(_ leaving: Leaving)
+        async throws
+    {
+        let closed = Box<[UInt8]?>(nil)
+        let server = try Self.server(closed)
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        try await Self.leave(leaving, session, server.socketURL)
+        try notes.waitForEnd()
+        #expect(notes.calls == ["open -", "close 1001 -", "complete"])
+        #expect(closed.value == [0x03, 0xE9])
+        #expect(await session.allTasks.isEmpty)
+        session.invalidateAndCancel()
+    }
+
+    @Test func `WS-27 on a run loop the close frame goes out in the session's mode`() throws {
+        let closed = Box<[UInt8]?>(nil)
+        let server = try Self.server(closed)
+        let calls = try onLoopThread { loop -> [[String]] in
+            let notes = SocketNotes()
+            let session = URLSession(
+                configuration: .ephemeral, delegate: notes, runLoop: loop, modes: [.work])
+            var task: URLSessionWebSocketTask? = session.webSocketTask(with: server.socketURL)
+            task?.resume()
+            loop.run(.work) { !notes.calls.isEmpty }
+            _ = task?.messages
+            task = nil
+            loop.runInVain(.other)
+            let before = notes.calls
+            loop.run(.work) { notes.isComplete }
+            return [before, notes.calls]
+        }
+        #expect(calls == [["open -"], ["open -", "close 1001 -", "complete"]])
+    }
+
+    @Test func `WS-27 a task that the program holds stays open when its sequence is let go`() async throws {
+        let closed = Box<[UInt8]?>(nil)
+        let server = try Self.server(closed)
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        for try await _ in task.messages { break }
+        #expect(await session.allTasks == [task])
+        #expect(try await task.receive().words == "text: two")
+        try await task.send(.string("still here"))
+        #expect(closed.value == nil && task.closeCode == .invalid)
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(notes.calls == ["open -", "close 1000 -", "complete"])
+        #expect(closed.value == [0x03, 0xE8])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `WS-27 a sequence that is let go before the handshake's end cancels the task`() async throws {
+        let go = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            go.open()
+            peer.waitForEnd()
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        try await {
+            let task = session.webSocketTask(with: server.socketURL)
+            task.resume()
+            try await Self.wait(for: go)
+            _ = task.messages
+        }()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["complete -999"])
+        session.finishTasksAndInvalidate()
+    }
+
+    // MARK: - WS-26
+
+    @Test func `WS-26 a send that is cancelled before any of it was sent is taken back`() async throws {
+        let go = Latch()
+        let texts = Box<[String]>([])
+        let server = try socketServer { peer in
+            try go.wait()
+            while true {
+                let frame = try peer.readFrame()
+                switch frame.first & 15 {
+                case 1: texts.value.append(frame.text)
+                case 8: return try peer.send(frame: 0x88, frame.payload)
+                default: break
+                }
+            }
+        }
+        let notes = SocketNotes()
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.offersCompression = false
+        task.resume()
+        // More than the kernel takes: what comes behind it waits.
+        task.send(.data(Data(count: 16 << 20))) { notes.note($0 == nil ? "sent" : "not sent") }
+        try waitFor("the opening") { notes.calls == ["open -"] ? () : nil }
+        let link = try #require(task.work.webSocket)
+        let waiting: @Sendable () -> Bool = {
+            // Of a copy.
+            link.state.withLock { state in
+                var queues = state.queues
+                return queues.takeOutgoing() != nil
+            }
+        }
+        try waitFor("the message to be begun") { waiting() ? nil : () }
+        let sending = Task { try await task.send(.string("taken back")) }
+        while !waiting() { await Task.yield() }
+        sending.cancel()
+        let error = await #expect(throws: URLError.self) { try await sending.value }
+        #expect(error?.code == .cancelled)
+        #expect(!waiting())
+        go.open()
+        try await task.send(.string("behind it"))
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        #expect(texts.value == ["behind it"])
+        #expect(notes.calls == ["open -", "sent", "close 1000 -", "complete"])
+        session.invalidateAndCancel()
+    }
+
+    // MARK: - WS-28
+
+    enum Ending: CaseIterable {
+        case serversClose, programsClose, cancellation, invalidation, reset, beforeTheHandshake, resourceTime
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `WS-28 whatever ends the task, each handler is called once, and nothing is left of it`(
+        _ ending: Ending
+    ) throws {
+        let before = LiveObject.census?[.sessionTask] ?? 0
+        let server = try socketServer { peer in
+            switch ending {
+            case .serversClose:
+                try peer.send(close: 4001)
+                _ = try? peer.readFrame()
+            case .reset: peer.reset()
+            default: try peer.closeInTurn()
+            }
+        }
+        let names = (1...3).flatMap { ["receive \($0)", "send \($0)", "ping \($0)"] }
+        let notes = SocketNotes()
+        let heard = EventLog()
+        try {
+            let configuration = URLSessionConfiguration.ephemeral
+            if case .resourceTime = ending { configuration.timeoutIntervalForResource = 0.2 }
+            let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+            let task = session.webSocketTask(with: server.socketURL)
+            for number in 1...3 {
+                task.receive { _ in heard.note("receive \(number)") }
+                task.send(.string("x")) { _ in heard.note("send \(number)") }
+                task.sendPing { _ in heard.note("ping \(number)") }
+            }
+            if case .beforeTheHandshake = ending { task.cancel() } else { task.resume() }
+            switch ending {
+            case .serversClose, .reset, .beforeTheHandshake, .resourceTime: break
+            case .programsClose, .cancellation, .invalidation:
+                try waitFor("the opening") { notes.calls.isEmpty ? nil : () }
+                if case .programsClose = ending { task.cancel(with: .normalClosure, reason: nil) }
+                if case .cancellation = ending { task.cancel() }
+            }
+            if case .invalidation = ending {
+                session.invalidateAndCancel()
+            } else {
+                session.finishTasksAndInvalidate()
+            }
+            try notes.waitForEnd()
+            // One that comes too late.
+            task.receive { _ in heard.note("late") }
+        }()
+        try waitFor("all handlers") { heard.entries.count == names.count + 1 ? () : nil }
+        #expect(heard.entries.sorted() == (names + ["late"]).sorted())
+        try waitFor("the task to go") { LiveObject.census?[.sessionTask] ?? 0 <= before ? () : nil }
+        #expect(notes.calls.count { $0.hasPrefix("complete") } == 1)
+    }
+}
