@@ -111,8 +111,8 @@ extension Port {
 
     /// Why no message has come, in a sentence and as a reason. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
-        guard isValid else { return RunLoop.invalidObstacle }
-        return source?.whyNotDelivering ?? RunLoop.obstacle(places: [])
+        guard isValid else { return DeliveryObstacle.invalid }
+        return source?.whyNotDelivering ?? DeliveryObstacle(places: [])
     }
 
     /// Why the delegate is not called though a loop waits in a mode that holds the port.
