@@ -2,6 +2,10 @@ import Rondo
 import RondoTestSupport
 import Testing
 
+import class Rondo.URLSession
+
+@testable import RondoConnections
+
 /// What a program may do to the queue that it gave a session.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DelegateQueueTests {
     private func serialQueue(suspended: Bool = false) -> OperationQueue {
@@ -76,5 +80,48 @@ import Testing
         try waitFor("the end") { notes.completed == 1 ? () : nil }
         #expect(notes.calls == ["response 200", "data", "complete"])
         session.invalidateAndCancel()
+    }
+
+    @Test func `US-17 an operation of the program's comes before the calls that come after it`() throws {
+        let server = try echoServer()
+        let queue = serialQueue()
+        let session = URLSession(configuration: .default, delegate: nil, delegateQueue: queue)
+        let (log, entered, mayLeave, done) = (EventLog(), Latch(), Latch(), Latch())
+        session.dataTask(with: server.url("/1")) { _, _, _ in
+            log.note("first")
+            entered.open()
+            do { try mayLeave.wait() } catch { Issue.record(error) }
+        }.resume()
+        try entered.wait()
+        queue.addOperation { log.note("program's") }
+        let second = session.dataTask(with: server.url("/2")) { _, _, _ in
+            log.note("second")
+            done.open()
+        }
+        second.resume()
+        try waitFor("the end") { second.state == .completed ? () : nil }
+        // The handler waits for the queue by now: the loop that has handed it in is done with it.
+        try RunLoop.loader.waitUntilAsleep()
+        mayLeave.open()
+        try done.wait()
+        #expect(log.entries == ["first", "program's", "second"])
+        session.invalidateAndCancel()
+    }
+
+    @Test func `US-17 calls without end leave the program's barrier its turn`() throws {
+        let queue = serialQueue()
+        let calls = DelegateQueue(queue)
+        let (count, last) = (Box(0), Latch())
+        let most = 100_000
+        // Each call hands in the next one, so that one always waits.
+        @Sendable func call() {
+            count.change { $0 += 1 }
+            if count.value == 10 { queue.addBarrierBlock { last.open() } }
+            if count.value < most, !last.isOpen { calls.submit { call() } }
+        }
+        calls.submit { call() }
+        try last.wait()
+        try waitFor("the calls' end") { queue.operationCount == 0 ? () : nil }
+        #expect(count.value < most)
     }
 }
