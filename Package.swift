@@ -165,7 +165,7 @@ let package = Package(
         // Programs as they were written for Apple's systems, by Apple's names.
         .testTarget(
             name: "RondoApplePatternsTests",
-            dependencies: ["RondoMutex", "Rondo", "RondoTestSupport"],
+            dependencies: ["RondoMutex", "Rondo", "RondoTestSupport", "CRondoEv"],
             swiftSettings: settings),
         // What needs the main thread, which no test has: a scenario an argument.
         .executableTarget(

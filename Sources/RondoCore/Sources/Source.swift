@@ -169,6 +169,11 @@ extension RunLoop {
         /// Whether some mode of some loop holds the source.
         package var isScheduled: Bool { state.withLock { !$0.places.isEmpty } }
 
+        /// The modes that hold the source.
+        package var places: [(loop: RunLoop, mode: Mode)] {
+            state.withLock { $0.places.all.map { (loop: $0.loop, mode: $0.mode) } }
+        }
+
         /// Whether the source waits to be served for a signal.
         public var isSignalled: Bool { state.withLock { $0.signal != nil } }
 

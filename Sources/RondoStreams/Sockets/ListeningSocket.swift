@@ -141,7 +141,7 @@ final class ListeningSocket {
     }
 }
 
-/// The file that a path names now, by device and number.
+/// The file that a path or a descriptor names now, by device and number.
 struct FileIdentity: Equatable {
     let device: dev_t
     let number: ino_t
@@ -153,6 +153,15 @@ struct FileIdentity: Equatable {
     init?(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
+        device = status.st_dev
+        number = status.st_ino
+        mode = status.st_mode
+    }
+
+    /// Nil: the descriptor is closed.
+    init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
         device = status.st_dev
         number = status.st_ino
         mode = status.st_mode

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import RondoCore
 
-// Calls for threads that wait for a socket themselves: `SocketPort.send` and `CFSocketSendData` do.
+// Calls for threads that wait for a socket themselves, and for datagrams: `SocketPort` and `CFSocket` make them.
 extension SocketCalls {
     /// Blocks the thread until `poll(2)` finds `events`, an error or a hang-up, or until `end`.
     ///
@@ -34,7 +34,8 @@ extension SocketCalls {
         }
     }
 
-    /// One datagram, and the bytes of its sender's address.
+    /// One datagram, or what is there of a connection, and the bytes of its sender's address, which a connection does not
+    /// have. It never waits.
     static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
     ) -> (outcome: Outcome, address: Data) {
@@ -46,6 +47,7 @@ extension SocketCalls {
                     descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT),
                     bytes.assumingMemoryBound(to: sockaddr.self).baseAddress, &size)
             }
+            guard case .bytes = outcome else { return (outcome, Data()) }
             return (outcome, Data(bytes.prefix(min(Int(size), bytes.count))))
         }
     }

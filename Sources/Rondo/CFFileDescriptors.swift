@@ -1,0 +1,84 @@
+// Core Foundation's functions of descriptors: thin, no logic. `CFFileDescriptor` itself is in RondoStreams.
+
+public typealias CFFileDescriptorNativeDescriptor = Int32
+
+/// What is handed to a descriptor's callback.
+public struct CFFileDescriptorContext: InfoContext, @unchecked Sendable {
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
+    // here.
+
+    public var version: CFIndex
+    public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
+
+    public init(
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
+    ) {
+        self.version = version
+        self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
+    }
+}
+
+/// Gets the descriptor, the callback types that it is ready for, and the context's `info`. On the thread of a loop that
+/// holds the source.
+public typealias CFFileDescriptorCallBack =
+    @Sendable (CFFileDescriptor?, CFOptionFlags, UnsafeMutableRawPointer?) -> Void
+
+public let kCFFileDescriptorReadCallBack: CFOptionFlags = 1
+public let kCFFileDescriptorWriteCallBack: CFOptionFlags = 2
+
+public func CFFileDescriptorGetTypeID() -> CFTypeID {
+    CFTypeID(bitPattern: ObjectIdentifier(CFFileDescriptor.self))
+}
+
+/// An object for `fd`, no callback of which is enabled (rule CS-16); nil: there is no such descriptor.
+///
+/// - Parameter closeOnInvalidate: Whether `CFFileDescriptorInvalidate` closes the descriptor.
+public func CFFileDescriptorCreate(
+    _ allocator: CFAllocator?, _ fd: CFFileDescriptorNativeDescriptor, _ closeOnInvalidate: Bool,
+    _ callout: CFFileDescriptorCallBack?, _ context: UnsafePointer<CFFileDescriptorContext>?
+) -> CFFileDescriptor! {
+    let held = HeldContext(context?.pointee ?? CFFileDescriptorContext(), order: 0)
+    return CFFileDescriptor(
+        fd, closesOnInvalidate: closeOnInvalidate, label: held.label, attachment: held
+    ) { callout?($0, $1, held.info) }
+}
+
+/// -1 once it is invalid.
+public func CFFileDescriptorGetNativeDescriptor(_ f: CFFileDescriptor!) -> CFFileDescriptorNativeDescriptor {
+    f?.native ?? -1
+}
+
+/// Copies the context that `f` was made with, `info` not retained; nothing where it is invalid.
+public func CFFileDescriptorGetContext(
+    _ f: CFFileDescriptor!, _ context: UnsafeMutablePointer<CFFileDescriptorContext>!
+) {
+    if let held = f?.attachment as? HeldContext<CFFileDescriptorContext> { context?.pointee = held.context }
+}
+
+/// Asks for one callback of each type: at once where there is something already.
+public func CFFileDescriptorEnableCallBacks(_ f: CFFileDescriptor!, _ callBackTypes: CFOptionFlags) {
+    f?.enable(callBackTypes)
+}
+
+public func CFFileDescriptorDisableCallBacks(_ f: CFFileDescriptor!, _ callBackTypes: CFOptionFlags) {
+    f?.disable(callBackTypes)
+}
+
+/// Calls nothing more, and closes the descriptor if it was made so (rule CS-17).
+public func CFFileDescriptorInvalidate(_ f: CFFileDescriptor!) { f?.invalidate() }
+
+public func CFFileDescriptorIsValid(_ f: CFFileDescriptor!) -> Bool { f?.isValid ?? false }
+
+/// The one source of the descriptor, to be added to run loops; the order is ignored (rule SRC-14).
+public func CFFileDescriptorCreateRunLoopSource(
+    _ allocator: CFAllocator?, _ f: CFFileDescriptor!, _ order: CFIndex
+) -> CFRunLoopSource! {
+    f?.source()
+}

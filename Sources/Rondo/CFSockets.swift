@@ -1,0 +1,221 @@
+// Core Foundation's functions of sockets: thin, no logic. `CFSocket` itself is in RondoStreams.
+
+public import Glibc
+
+/// What is handed to a socket's callback.
+public struct CFSocketContext: InfoContext, @unchecked Sendable {
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
+    // here.
+
+    public var version: CFIndex
+    public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
+
+    public init(
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
+    ) {
+        self.version = version
+        self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
+    }
+}
+
+/// Gets the socket, the type of the callback, an address (of the connection that was accepted, or of the sender), what
+/// `CFSocketCallBackType` says of the data, and the context's `info`. On the thread of a loop that holds the source.
+public typealias CFSocketCallBack =
+    @Sendable (CFSocket?, CFSocketCallBackType, CFData?, UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
+
+/// A family, type, protocol and address.
+public struct CFSocketSignature {
+    public var protocolFamily: Int32
+    public var socketType: Int32
+    public var `protocol`: Int32
+    /// A `struct sockaddr`, which has to live as long as the signature is used.
+    public var address: Unmanaged<CFData>!
+
+    public init(
+        protocolFamily: Int32, socketType: Int32, protocol: some BinaryInteger, address: Unmanaged<CFData>!
+    ) {
+        self.protocolFamily = protocolFamily
+        self.socketType = socketType
+        self.protocol = Int32(clamping: `protocol`)
+        self.address = address
+    }
+
+    /// With `SOCK_STREAM` and its kin as glibc has them.
+    public init(
+        protocolFamily: Int32, socketType: __socket_type, protocol: some BinaryInteger,
+        address: Unmanaged<CFData>!
+    ) {
+        self.init(
+            protocolFamily: protocolFamily, socketType: Int32(socketType.rawValue), protocol: `protocol`,
+            address: address)
+    }
+}
+
+/// The callbacks that are enabled anew by themselves (rule CS-7), for `CFSocketSetSocketFlags`.
+public let kCFSocketAutomaticallyReenableReadCallBack: CFOptionFlags = 1
+public let kCFSocketAutomaticallyReenableAcceptCallBack: CFOptionFlags = 2
+public let kCFSocketAutomaticallyReenableDataCallBack: CFOptionFlags = 3
+public let kCFSocketAutomaticallyReenableWriteCallBack: CFOptionFlags = 8
+/// The socket does not read SO_ERROR before a callback (rule CS-13).
+public let kCFSocketLeaveErrors: CFOptionFlags = 64
+/// `CFSocketInvalidate` closes the handle.
+public let kCFSocketCloseOnInvalidate: CFOptionFlags = 128
+
+public func CFSocketGetTypeID() -> CFTypeID { CFTypeID(bitPattern: ObjectIdentifier(CFSocket.self)) }
+
+// MARK: - Making
+
+/// A new socket; a family, type or protocol of 0 or less is that of TCP over IPv4.
+///
+/// It lives until it is invalidated (rule CS-12).
+/// - Parameter callBackTypes: Raw values of `CFSocketCallBackType`.
+/// - Returns: Nil: the system has none.
+public func CFSocketCreate(
+    _ allocator: CFAllocator?, _ protocolFamily: Int32, _ socketType: Int32, _ protocol: some BinaryInteger,
+    _ callBackTypes: CFOptionFlags, _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
+) -> CFSocket! {
+    let native = CFSocket.makeNative(protocolFamily, socketType, Int32(clamping: `protocol`))
+    return CFSocketCreateWithNative(allocator, native, callBackTypes, callout, context)
+}
+
+/// The same with `SOCK_STREAM` and its kin as glibc has them; on Apple's systems they are numbers.
+public func CFSocketCreate(
+    _ allocator: CFAllocator?, _ protocolFamily: Int32, _ socketType: __socket_type,
+    _ protocol: some BinaryInteger, _ callBackTypes: CFOptionFlags, _ callout: CFSocketCallBack?,
+    _ context: UnsafePointer<CFSocketContext>?
+) -> CFSocket! {
+    CFSocketCreate(
+        allocator, protocolFamily, Int32(socketType.rawValue), `protocol`, callBackTypes, callout, context)
+}
+
+/// The socket for a handle, which it closes when it is invalidated, or the valid one that the handle has already (rule
+/// CS-11): that keeps its own types, callback and context.
+///
+/// - Returns: Nil: there is no such descriptor.
+public func CFSocketCreateWithNative(
+    _ allocator: CFAllocator?, _ sock: CFSocketNativeHandle, _ callBackTypes: CFOptionFlags,
+    _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
+) -> CFSocket! {
+    if let socket = CFSocket.existing(sock) { return socket }
+    let held = HeldContext(context?.pointee ?? CFSocketContext(), order: 0)
+    var callBack: CFSocket.CallBack?
+    if let callout { callBack = { callout($0, $1, $2, $3, held.info) } }
+    return CFSocket.socket(
+        sock, CFSocketCallBackType(rawValue: callBackTypes), label: held.label, attachment: held, callBack)
+}
+
+/// A new socket that is bound to the signature's address, and listens if it is a stream socket; nil: it cannot be.
+public func CFSocketCreateWithSocketSignature(
+    _ allocator: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>, _ callBackTypes: CFOptionFlags,
+    _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?
+) -> CFSocket! {
+    CFSocketCreate(allocator, signature.pointee, callBackTypes, callout, context) {
+        CFSocketSetAddress($0, $1)
+    }
+}
+
+/// A new socket that is connected to the signature's address, as `CFSocketConnectToAddress` does it; nil: it cannot be.
+public func CFSocketCreateConnectedToSocketSignature(
+    _ allocator: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>, _ callBackTypes: CFOptionFlags,
+    _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?, _ timeout: CFTimeInterval
+) -> CFSocket! {
+    CFSocketCreate(allocator, signature.pointee, callBackTypes, callout, context) {
+        CFSocketConnectToAddress($0, $1, timeout)
+    }
+}
+
+/// A socket of the signature's kind, by which `prepare` succeeds with the signature's address; else it is invalidated.
+private func CFSocketCreate(
+    _ allocator: CFAllocator?, _ signature: CFSocketSignature, _ callBackTypes: CFOptionFlags,
+    _ callout: CFSocketCallBack?, _ context: UnsafePointer<CFSocketContext>?,
+    _ prepare: (CFSocket, CFData?) -> CFSocketError
+) -> CFSocket? {
+    let socket = CFSocketCreate(
+        allocator, signature.protocolFamily, signature.socketType, signature.protocol, callBackTypes, callout,
+        context)
+    guard let socket else { return nil }
+    if prepare(socket, signature.address?.takeUnretainedValue()) == .success { return socket }
+    CFSocketInvalidate(socket)
+    return nil
+}
+
+// MARK: - Callbacks
+
+/// The one source of the socket, to be added to run loops; the order is ignored (rule CS-2).
+public func CFSocketCreateRunLoopSource(
+    _ allocator: CFAllocator?, _ s: CFSocket!, _ order: CFIndex
+) -> CFRunLoopSource! {
+    s?.source()
+}
+
+/// Enables callbacks once, without a change of the flags (rule CS-7).
+public func CFSocketEnableCallBacks(_ s: CFSocket!, _ callBackTypes: CFOptionFlags) {
+    s?.enable(CFSocketCallBackType(rawValue: callBackTypes))
+}
+
+/// Takes callbacks back until they are enabled, without a change of the flags.
+public func CFSocketDisableCallBacks(_ s: CFSocket!, _ callBackTypes: CFOptionFlags) {
+    s?.disable(CFSocketCallBackType(rawValue: callBackTypes))
+}
+
+public func CFSocketGetSocketFlags(_ s: CFSocket!) -> CFOptionFlags { s?.flags ?? 0 }
+
+public func CFSocketSetSocketFlags(_ s: CFSocket!, _ flags: CFOptionFlags) { s?.flags = flags }
+
+// MARK: - Addresses and bytes
+
+/// Binds, and listens if it is a stream socket (rule CS-15).
+@discardableResult
+public func CFSocketSetAddress(_ s: CFSocket!, _ address: CFData!) -> CFSocketError {
+    guard let s, let address else { return .error }
+    return s.setAddress(Data(referencing: address))
+}
+
+/// Connects: in the background where `timeout` is negative, and else blocks so many seconds at most, or, of 0, as long as
+/// the kernel tries (rule CS-9).
+@discardableResult
+public func CFSocketConnectToAddress(
+    _ s: CFSocket!, _ address: CFData!, _ timeout: CFTimeInterval
+) -> CFSocketError {
+    guard let s, let address else { return .error }
+    return s.connect(to: Data(referencing: address), timeout: timeout)
+}
+
+/// Sends all of `data` or fails (rule CS-10). `address` is for datagrams; nil: where the socket is connected.
+///
+/// - Parameter timeout: Seconds that the thread may be blocked; 0 and less: no limit.
+@discardableResult
+public func CFSocketSendData(
+    _ s: CFSocket!, _ address: CFData!, _ data: CFData!, _ timeout: CFTimeInterval
+) -> CFSocketError {
+    guard let s, let data else { return .error }
+    return s.send(
+        Data(referencing: data), to: address.map { Data(referencing: $0) }, timeout: timeout)
+}
+
+public func CFSocketCopyAddress(_ s: CFSocket!) -> CFData! { s?.address.map { NSData(data: $0) } }
+
+/// Nil: it is not connected.
+public func CFSocketCopyPeerAddress(_ s: CFSocket!) -> CFData! { s?.peerAddress.map { NSData(data: $0) } }
+
+// MARK: - State
+
+/// Copies the context that `s` was made with, `info` not retained; nothing where it is invalid.
+public func CFSocketGetContext(_ s: CFSocket!, _ context: UnsafeMutablePointer<CFSocketContext>!) {
+    if let held = s?.attachment as? HeldContext<CFSocketContext> { context?.pointee = held.context }
+}
+
+/// -1 once it is invalid.
+public func CFSocketGetNative(_ s: CFSocket!) -> CFSocketNativeHandle { s?.native ?? -1 }
+
+/// Removes the source everywhere, calls nothing more, and closes the handle unless the flags say otherwise (rule CS-12).
+public func CFSocketInvalidate(_ s: CFSocket!) { s?.invalidate() }
+
+public func CFSocketIsValid(_ s: CFSocket!) -> Bool { s?.isValid ?? false }

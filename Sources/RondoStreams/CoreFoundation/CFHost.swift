@@ -1,0 +1,206 @@
+// A host by Core Foundation's interface: a name or an address, and what a look-up has found out about it.
+//
+// Names are looked up by `Resolver`, addresses by a thread that lives as long as its question. The answer is put down under
+// the host's lock; a source that is signalled then takes it up and calls the client, on a loop and in a mode of the host.
+// A host without a client or without a schedule has its caller wait for the answer.
+//
+// The source is there as long as a look-up is under way, so that a mode is not kept from being empty for ever. It retains
+// the host, and the host knows it weakly.
+//
+// Threads: any may call. The client is called with no lock held.
+
+internal import Glibc
+public import RondoCore
+internal import RondoMutex
+
+/// A host whose addresses or names are looked up: Core Foundation's `CFHost`, made by `CFHostCreateWithName` and its kin
+/// (rule CS-19).
+public final class CFHost: Sendable {
+    package typealias CallBack = @Sendable (CFHost, CFHostInfoType, CFStreamError) -> Void
+
+    /// What is to be known of the host, as it was given or found.
+    private struct Knowledge {
+        var addresses: Listing?
+        var names: Listing?
+
+        mutating func learn(_ found: HostLookUp.Found) {
+            switch found {
+            case .addresses(let addresses): self.addresses = Listing(addresses.map { NSData(data: $0) })
+            case .names(let names): self.names = Listing(names.map { NSString(string: $0) })
+            }
+        }
+    }
+
+    /// `@unchecked Sendable`: neither the array nor what is in it is ever changed.
+    private struct Listing: @unchecked Sendable {
+        let array: NSArray
+
+        init(_ objects: [NSObject]) { array = NSArray(array: objects) }
+    }
+
+    private struct Place: Equatable {
+        let loop: RunLoop
+        let mode: RunLoop.Mode
+    }
+
+    private struct State {
+        var known: Knowledge
+        var client: CallBack?
+        var places: [Place] = []
+        var lookUp: HostLookUp?
+        weak var source: RunLoop.Source?
+    }
+
+    private let state: Mutex<State>
+    private let subject: HostLookUp.Subject
+
+    private init(_ subject: HostLookUp.Subject, _ known: Knowledge) {
+        self.subject = subject
+        state = Mutex(State(known: known))
+    }
+
+    /// - Parameter resolver: Tests hand in their own.
+    package convenience init(name: String, resolver: Resolver = .shared) {
+        var known = Knowledge()
+        known.learn(.names([name]))
+        self.init(.name(name, resolver), known)
+    }
+
+    /// - Parameter address: A `struct sockaddr`.
+    package convenience init(address: Data) {
+        var known = Knowledge()
+        known.learn(.addresses([address]))
+        self.init(.address(address), known)
+    }
+
+    /// A host with what another one knows, and neither its client nor its schedule.
+    package convenience init(copying host: CFHost) {
+        self.init(host.subject, host.state.withLock { $0.known })
+    }
+
+    deinit { state.withLock { $0.lookUp }?.cancel() }
+
+    // MARK: - What is known
+
+    /// Addresses as `NSData`, names as `NSString`; nil: they were not found yet. The array lives until a look-up replaces it.
+    package func array(_ info: CFHostInfoType) -> NSArray? {
+        state.withLock { state in
+            switch info {
+            case .addresses: state.known.addresses?.array
+            case .names: state.known.names?.array
+            case .reachability: nil
+            }
+        }
+    }
+
+    // MARK: - Client and schedule
+
+    /// Replaces the client; nil: answers are waited for.
+    package func setClient(_ client: CallBack?) {
+        let replaced = state.withLock { state in
+            defer { state.client = client }
+            return state.client
+        }
+        // Released with no lock held.
+        withExtendedLifetime(replaced) {}
+    }
+
+    package func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = Place(loop: loop, mode: mode)
+        let source = state.withLock { state -> RunLoop.Source? in
+            guard !state.places.contains(place) else { return nil }
+            state.places.append(place)
+            return state.lookUp?.isWaitedFor == false ? makeSource(&state) : nil
+        }
+        guard let source else { return }
+        loop.add(source, forMode: mode)
+        // It may have been scheduled nowhere when the answer came.
+        if state.withLock({ $0.lookUp?.answer != nil }) { source.signalAndWakeUp() }
+    }
+
+    package func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        let source = state.withLock { state in
+            state.places.removeAll { $0 == Place(loop: loop, mode: mode) }
+            return state.source
+        }
+        if let source { loop.remove(source, forMode: mode) }
+    }
+
+    /// The source of the look-up that is under way, made where there is none. Under the lock.
+    private func makeSource(_ state: inout State) -> RunLoop.Source {
+        if let source = state.source, source.isValid { return source }
+        let source = RunLoop.Source { [self] in perform() }
+        source.label = "CFHost"
+        state.source = source
+        return source
+    }
+
+    // MARK: - Looking up
+
+    /// Begins to find out `info`, and calls the client with the outcome where there is one and the host is scheduled; else
+    /// waits for it.
+    ///
+    /// - Returns: Why it was not begun, or has failed; `.none`: it was begun, or has succeeded.
+    package func start(_ info: CFHostInfoType) -> CFStreamError {
+        let begun = state.withLock { state -> (HostLookUp, RunLoop.Source?, [Place])? in
+            guard state.lookUp == nil else { return nil }
+            let isWaitedFor = state.client == nil || state.places.isEmpty
+            let lookUp = HostLookUp(info, isWaitedFor: isWaitedFor)
+            state.lookUp = lookUp
+            return (lookUp, isWaitedFor ? nil : makeSource(&state), state.places)
+        }
+        guard let (lookUp, source, places) = begun else { return .posix(EALREADY) }
+        if let source {
+            for place in places { place.loop.add(source, forMode: place.mode) }
+        }
+        lookUp.begin(subject) { [weak self] in self?.answered(lookUp) }
+        guard lookUp.isWaitedFor else { return .none }
+        return finish(lookUp, lookUp.wait()) ?? .posix(ECANCELED)
+    }
+
+    /// On any thread: the answer is there.
+    private func answered(_ lookUp: HostLookUp) {
+        let source = state.withLock { $0.lookUp === lookUp ? $0.source : nil }
+        source?.signalAndWakeUp()
+    }
+
+    /// On the thread of a loop that holds the source.
+    private func perform() {
+        let (lookUp, client) = state.withLock { ($0.lookUp, $0.client) }
+        guard let lookUp, let answer = lookUp.answer, let error = finish(lookUp, answer) else { return }
+        client?(self, lookUp.info, error)
+    }
+
+    /// Ends `lookUp`: the host knows the answer, and another look-up can begin.
+    ///
+    /// - Returns: How it has ended; nil: it had ended before.
+    private func finish(_ lookUp: HostLookUp, _ answer: HostLookUp.Answer) -> CFStreamError? {
+        let (isCurrent, source) = state.withLock { state -> (Bool, RunLoop.Source?) in
+            guard state.lookUp === lookUp else { return (false, nil) }
+            state.lookUp = nil
+            if case .found(let found) = answer { state.known.learn(found) }
+            // Another look-up that begins meanwhile has a source of its own.
+            defer { state.source = nil }
+            return (true, state.source)
+        }
+        source?.invalidateAndWakeUp()
+        guard isCurrent else { return nil }
+        switch answer {
+        case .found: return CFStreamError.none
+        case .failed(let error): return error
+        }
+    }
+
+    /// Gives the look-up of `info` up: its outcome is not told, and a thread that waits for it goes on.
+    package func cancel(_ info: CFHostInfoType) {
+        guard let lookUp = state.withLock({ $0.lookUp }), lookUp.info == info else { return }
+        lookUp.cancel()
+        _ = finish(lookUp, .failed(.posix(ECANCELED)))
+    }
+
+    /// Why the client was not called, in a sentence and as a reason. Any thread may ask.
+    public var whyNotDelivering: DeliveryObstacle {
+        let (source, places) = state.withLock { ($0.source, $0.places) }
+        return source?.whyNotDelivering ?? RunLoop.obstacle(places: places.map { ($0.loop, $0.mode) })
+    }
+}

@@ -1,0 +1,146 @@
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// One question about a `CFHost`, from its beginning to its answer, which it has once. Any thread.
+final class HostLookUp: Sendable {
+    /// What a host was made with.
+    enum Subject: Sendable {
+        case name(String, Resolver)
+        /// A `struct sockaddr`.
+        case address(Data)
+    }
+
+    enum Found: Sendable {
+        case addresses([Data])
+        case names([String])
+    }
+
+    enum Answer: Sendable {
+        case found(Found)
+        case failed(CFStreamError)
+    }
+
+    /// Threads that look up names by address at the same time: each is blocked for as long as a name server takes, even if
+    /// its question was given up.
+    private static let threadLimit = 16
+    private static let threads = Mutex(0)
+
+    private struct State {
+        var answer: Answer?
+        var request: Resolver.Request?
+    }
+
+    let info: CFHostInfoType
+    /// The caller waits for the answer; else the client is told.
+    let isWaitedFor: Bool
+    private let state = Mutex(State())
+    private let isThere = DispatchSemaphore(value: 0)
+
+    init(_ info: CFHostInfoType, isWaitedFor: Bool) {
+        self.info = info
+        self.isWaitedFor = isWaitedFor
+    }
+
+    /// Nil: it is not there yet.
+    var answer: Answer? { state.withLock { $0.answer } }
+
+    /// Blocks the thread until there is an answer. To be called once.
+    func wait() -> Answer {
+        isThere.wait()
+        return answer ?? .failed(.posix(ECANCELED))
+    }
+
+    /// Asks about `subject`, and calls `whenAnswered`, perhaps before this returns, on any thread.
+    func begin(_ subject: Subject, whenAnswered: @escaping @Sendable () -> Void) {
+        switch (info, subject) {
+        case (.addresses, .address(let address)):
+            put(.found(.addresses([address])), whenAnswered)
+        case (.addresses, .name(let name, let resolver)):
+            findAddresses(of: name, by: resolver, whenAnswered)
+        case (.names, .name(let name, _)):
+            put(.found(.names([name])), whenAnswered)
+        case (.names, .address(let address)):
+            findName(of: address, whenAnswered)
+        case (.reachability, _):
+            put(.failed(.posix(EOPNOTSUPP)), whenAnswered)
+        }
+    }
+
+    func cancel() {
+        state.withLock { $0.request }?.cancel()
+        put(.failed(.posix(ECANCELED))) {}
+    }
+
+    /// The first answer counts.
+    private func put(_ answer: Answer, _ whenAnswered: () -> Void) {
+        let isFirst = state.withLock { state in
+            guard state.answer == nil else { return false }
+            state.answer = answer
+            return true
+        }
+        guard isFirst else { return }
+        isThere.signal()
+        whenAnswered()
+    }
+
+    private func findAddresses(
+        of name: String, by resolver: Resolver, _ whenAnswered: @escaping @Sendable () -> Void
+    ) {
+        let known =
+            Resolver.numeric(host: name, port: 0).map { [$0] } ?? Resolver.loopback(host: name, port: 0)
+        if let known { return put(Self.answer(.success(known)), whenAnswered) }
+        let request = resolver.resolve(host: name, port: 0) { [self] in
+            put(Self.answer($0), whenAnswered)
+        }
+        let isOver = state.withLock { state in
+            state.request = request
+            return state.answer != nil
+        }
+        // It may have been given up before the request was known.
+        if isOver { request.cancel() }
+    }
+
+    private static func answer(_ result: Resolver.Answer) -> Answer {
+        switch result {
+        case .success(let addresses):
+            .found(.addresses(addresses.compactMap { $0.withSockaddr { Data($0) } }))
+        case .failure(let error): .failed(CFStreamError(error))
+        }
+    }
+
+    // MARK: - Names by address
+
+    private func findName(of address: Data, _ whenAnswered: @escaping @Sendable () -> Void) {
+        let mayStart = Self.threads.withLock { threads in
+            guard threads < Self.threadLimit else { return false }
+            threads += 1
+            return true
+        }
+        guard mayStart else { return put(.failed(.netDatabase(EAI_AGAIN)), whenAnswered) }
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.resolver") { [self] in
+                let answer = Self.name(of: address)
+                Self.threads.withLock { $0 -= 1 }
+                put(answer, whenAnswered)
+            }
+        } catch {
+            Self.threads.withLock { $0 -= 1 }
+            put(.failed(.posix(error.code)), whenAnswered)
+        }
+    }
+
+    /// By `getnameinfo`. Blocks.
+    private static func name(of address: Data) -> Answer {
+        var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let code = address.withUnsafeBytes { bytes in
+            getnameinfo(
+                bytes.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t(clamping: bytes.count),
+                &name, socklen_t(name.count), nil, 0, NI_NAMEREQD)
+        }
+        let systemCode = errno
+        guard code == 0 else { return .failed(.netDatabase(code, systemCode: systemCode)) }
+        return .found(
+            .names([String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)]))
+    }
+}

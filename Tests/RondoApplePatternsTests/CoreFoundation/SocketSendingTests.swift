@@ -1,0 +1,169 @@
+import Rondo
+import RondoMutex
+import RondoTestSupport
+import Testing
+
+/// CFSocket: what blocks the calling thread.
+@Suite(.timeLimit(.minutes(2)), .leavesNothing) struct SocketSendingTests {
+    private static func tcp(_ types: CFSocketCallBackType = [], _ callout: CFSocketCallBack? = nil)
+        -> CFSocket
+    {
+        CFSocketCreate(nil, PF_INET, SOCK_STREAM, IPPROTO_TCP, types.rawValue, callout, nil)
+    }
+
+    /// A port of 127.0.0.1 where the kernel's queue of connections is full: it answers no one.
+    private final class SilentPort {
+        let port: UInt16
+        private let descriptors: [Int32]
+
+        init() {
+            let listener = Rondo.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let address = loopbackAddress()
+            var size = socklen_t(address.length)
+            _ = bind(listener, address.bytes.assumingMemoryBound(to: sockaddr.self), size)
+            _ = listen(listener, 0)
+            var own = sockaddr_in()
+            withUnsafeMutablePointer(to: &own) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(listener, $0, &size) }
+            }
+            port = UInt16(bigEndian: own.sin_port)
+            let to = loopbackAddress(port)
+            // Not waited for: the second or third is not answered.
+            descriptors =
+                [listener]
+                + (0..<3).map { _ in
+                    let client = Rondo.socket(
+                        AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+                    _ = connect(client, to.bytes.assumingMemoryBound(to: sockaddr.self), socklen_t(to.length))
+                    return client
+                }
+        }
+
+        deinit { for descriptor in descriptors { close(descriptor) } }
+    }
+
+    @Test func `CS-9 connecting with a timeout blocks, and runs no callback`() throws {
+        let refused = try RefusedPort()
+        let log = EventLog()
+        try onLoopThread { _ in
+            guard let stranger = try? SocketStranger.start(.server),
+                let theirs = try? stranger.port(after: "PORT ")
+            else { return }
+            let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
+                log.note("timer")
+            }
+            CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, .commonModes)
+            let good = Self.tcp(.connectCallBack) { _, _, _, _, _ in log.note("connect") }
+            schedule(good)
+            #expect(CFSocketConnectToAddress(good, loopbackAddress(theirs), 10) == .success)
+            // It is connected.
+            #expect(CFSocketConnectToAddress(good, loopbackAddress(theirs), 10) == .error)
+            let bad = Self.tcp()
+            #expect(CFSocketConnectToAddress(bad, loopbackAddress(refused.port), 10) == .error)
+            #expect(CFSocketConnectToAddress(bad, NSData(), 10) == .error)
+            let silent = SilentPort()
+            let late = Self.tcp()
+            #expect(CFSocketConnectToAddress(late, loopbackAddress(silent.port), 0.05) == .timeout)
+            #expect(log.entries.isEmpty)
+            passes(2)
+            #expect(log.entries == ["timer"])
+            // 0 is no time limit.
+            let patient = Self.tcp()
+            #expect(CFSocketConnectToAddress(patient, loopbackAddress(refused.port), 0) == .error)
+            for socket in [good, bad, late, patient] { CFSocketInvalidate(socket) }
+        }
+        #expect(log.entries == ["timer"])
+    }
+
+    @Test func `CS-9 connecting with a negative timeout returns at once`() throws {
+        let silent = SilentPort()
+        let socket = Self.tcp()
+        #expect(CFSocketConnectToAddress(socket, loopbackAddress(silent.port), -1) == .success)
+        #expect(CFSocketCopyPeerAddress(socket) == nil)
+        CFSocketInvalidate(socket)
+        #expect(CFSocketConnectToAddress(socket, loopbackAddress(silent.port), -1) == .error)
+    }
+
+    @Test func `CS-9 a thread that waits for a connection goes on when the socket is invalidated`() throws {
+        let silent = SilentPort()
+        let port = silent.port
+        let socket = Self.tcp()
+        let native = CFSocketGetNative(socket)
+        let waiting = LoopThread { _ in CFSocketConnectToAddress(socket, loopbackAddress(port), 0) }
+        // SYN_SENT: the thread is inside.
+        try waitFor("the attempt to connect") {
+            var state: UInt8 = 0
+            var size = socklen_t(1)
+            getsockopt(native, Int32(IPPROTO_TCP), TCP_INFO, &state, &size)
+            return state == 2 ? () : nil
+        }
+        CFSocketInvalidate(socket)
+        #expect(try waiting.value() == .error)
+        #expect(!isOpen(native))
+    }
+
+    @Test func `CS-10 all bytes are sent, and those of two threads do not mix`() throws {
+        let stranger = try SocketStranger.start(.server)
+        let theirs = try stranger.port(after: "PORT ")
+        let socket = Self.tcp()
+        #expect(CFSocketConnectToAddress(socket, loopbackAddress(theirs), 10) == .success)
+        let length = 4_000_000
+        let threads = ["A", "B"].map { letter in
+            LoopThread { _ in
+                let data = Data(repeating: letter.utf8.first!, count: length) as CFData
+                return CFSocketSendData(socket, nil, data, 20)
+            }
+        }
+        stranger.tell("drain")
+        for thread in threads { #expect(try thread.value() == .success) }
+        #expect(CFSocketSendData(socket, nil, NSData(), 0) == .success)
+        CFSocketInvalidate(socket)
+        let runs = try stranger.line(after: "RUNS ").split(separator: " ").sorted()
+        #expect(runs == ["A\(length)", "B\(length)"])
+        #expect(CFSocketSendData(socket, nil, NSData(), 0) == .error)
+    }
+
+    @Test func `CS-10 sending fails when its time is up`() throws {
+        let (near, far) = try socketPair()
+        let socket = noted(near, [], SocketNotes())
+        let data = Data(count: 10_000_000) as CFData
+        #expect(CFSocketSendData(socket, nil, data, 0.05) == .timeout)
+        // Another thread has no end of its own, until the socket is invalidated, or the peer has gone.
+        let waiting = LoopThread { _ in CFSocketSendData(socket, nil, Data(count: 10_000_000) as CFData, 0) }
+        let second = LoopThread { _ in CFSocketSendData(socket, nil, Data(count: 1) as CFData, 0) }
+        // What comes is a thread's that has begun, and cannot end.
+        var count = 0
+        try waitFor("bytes of a thread that waits") {
+            count += take(from: far).utf8.count
+            return count > 1_000_000 ? () : nil
+        }
+        CFSocketInvalidate(socket)
+        #expect(try waiting.value() == .error)
+        #expect(try second.value() != .timeout)
+        close(far)
+        #expect(!isOpen(near))
+    }
+
+    @Test func `CS-10 sending to a peer that has gone fails, and ends nothing`() throws {
+        let (near, far) = try socketPair()
+        let socket = noted(near, [], SocketNotes())
+        close(far)
+        #expect(CFSocketSendData(socket, nil, Data("x".utf8) as CFData, 1) == .error)
+        CFSocketInvalidate(socket)
+    }
+
+    @Test func `CS-10 a datagram is sent to an address`() throws {
+        let stranger = try SocketStranger.start(.datagrams)
+        let theirs = try stranger.port(after: "PORT ")
+        let socket: CFSocket = CFSocketCreate(nil, PF_INET, SOCK_DGRAM, IPPROTO_UDP, 0, nil, nil)
+        #expect(CFSocketSetAddress(socket, loopbackAddress()) == .success)
+        #expect(
+            CFSocketSendData(socket, loopbackAddress(theirs), Data("hello".utf8) as CFData, 1) == .success)
+        stranger.tell("receive")
+        let own = port(of: CFSocketCopyAddress(socket))
+        #expect(try stranger.line(after: "GOT ") == "hello FROM \(own)")
+        // Longer than any datagram.
+        #expect(CFSocketSendData(socket, loopbackAddress(theirs), Data(count: 70_000) as CFData, 1) == .error)
+        CFSocketInvalidate(socket)
+    }
+}

@@ -1,0 +1,72 @@
+import RondoCore
+import RondoMutex
+import RondoStreams
+import RondoTestSupport
+import Testing
+
+/// CFHost over a resolver that a test holds.
+@Suite(.timeLimit(.minutes(2)), .leavesNothing) struct HostLookUpTests {
+    private static func resolver(heldBy latch: Latch) -> Resolver {
+        Resolver(idleTime: .milliseconds(1)) { _, port in
+            // A failure of the test alone lets it time out.
+            try? latch.wait()
+            return .success([.loopback(port: port)])
+        }
+    }
+
+    @Test func `CS-19 a thread that waits for a look-up goes on when another one gives that up`() throws {
+        let latch = Latch()
+        let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+        let waiting = LoopThread { _ in host.start(.addresses) }
+        try waitFor("the look-up") { host.start(.names).error == EALREADY ? () : nil }
+        host.cancel(.addresses)
+        #expect(try waiting.value().error == ECANCELED)
+        #expect(host.array(.addresses) == nil)
+        latch.open()
+        #expect(host.start(.addresses) == CFStreamError())
+        #expect(host.array(.addresses)?.count == 1)
+    }
+
+    @Test
+    func
+        `CS-19 an answer from another thread wakes the loop, and a host without other owners lives till then`()
+        throws
+    {
+        let latch = Latch()
+        let log = EventLog()
+        let thread = LoopThread { loop in
+            Self.begin(heldBy: latch, in: loop, log)
+            return loop.run(in: .default, for: testPatience + 5, returnAfterSourceHandled: false)
+        }
+        try thread.loop.waitUntilAsleep()
+        latch.open()
+        #expect(try thread.value() == .finished)
+        #expect(log.entries == ["1 0"])
+    }
+
+    private static func begin(heldBy latch: Latch, in loop: RunLoop, _ log: EventLog) {
+        let host = CFHost(name: "held.example", resolver: resolver(heldBy: latch))
+        host.setClient { host, _, error in
+            log.note("\(host.array(.addresses)?.count ?? 0) \(error.error)")
+        }
+        host.schedule(in: loop, forMode: .default)
+        _ = host.start(.addresses)
+    }
+
+    @Test func `CS-19 a host that nothing holds ends its look-up`() throws {
+        let latch = Latch()
+        weak var weakHost: CFHost?
+        do {
+            let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+            weakHost = host
+            try onLoopThread { loop in
+                host.setClient { _, _, _ in }
+                host.schedule(in: loop, forMode: .default)
+                _ = host.start(.addresses)
+                host.unschedule(from: loop, forMode: .default)
+            }
+        }
+        #expect(weakHost == nil)
+        latch.open()
+    }
+}

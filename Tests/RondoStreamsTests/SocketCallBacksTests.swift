@@ -1,0 +1,81 @@
+import RondoCore
+import RondoTestSupport
+import Testing
+
+@testable import RondoStreams
+
+/// Which callbacks of a CFSocket may be made, as a value.
+@Suite struct SocketCallBacksTests {
+    private static let kinds: [CFSocketCallBackType] = [.readCallBack, .acceptCallBack, .dataCallBack]
+
+    @Test(arguments: kinds)
+    func `CS-7 enabling and disabling concern the types that a socket has`(_ kind: CFSocketCallBackType) {
+        for other in Self.kinds where other != kind {
+            var callBacks = SocketCallBacks(kind, .ready)
+            callBacks.disable(other.union([.writeCallBack, .connectCallBack]))
+            #expect(callBacks.mayRead)
+            callBacks.enable(.writeCallBack)
+            #expect(!callBacks.mayWrite)
+        }
+    }
+
+    @Test func `CS-7 a callback of which the flag is set is enabled when its call has returned`() {
+        for kind in Self.kinds + [.writeCallBack] {
+            for isSet in [true, false] {
+                for disables in [true, false] {
+                    for enables in [true, false] {
+                        var callBacks = SocketCallBacks(kind, .ready)
+                        callBacks.flags = isSet ? kind.rawValue : 0
+                        callBacks.begin(kind)
+                        #expect(callBacks.interest == [])
+                        if disables { callBacks.disable(kind) }
+                        if enables { callBacks.enable(kind) }
+                        callBacks.end(kind)
+                        let interest: RunLoop.Source.Interest = kind == .writeCallBack ? .write : .read
+                        #expect(callBacks.interest == (enables || isSet && !disables ? interest : []))
+                        #expect(callBacks.flags == (isSet ? kind.rawValue : 0))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `CS-6 a connection is told of once, and before there is room to write`() {
+        var callBacks = SocketCallBacks([.dataCallBack, .connectCallBack, .writeCallBack], .idle)
+        #expect(callBacks.interest == [])
+        callBacks.phase = .connecting(threadWaits: false)
+        #expect(callBacks.interest == .write && !callBacks.mayRead && !callBacks.mayWrite)
+        callBacks.connected(0, inBackground: true)
+        #expect(callBacks.interest == [.read, .write] && !callBacks.mayWrite)
+        #expect(callBacks.takeOutcome() == 0)
+        callBacks.begin(.connectCallBack)
+        callBacks.end(.connectCallBack)
+        #expect(callBacks.mayWrite)
+        callBacks.enable(.connectCallBack)
+        callBacks.connected(ECONNREFUSED, inBackground: true)
+        #expect(callBacks.takeOutcome() == nil)
+    }
+
+    @Test func `CS-9 a failure that a thread has waited for is not told again`() {
+        for types: CFSocketCallBackType in [.dataCallBack, [.dataCallBack, .connectCallBack]] {
+            var callBacks = SocketCallBacks(types, .idle)
+            callBacks.phase = .connecting(threadWaits: true)
+            #expect(callBacks.interest == [])
+            callBacks.connected(ECONNREFUSED, inBackground: false)
+            #expect(callBacks.interest == [] && callBacks.takeOutcome() == nil)
+            // One in the background is told, by connect or as an end.
+            callBacks.phase = .connecting(threadWaits: false)
+            callBacks.connected(ECONNREFUSED, inBackground: true)
+            #expect(callBacks.mayRead != types.contains(.connectCallBack))
+            #expect((callBacks.takeOutcome() == ECONNREFUSED) == types.contains(.connectCallBack))
+            #expect((callBacks.interest == []) == types.contains(.connectCallBack))
+        }
+    }
+
+    @Test func `CS-5 after the end of a connection nothing is read`() {
+        var callBacks = SocketCallBacks(.dataCallBack, .ready)
+        callBacks.endConnection()
+        callBacks.enable(.dataCallBack)
+        #expect(callBacks.interest == [] && !callBacks.mayRead)
+    }
+}
