@@ -92,6 +92,15 @@ public func CFRunLoopPerformBlock(
     loop?.performWithoutWaking(inModes: [CFRunLoopMode(mode)], block: block)
 }
 
+/// By the name of a mode, or an array of such names, as `CFRunLoopMode.commonModes.rawValue as CFTypeRef` has it.
+@_disfavoredOverload
+public func CFRunLoopPerformBlock(
+    _ loop: CFRunLoop?, _ mode: CFTypeRef!, _ block: sending @escaping () -> Void
+) {
+    let names = mode as? [String] ?? (mode as? String).map { [$0] } ?? []
+    loop?.performWithoutWaking(inModes: names.map { CFRunLoopMode($0) }, block: block)
+}
+
 public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSinceReferenceDate }
 
 extension String {
@@ -107,5 +116,15 @@ extension String {
                 text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
             }
         }
+    }
+}
+
+extension NotificationQueue {
+    /// `dequeueNotifications(matching:coalesceMask:)`, whose mask Apple declares as a number (rule NQ-16).
+    @_disfavoredOverload
+    public func dequeueNotifications(matching notification: Notification, coalesceMask: Int) {
+        dequeueNotifications(
+            matching: notification,
+            coalesceMask: NotificationCoalescing(rawValue: UInt(bitPattern: coalesceMask)))
     }
 }

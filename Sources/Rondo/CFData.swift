@@ -1,11 +1,4 @@
-// Core Foundation's names for bytes, strings and arrays, as its sockets and hosts hand them over: thin, no logic.
-
-/// `data as CFData` and `bytes as Data` convert. Take a callback's by
-/// `Unmanaged<CFData>.fromOpaque(data).takeUnretainedValue()`.
-public typealias CFData = NSData
-/// A value: Swift's own, which `as CFString` leaves as it is.
-public typealias CFString = String
-public typealias CFArray = NSArray
+// Core Foundation's functions for bytes, as its sockets and hosts hand them over: thin, no logic.
 
 public func CFDataCreate(
     _ allocator: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex

@@ -39,7 +39,7 @@ public func CFHostGetTypeID() -> CFTypeID { CFTypeID(bitPattern: ObjectIdentifie
 
 /// A host by its name, or by an address in numbers.
 public func CFHostCreateWithName(_ allocator: CFAllocator?, _ hostname: CFString) -> Unmanaged<CFHost> {
-    .passRetained(CFHost(name: hostname))
+    .passRetained(CFHost(name: hostname as String))
 }
 
 /// A host by a `struct sockaddr`.

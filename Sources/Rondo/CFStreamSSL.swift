@@ -1,39 +1,54 @@
-// Core Foundation's names for how a socket stream is secured: thin, no logic. They are strings here, as
-// `kCFStreamPropertySSLSettings as String` is there:
+// Core Foundation's names for how a socket stream is secured: thin, no logic.
 //
 //     input.setProperty(
-//         [kCFStreamSSLPeerName: "example.com"] as AnyObject,
-//         forKey: Stream.PropertyKey(rawValue: kCFStreamPropertySSLSettings as String))
+//         [kCFStreamSSLPeerName: "example.com"] as CFDictionary,
+//         forKey: kCFStreamPropertySSLSettings as Stream.PropertyKey)
 
 /// The dictionary of the keys below, a property of socket streams (rule ST-43).
-public let kCFStreamPropertySSLSettings = Stream.PropertyKey.sslSettingsKey.rawValue
+public var kCFStreamPropertySSLSettings: CFString { Stream.PropertyKey.sslSettingsKey.rawValue as NSString }
 /// `.socketSecurityLevelKey`, whose values are the levels below (rule ST-41).
-public let kCFStreamPropertySocketSecurityLevel = Stream.PropertyKey.socketSecurityLevelKey.rawValue
+public var kCFStreamPropertySocketSecurityLevel: CFString {
+    Stream.PropertyKey.socketSecurityLevelKey.rawValue as NSString
+}
 
 /// One of the levels below; negotiated by default.
-public let kCFStreamSSLLevel = TLSDictionaryKey.level.rawValue
+public var kCFStreamSSLLevel: CFString { TLSDictionaryKey.level.rawValue as NSString }
 /// A Bool; see `TLSSettings.Tolerance`.
-public let kCFStreamSSLAllowsExpiredCertificates = TLSDictionaryKey.allowsExpiredCertificates.rawValue
+public var kCFStreamSSLAllowsExpiredCertificates: CFString {
+    TLSDictionaryKey.allowsExpiredCertificates.rawValue as NSString
+}
 /// A Bool; see `TLSSettings.Tolerance`.
-public let kCFStreamSSLAllowsExpiredRoots = TLSDictionaryKey.allowsExpiredRoots.rawValue
+public var kCFStreamSSLAllowsExpiredRoots: CFString {
+    TLSDictionaryKey.allowsExpiredRoots.rawValue as NSString
+}
 /// A Bool; see `TLSSettings.Tolerance`.
-public let kCFStreamSSLAllowsAnyRoot = TLSDictionaryKey.allowsAnyRoot.rawValue
+public var kCFStreamSSLAllowsAnyRoot: CFString { TLSDictionaryKey.allowsAnyRoot.rawValue as NSString }
 /// A Bool, true by default; false checks nothing.
-public let kCFStreamSSLValidatesCertificateChain = TLSDictionaryKey.validatesCertificateChain.rawValue
+public var kCFStreamSSLValidatesCertificateChain: CFString {
+    TLSDictionaryKey.validatesCertificateChain.rawValue as NSString
+}
 /// A String, or `NSNull()` to check no name; the host by default.
-public let kCFStreamSSLPeerName = TLSDictionaryKey.peerName.rawValue
+public var kCFStreamSSLPeerName: CFString { TLSDictionaryKey.peerName.rawValue as NSString }
 /// An array that begins with a `TLSIdentity`; Apple's has a SecIdentity there.
-public let kCFStreamSSLCertificates = TLSDictionaryKey.certificates.rawValue
+public var kCFStreamSSLCertificates: CFString { TLSDictionaryKey.certificates.rawValue as NSString }
 /// A Bool, false by default.
-public let kCFStreamSSLIsServer = TLSDictionaryKey.isServer.rawValue
+public var kCFStreamSSLIsServer: CFString { TLSDictionaryKey.isServer.rawValue as NSString }
 
 /// Not secured.
-public let kCFStreamSocketSecurityLevelNone = StreamSocketSecurityLevel.none.rawValue
+public var kCFStreamSocketSecurityLevelNone: CFString { StreamSocketSecurityLevel.none.rawValue as NSString }
 /// Refused (rule ST-41).
-public let kCFStreamSocketSecurityLevelSSLv2 = StreamSocketSecurityLevel.ssLv2.rawValue
+public var kCFStreamSocketSecurityLevelSSLv2: CFString {
+    StreamSocketSecurityLevel.ssLv2.rawValue as NSString
+}
 /// Refused (rule ST-41).
-public let kCFStreamSocketSecurityLevelSSLv3 = StreamSocketSecurityLevel.ssLv3.rawValue
+public var kCFStreamSocketSecurityLevelSSLv3: CFString {
+    StreamSocketSecurityLevel.ssLv3.rawValue as NSString
+}
 /// TLS of any version, the old ones too.
-public let kCFStreamSocketSecurityLevelTLSv1 = StreamSocketSecurityLevel.tlSv1.rawValue
+public var kCFStreamSocketSecurityLevelTLSv1: CFString {
+    StreamSocketSecurityLevel.tlSv1.rawValue as NSString
+}
 /// The best that both sides support, from TLS 1.2 on.
-public let kCFStreamSocketSecurityLevelNegotiatedSSL = StreamSocketSecurityLevel.negotiatedSSL.rawValue
+public var kCFStreamSocketSecurityLevelNegotiatedSSL: CFString {
+    StreamSocketSecurityLevel.negotiatedSSL.rawValue as NSString
+}

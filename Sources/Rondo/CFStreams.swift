@@ -62,12 +62,13 @@ public func CFStreamCreateBoundPair(
 
 /// `Stream.getStreamsToHost(withName:port:inputStream:outputStream:)`.
 public func CFStreamCreatePairWithSocketToHost(
-    _ allocator: CFAllocator?, _ host: String, _ port: UInt32,
+    _ allocator: CFAllocator?, _ host: CFString!, _ port: UInt32,
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
     _ writeStream: UnsafeMutablePointer<Unmanaged<CFWriteStream>?>?
 ) {
     handOver(readStream, writeStream) {
-        Stream.getStreamsToHost(withName: host, port: Int(port), inputStream: &$0, outputStream: &$1)
+        Stream.getStreamsToHost(
+            withName: host as String, port: Int(port), inputStream: &$0, outputStream: &$1)
     }
 }
 
@@ -208,56 +209,108 @@ public func CFWriteStreamCopyError(_ stream: CFWriteStream!) -> (any Error)? { s
 
 // MARK: - Properties
 
-public func CFReadStreamCopyProperty(_ stream: CFReadStream!, _ propertyName: String!) -> AnyObject? {
-    stream.property(forKey: Stream.PropertyKey(rawValue: propertyName))
+public func CFReadStreamCopyProperty(
+    _ stream: CFReadStream!, _ propertyName: CFStreamPropertyKey!
+) -> CFTypeRef? {
+    stream.property(forKey: propertyName)
+}
+
+/// By the name of the property, `kCFStreamPropertySocketRemoteHostName` for instance.
+public func CFReadStreamCopyProperty(_ stream: CFReadStream!, _ propertyName: CFString!) -> CFTypeRef? {
+    stream.property(forKey: CFStreamPropertyKey(propertyName))
 }
 
 @discardableResult
 public func CFReadStreamSetProperty(
-    _ stream: CFReadStream!, _ propertyName: String!, _ propertyValue: AnyObject!
+    _ stream: CFReadStream!, _ propertyName: CFStreamPropertyKey!, _ propertyValue: CFTypeRef!
 ) -> Bool {
-    stream.setProperty(propertyValue, forKey: Stream.PropertyKey(rawValue: propertyName))
+    stream.setProperty(propertyValue, forKey: propertyName)
 }
 
-public func CFWriteStreamCopyProperty(_ stream: CFWriteStream!, _ propertyName: String!) -> AnyObject? {
-    stream.property(forKey: Stream.PropertyKey(rawValue: propertyName))
+/// By the name of the property, `kCFStreamPropertySSLSettings` for instance.
+@discardableResult
+public func CFReadStreamSetProperty(
+    _ stream: CFReadStream!, _ propertyName: CFString!, _ propertyValue: CFTypeRef!
+) -> Bool {
+    stream.setProperty(propertyValue, forKey: CFStreamPropertyKey(propertyName))
+}
+
+public func CFWriteStreamCopyProperty(
+    _ stream: CFWriteStream!, _ propertyName: CFStreamPropertyKey!
+) -> CFTypeRef? {
+    stream.property(forKey: propertyName)
+}
+
+/// By the name of the property, `kCFStreamPropertySocketRemoteHostName` for instance.
+public func CFWriteStreamCopyProperty(_ stream: CFWriteStream!, _ propertyName: CFString!) -> CFTypeRef? {
+    stream.property(forKey: CFStreamPropertyKey(propertyName))
 }
 
 @discardableResult
 public func CFWriteStreamSetProperty(
-    _ stream: CFWriteStream!, _ propertyName: String!, _ propertyValue: AnyObject!
+    _ stream: CFWriteStream!, _ propertyName: CFStreamPropertyKey!, _ propertyValue: CFTypeRef!
 ) -> Bool {
-    stream.setProperty(propertyValue, forKey: Stream.PropertyKey(rawValue: propertyName))
+    stream.setProperty(propertyValue, forKey: propertyName)
+}
+
+/// By the name of the property, `kCFStreamPropertySSLSettings` for instance.
+@discardableResult
+public func CFWriteStreamSetProperty(
+    _ stream: CFWriteStream!, _ propertyName: CFString!, _ propertyValue: CFTypeRef!
+) -> Bool {
+    stream.setProperty(propertyValue, forKey: CFStreamPropertyKey(propertyName))
 }
 
 /// See `Stream.PropertyKey.appendToFileKey`.
-public let kCFStreamPropertyAppendToFile = Stream.PropertyKey.appendToFileKey.rawValue
+public var kCFStreamPropertyAppendToFile: CFString { Stream.PropertyKey.appendToFileKey.rawValue as NSString }
 /// See `Stream.PropertyKey.fileCurrentOffsetKey`.
-public let kCFStreamPropertyFileCurrentOffset = Stream.PropertyKey.fileCurrentOffsetKey.rawValue
+public var kCFStreamPropertyFileCurrentOffset: CFString {
+    Stream.PropertyKey.fileCurrentOffsetKey.rawValue as NSString
+}
 /// See `Stream.PropertyKey.dataWrittenToMemoryStreamKey`.
-public let kCFStreamPropertyDataWritten = Stream.PropertyKey.dataWrittenToMemoryStreamKey.rawValue
+public var kCFStreamPropertyDataWritten: CFString {
+    Stream.PropertyKey.dataWrittenToMemoryStreamKey.rawValue as NSString
+}
 /// See `Stream.PropertyKey.socketNativeHandleKey`.
-public let kCFStreamPropertySocketNativeHandle = Stream.PropertyKey.socketNativeHandleKey.rawValue
+public var kCFStreamPropertySocketNativeHandle: CFString {
+    Stream.PropertyKey.socketNativeHandleKey.rawValue as NSString
+}
 /// See `Stream.PropertyKey.socketRemoteHostNameKey`.
-public let kCFStreamPropertySocketRemoteHostName = Stream.PropertyKey.socketRemoteHostNameKey.rawValue
+public var kCFStreamPropertySocketRemoteHostName: CFString {
+    Stream.PropertyKey.socketRemoteHostNameKey.rawValue as NSString
+}
 /// See `Stream.PropertyKey.socketRemotePortNumberKey`.
-public let kCFStreamPropertySocketRemotePortNumber = Stream.PropertyKey.socketRemotePortNumberKey.rawValue
+public var kCFStreamPropertySocketRemotePortNumber: CFString {
+    Stream.PropertyKey.socketRemotePortNumberKey.rawValue as NSString
+}
 /// See `Stream.PropertyKey.shouldCloseNativeSocketKey`.
-public let kCFStreamPropertyShouldCloseNativeSocket = Stream.PropertyKey.shouldCloseNativeSocketKey.rawValue
+public var kCFStreamPropertyShouldCloseNativeSocket: CFString {
+    Stream.PropertyKey.shouldCloseNativeSocketKey.rawValue as NSString
+}
 
 // The dictionary of a SOCKS proxy (rule ST-45), and its keys.
 
 /// See `Stream.PropertyKey.socksProxyConfigurationKey`.
-public let kCFStreamPropertySOCKSProxy = Stream.PropertyKey.socksProxyConfigurationKey.rawValue
+public var kCFStreamPropertySOCKSProxy: CFString {
+    Stream.PropertyKey.socksProxyConfigurationKey.rawValue as NSString
+}
 /// A String.
-public let kCFStreamPropertySOCKSProxyHost = StreamSOCKSProxyConfiguration.hostKey.rawValue
+public var kCFStreamPropertySOCKSProxyHost: CFString {
+    StreamSOCKSProxyConfiguration.hostKey.rawValue as NSString
+}
 /// A number.
-public let kCFStreamPropertySOCKSProxyPort = StreamSOCKSProxyConfiguration.portKey.rawValue
+public var kCFStreamPropertySOCKSProxyPort: CFString {
+    StreamSOCKSProxyConfiguration.portKey.rawValue as NSString
+}
 /// One of the two versions below; 5 by default.
-public let kCFStreamPropertySOCKSVersion = StreamSOCKSProxyConfiguration.versionKey.rawValue
+public var kCFStreamPropertySOCKSVersion: CFString {
+    StreamSOCKSProxyConfiguration.versionKey.rawValue as NSString
+}
 /// A String; no user by default.
-public let kCFStreamPropertySOCKSUser = StreamSOCKSProxyConfiguration.userKey.rawValue
+public var kCFStreamPropertySOCKSUser: CFString { StreamSOCKSProxyConfiguration.userKey.rawValue as NSString }
 /// A String.
-public let kCFStreamPropertySOCKSPassword = StreamSOCKSProxyConfiguration.passwordKey.rawValue
-public let kCFStreamSocketSOCKSVersion4 = StreamSOCKSProxyVersion.version4.rawValue
-public let kCFStreamSocketSOCKSVersion5 = StreamSOCKSProxyVersion.version5.rawValue
+public var kCFStreamPropertySOCKSPassword: CFString {
+    StreamSOCKSProxyConfiguration.passwordKey.rawValue as NSString
+}
+public var kCFStreamSocketSOCKSVersion4: CFString { StreamSOCKSProxyVersion.version4.rawValue as NSString }
+public var kCFStreamSocketSOCKSVersion5: CFString { StreamSOCKSProxyVersion.version5.rawValue as NSString }

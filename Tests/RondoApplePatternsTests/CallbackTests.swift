@@ -145,6 +145,22 @@ import Testing
         #expect(results.map(\.rawValue) == [1, 2, 3, 4])
     }
 
+    @Test func `RL-60 a block by the name of its mode, as a string, as an object and in an array`() throws {
+        let log = EventLog()
+        try onLoopThread { _ in
+            let loop = CFRunLoopGetCurrent()
+            CFRunLoopPerformBlock(loop, CFRunLoopMode.defaultMode.rawValue) { log.note("string") }
+            CFRunLoopPerformBlock(loop, CFRunLoopMode.commonModes.rawValue as CFTypeRef) {
+                log.note("object")
+            }
+            CFRunLoopPerformBlock(loop, ["mine", CFRunLoopMode.defaultMode.rawValue] as CFArray) {
+                log.note("array")
+            }
+            CFRunLoopRunInMode(.defaultMode, 0, false)
+        }
+        #expect(log.entries == ["string", "object", "array"])
+    }
+
     @Test func `RL-10 RL-11 RL-21 modes by Core Foundation's names`() throws {
         let log = EventLog()
         let mine = CFRunLoopMode("mine")

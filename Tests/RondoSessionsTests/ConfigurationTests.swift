@@ -24,6 +24,28 @@ import Testing
         return text.value.components(separatedBy: "\n")
     }
 
+    /// Deprecated, as what it tests: otherwise the compiler warns of the old names.
+    @available(*, deprecated)
+    private static func setByOldNames(_ configuration: URLSessionConfiguration) {
+        if #available(iOS 13, macOS 10.15, *) {
+            configuration.tlsMinimumSupportedProtocolVersion = .TLSv12
+        } else {
+            configuration.tlsMinimumSupportedProtocol = .tlsProtocol12
+        }
+        configuration.tlsMinimumSupportedProtocol = .tlsProtocol13
+        configuration.tlsMaximumSupportedProtocol = .tlsProtocol13
+    }
+
+    @available(*, deprecated)
+    @Test func `US-3 the versions of TLS have their older names too`() {
+        let configuration = URLSessionConfiguration.default
+        Self.setByOldNames(configuration)
+        #expect(configuration.tlsMinimumSupportedProtocolVersion == .TLSv13)
+        #expect(configuration.tlsMaximumSupportedProtocol == .tlsProtocol13)
+        configuration.tlsMinimumSupportedProtocol = .tlsProtocol11
+        #expect(configuration.tlsMinimumSupportedProtocol == .tlsProtocol12)
+    }
+
     @Test func `US-6 a session copies its configuration, when it is made and when it is asked`() {
         let configuration = URLSessionConfiguration.default
         configuration.timeoutIntervalForRequest = 7
@@ -277,6 +299,15 @@ import Testing
         #expect(
             try Self.load(URLSession(configuration: configuration), URLRequest(url: target))
                 == ["http://somewhere.invalid/x"])
+        // The same by CFNetwork's keys.
+        let other = URLSessionConfiguration.ephemeral
+        other.connectionProxyDictionary = [
+            kCFNetworkProxiesHTTPEnable: true, kCFNetworkProxiesHTTPProxy: "127.0.0.1",
+            kCFNetworkProxiesHTTPPort: Int(proxy.port),
+        ]
+        #expect(
+            try Self.load(URLSession(configuration: other), URLRequest(url: target))
+                == ["http://somewhere.invalid/x"])
         // Switched off, it is none.
         configuration.connectionProxyDictionary?["HTTPEnable"] = 0
         configuration.connection.proxy = .direct
@@ -284,7 +315,7 @@ import Testing
         #expect(
             try Self.load(URLSession(configuration: configuration), URLRequest(url: server.url()))
                 == ["GET / 0"])
-        #expect(proxy.accepted == 1)
+        #expect(proxy.accepted == 2)
     }
 
     @Test func `US-15 the versions of TLS are kept to`() throws {

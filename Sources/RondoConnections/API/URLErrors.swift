@@ -41,6 +41,15 @@ package enum URLErrors {
         return URLError(_nsError: NSError(domain: NSURLErrorDomain, code: code.rawValue, userInfo: userInfo))
     }
 
+    /// The same error of `url`: a scheme that the engine knows by another name fails by the name that the program gave.
+    package static func error(_ error: URLError, at url: URL) -> URLError {
+        var userInfo = error.userInfo
+        userInfo[NSURLErrorFailingURLErrorKey] = url
+        userInfo[failingURLStringKey] = url.absoluteString
+        return URLError(
+            _nsError: NSError(domain: NSURLErrorDomain, code: error.code.rawValue, userInfo: userInfo))
+    }
+
     private static func explain(
         _ failure: LoadFailure, host: String
     ) -> (URLError.Code, String, (any Error)?) {

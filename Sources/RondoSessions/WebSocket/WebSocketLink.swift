@@ -194,6 +194,7 @@ final class WebSocketLink: Sendable {
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
+        let error = WebSocketURL.shown(error)
         let (told, hasOpened) = state.withLock { state -> (any Error, Bool) in
             state.isOver = true
             let reported = state.hasOpened ? error : Self.failureOfHandshake(error)

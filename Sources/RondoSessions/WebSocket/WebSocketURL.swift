@@ -1,4 +1,5 @@
 internal import FoundationNetworking
+internal import RondoConnections
 internal import RondoCore
 
 /// ws and wss are http and https by other names (RFC 6455 §3): so the engine loads them.
@@ -24,18 +25,34 @@ enum WebSocketURL {
     /// The request as the program sees it.
     static func shown(_ request: URLRequest) -> URLRequest {
         guard let url = request.url else { return request }
+        var changed = request
+        changed.url = shown(url)
+        return changed
+    }
+
+    /// The error as the program sees it (rule US-86): of the URL that it asked for.
+    static func shown(_ error: (any Error)?) -> (any Error)? {
+        guard let error = error as? URLError, let url = error.failingURL else { return error }
+        return URLErrors.error(error, at: shown(url))
+    }
+
+    private static func shown(_ url: URL) -> URL {
         switch url.scheme?.lowercased() {
-        case "http": return with(request, url, scheme: "ws") ?? request
-        case "https": return with(request, url, scheme: "wss") ?? request
-        default: return request
+        case "http": with(url, scheme: "ws") ?? url
+        case "https": with(url, scheme: "wss") ?? url
+        default: url
         }
     }
 
     private static func with(_ request: URLRequest, _ url: URL, scheme: String) -> URLRequest? {
-        let text = url.absoluteString
-        guard let colon = text.firstIndex(of: ":") else { return nil }
+        guard let url = with(url, scheme: scheme) else { return nil }
         var changed = request
-        changed.url = URL(string: scheme + text[colon...])
-        return changed.url == nil ? nil : changed
+        changed.url = url
+        return changed
+    }
+
+    private static func with(_ url: URL, scheme: String) -> URL? {
+        let text = url.absoluteString
+        return text.firstIndex(of: ":").flatMap { URL(string: scheme + text[$0...]) }
     }
 }

@@ -70,6 +70,19 @@ import Testing
         #expect(notes.calls == ["error -1002", "complete -1002"])
     }
 
+    @Test func `US-86 a WebSocket's failure names the URL that it was asked for`() async throws {
+        let refused = try RefusedPort()
+        let url = try #require(URL(string: "ws://127.0.0.1:\(refused.port)/a?b"))
+        let task = URLSession(configuration: .ephemeral).webSocketTask(with: url)
+        task.resume()
+        let error = await #expect(throws: URLError.self) { try await task.receive() }
+        #expect(error?.code == .cannotConnectToHost)
+        for error in [error, task.error as? URLError] {
+            #expect(error?.failingURL == url)
+            #expect(error?.userInfo["NSErrorFailingURLStringKey"] as? String == url.absoluteString)
+        }
+    }
+
     @Test(arguments: ["ws", "http"])
     func `WS-3 a redirect is followed, with a new key`(_ scheme: String) throws {
         let target = try socketServer { try $0.closeInTurn() }
