@@ -118,12 +118,22 @@ public func CFHostSetClient(
     return true
 }
 
+/// The mode's `rawValue`, which is a String here.
+public func CFHostScheduleWithRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: String) {
+    theHost.schedule(in: runLoop, forMode: CFRunLoopMode(runLoopMode))
+}
+
 public func CFHostScheduleWithRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: CFString) {
     theHost.schedule(in: runLoop, forMode: CFRunLoopMode(runLoopMode))
 }
 
 public func CFHostScheduleWithRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: CFRunLoopMode) {
     theHost.schedule(in: runLoop, forMode: runLoopMode)
+}
+
+/// The mode's `rawValue`, which is a String here.
+public func CFHostUnscheduleFromRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: String) {
+    theHost.unschedule(from: runLoop, forMode: CFRunLoopMode(runLoopMode))
 }
 
 public func CFHostUnscheduleFromRunLoop(_ theHost: CFHost, _ runLoop: CFRunLoop, _ runLoopMode: CFString) {

@@ -201,6 +201,6 @@ public final class CFHost: Sendable {
     /// Why the client was not called, in a sentence and as a reason. Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         let (source, places) = state.withLock { ($0.source, $0.places) }
-        return source?.whyNotDelivering ?? RunLoop.obstacle(places: places.map { ($0.loop, $0.mode) })
+        return source?.whyNotDelivering ?? DeliveryObstacle(places: places.map { ($0.loop, $0.mode) })
     }
 }
