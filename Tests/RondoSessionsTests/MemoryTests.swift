@@ -65,9 +65,10 @@ import Testing
         let before = try memoryInUse()
         session.dataTask(with: server.url).resume()
         let bytes = try server.waitUntilHeld(by: .loader)
-        #expect(taken.value == 1)
         #expect(bytes < Self.most)
         #expect(try memoryInUse() - before < Self.most)
+        try waitFor("the call") { taken.value > 0 ? () : nil }
+        #expect(taken.value == 1)
         session.invalidateAndCancel()
         mayLeave.open()
         try waitFor("the end") { notes.calls.last == "invalid" ? () : nil }

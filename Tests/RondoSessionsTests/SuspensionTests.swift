@@ -206,16 +206,17 @@ import Testing
     }
 
     @Test func `US-31 a resumed download whose server has closed is continued`() throws {
-        let server = try RangeServer(.breaks(at: 100_000))
+        let (mayClose, hasClosed) = (Latch(), Latch())
+        let server = try RangeServer(.closesLater(at: 100_000, when: mayClose, hasClosed: hasClosed))
         let notes = TransferNotes(hook: { call, task in
-            if call == "wrote", task.countOfBytesReceived >= 100_000, server.requests.count == 1 {
-                task.suspend()
-            }
+            if call == "wrote", task.countOfBytesReceived >= 100_000, !mayClose.isOpen { task.suspend() }
         })
         let session = URLSession(configuration: .default, delegate: notes, delegateQueue: nil)
         let task = session.downloadTask(with: server.url)
         task.resume()
         try waitFor("its suspension") { task.state == .suspended ? () : nil }
+        mayClose.open()
+        try hasClosed.wait()
         server.mode.value = .continues
         task.resume()
         try notes.waitForEnds()

@@ -148,6 +148,8 @@ final class RangeServer: Sendable {
         case stops(at: Int)
         /// It sends so many bytes and closes, and then fails to continue.
         case breaks(at: Int)
+        /// It sends so many bytes, closes when the first latch is open, and opens the second.
+        case closesLater(at: Int, when: Latch, hasClosed: Latch)
         /// It sends what is asked for.
         case continues
         /// It sends what is asked for up to this byte and closes, and from there on the rest.
@@ -199,6 +201,12 @@ final class RangeServer: Sendable {
                 return true
             }
             try send(peer, 200, fields, 0..<end)
+            return false
+        case .closesLater(let end, let mayClose, let hasClosed):
+            try send(peer, 200, fields, 0..<end)
+            try mayClose.wait()
+            peer.close()
+            hasClosed.open()
             return false
         case .continues:
             if let first, isSame {
