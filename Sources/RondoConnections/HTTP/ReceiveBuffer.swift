@@ -16,8 +16,7 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     /// Owned: allocated here, freed in `deinit`, which waits for every `Data` that shows a part of it.
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 16)
-    /// Unchecked: see `HTTP1Exchange.phase`.
-    @exclusivity(unchecked) private(set) var isShared = false
+    private(set) var isShared = false
 
     deinit { memory.deallocate() }
 

@@ -17,7 +17,7 @@ final class ServerConnection: DeferredWork {
     // Unchecked: see `HTTP1Exchange.phase`.
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
-    @exclusivity(unchecked) var isReused = false
+    var isReused = false
     @exclusivity(unchecked) var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false

@@ -15,10 +15,10 @@ final class LoadAnswers {
     private let usesCredentialStorage: Bool
     /// The load, which lets go of this at its end.
     private let owner: any ServerAnswerOwner & StoreWaiter
-    // Unchecked, inside the gate: see `Load`. These are worth 2.8 % of the instructions of bench-guard's http.request.
-    @exclusivity(unchecked) private(set) var current: (any Answer)?
+    private(set) var current: (any Answer)?
     /// That of servers, which serves all requests of the load.
-    @exclusivity(unchecked) private var server: ServerAnswer?
+    private var server: ServerAnswer?
+    // Unchecked, inside the gate: see `Load`. Worth 2.8 % of the instructions of bench-guard's http.request.
     @exclusivity(unchecked) var cache: LoadCache
     /// The request that is answered.
     private var request: LoadRequest?

@@ -31,9 +31,9 @@ package struct HeaderFields: Sendable {
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
-        @exclusivity(unchecked) var marks: UInt64 = 0
-        @exclusivity(unchecked) var isSerialized = true
-        @exclusivity(unchecked) var isChecked = false
+        var marks: UInt64 = 0
+        var isSerialized = true
+        var isChecked = false
 
         init() {}
 
