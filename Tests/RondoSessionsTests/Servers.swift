@@ -62,7 +62,8 @@ func socksServer() throws -> (TestServerProcess, UInt16) {
     throw NeverCame(description: "no port for microsocks")
 }
 
-private func isListening(_ port: UInt16) -> Bool {
+/// Whether 127.0.0.1 takes a connection at `port`.
+func isListening(_ port: UInt16) -> Bool {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()

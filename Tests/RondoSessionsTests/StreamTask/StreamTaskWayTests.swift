@@ -45,6 +45,7 @@ import Testing
         let task = session.streamTask(withHostName: "localhost", port: Int(server.port))
         #expect(try await Self.echo(task) == "hello\n")
         proxy.terminate()
+        try waitFor("the proxy's port to be closed") { isListening(port) ? nil : () }
         let late = session.streamTask(withHostName: "localhost", port: Int(server.port))
         let error = await #expect(throws: URLError.self) { try await Self.echo(late) }
         #expect(error?.code == .cannotConnectToHost)
