@@ -6,6 +6,19 @@ public func CFDataCreate(
     NSData(bytes: bytes, length: length)
 }
 
+/// Data of bytes that need not be copied; those that stay the caller's are, so that they may go at once.
+///
+/// - Parameter bytesDeallocator: `kCFAllocatorNull` where the caller frees them; otherwise they are freed, by `free`, with the
+///   data.
+public func CFDataCreateWithBytesNoCopy(
+    _ allocator: CFAllocator?, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex,
+    _ bytesDeallocator: CFAllocator!
+) -> CFData! {
+    guard let bytes, length >= 0 else { return nil }
+    guard bytesDeallocator !== kCFAllocatorNull else { return NSData(bytes: bytes, length: length) }
+    return NSData(bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes), length: length, freeWhenDone: true)
+}
+
 public func CFDataGetLength(_ theData: CFData!) -> CFIndex { theData.length }
 
 public func CFDataGetBytePtr(_ theData: CFData!) -> UnsafePointer<UInt8>! {

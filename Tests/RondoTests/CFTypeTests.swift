@@ -117,6 +117,18 @@ struct CFTypeTests {
         #expect(posted == ["kept"])
     }
 
+    @Test func `data of bytes that are the caller's, and of bytes that are handed over`() throws {
+        let bytes = malloc(3)!.assumingMemoryBound(to: UInt8.self)
+        for index in 0..<3 { bytes[index] = UInt8(index) }
+        let kept = CFDataCreateWithBytesNoCopy(kCFAllocatorDefault, bytes, 3, kCFAllocatorNull)
+        bytes[0] = 9
+        #expect(kept == Data([0, 1, 2]) as CFData)
+        let handedOver = CFDataCreateWithBytesNoCopy(nil, bytes, 3, kCFAllocatorDefault)
+        #expect(CFDataGetBytePtr(handedOver) == UnsafePointer(bytes))
+        #expect(handedOver == Data([9, 1, 2]) as CFData)
+        #expect(CFDataCreateWithBytesNoCopy(nil, nil, 0, nil) == nil)
+    }
+
     @Test func `a pool of Apple's returns what its body does, and throws what it throws`() throws {
         struct Failure: Error {}
         #expect(autoreleasepool { 1 } == 1)
