@@ -4,7 +4,7 @@ public import RondoCore
 extension URLConnection {
     /// How many bytes of a body the class methods collect in memory; a longer one fails with
     /// `dataLengthExceedsMaximum`. Take it as it comes, with a delegate.
-    public static let maximumCollectedBytes = 1 << 30
+    public static let maximumCollectedBytes = CollectedBody.maximumBytes
 
     /// Loads `request` while the calling thread waits (rules UC-60 to UC-62).
     ///
@@ -98,12 +98,9 @@ private final class Collector: NSObject, URLConnectionDataDelegate {
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
-        do throws(LoadFailure) {
-            try body.add(data)
-        } catch {
-            connection.cancel()
-            finish(.failure(URLErrors.error(error, url: connection.currentRequest.url)))
-        }
+        guard let failure = body.add(data) else { return }
+        connection.cancel()
+        finish(.failure(URLErrors.error(failure, url: connection.currentRequest.url)))
     }
 
     func connectionDidFinishLoading(_ connection: URLConnection) { finish(.success(body.data)) }

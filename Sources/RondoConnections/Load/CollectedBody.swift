@@ -7,7 +7,12 @@ package struct CollectedBody {
     private let limit: Int
     private var announced: Int64 = -1
 
-    package init(limit: Int = URLConnection.maximumCollectedBytes) { self.limit = limit }
+    /// See `URLConnection.maximumCollectedBytes`.
+    static let maximumBytes = 1 << 30
+
+    package init() { self.init(limit: Self.maximumBytes) }
+
+    init(limit: Int) { self.limit = limit }
 
     /// The body of `response` begins; another one's is forgotten.
     package mutating func begin(_ response: URLResponse) {
@@ -15,12 +20,13 @@ package struct CollectedBody {
         announced = response.expectedContentLength
     }
 
-    /// - Throws: It is longer than the limit, or is announced to become so: then its first piece is refused.
-    package mutating func add(_ piece: Data) throws(LoadFailure) {
+    /// - Returns: Why the piece is refused: the body is longer than the limit, or was announced to become so; nil: it is not.
+    package mutating func add(_ piece: Data) -> LoadFailure? {
         guard data.count + piece.count <= limit, announced <= Int64(limit) else {
             data = Data()
-            throw .collectedTooMuch(limit)
+            return .collectedTooMuch(limit)
         }
         if data.isEmpty { data = piece } else { data.append(piece) }
+        return nil
     }
 }

@@ -281,15 +281,7 @@ final class TaskCalls: TaskAudience, Sendable {
         case .delegate, .download: break
         case .bytes(let feed): feed.source.received(data)
         case .data:
-            let failure = state.withLock { state -> LoadFailure? in
-                do throws(LoadFailure) {
-                    try state.body.add(data)
-                    return nil
-                } catch {
-                    return error
-                }
-            }
-            if let failure { work.abort(failure) }
+            if let failure = state.withLock({ $0.body.add(data) }) { work.abort(failure) }
         }
     }
 

@@ -77,15 +77,7 @@ final class AsyncLoad: NSObject, URLConnectionDataDelegate, Sendable {
     }
 
     func connection(_ connection: URLConnection, didReceive data: Data) {
-        let failure = state.withLock { state -> LoadFailure? in
-            do throws(LoadFailure) {
-                try state.body.add(data)
-                return nil
-            } catch {
-                return error
-            }
-        }
-        guard let failure else { return }
+        guard let failure = state.withLock({ $0.body.add(data) }) else { return }
         connection.cancel()
         end(.failure(URLErrors.error(failure, url: connection.currentRequest.url)))
     }
