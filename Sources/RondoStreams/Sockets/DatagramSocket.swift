@@ -27,11 +27,12 @@ final class DatagramSocket {
     /// Takes a descriptor over and sets it non-blocking.
     init(adopting descriptor: Int32) throws(SocketError) {
         self.descriptor = descriptor
-        let flags = fcntl(descriptor, F_GETFL)
-        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else {
-            let code = errno
+        do throws(SocketError) {
+            try SocketCalls.setNonBlocking(descriptor, for: .open)
+        } catch {
+            // It stays the caller's.
             self.descriptor = -1
-            throw SocketError(code: code, operation: .open)
+            throw error
         }
         address = SocketAddress.of(descriptor, getsockname)
     }
@@ -40,8 +41,7 @@ final class DatagramSocket {
 
     func close() {
         guard descriptor >= 0 else { return }
-        if case .unix(let path) = address, let file, FileIdentity(path) == file { _ = unlink(path) }
-        file = nil
+        if let address { file.take()?.remove(of: address) }
         // Not retried on EINTR: Linux has given the number back already.
         _ = Glibc.close(descriptor)
         descriptor = -1

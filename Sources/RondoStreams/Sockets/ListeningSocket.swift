@@ -47,11 +47,12 @@ final class ListeningSocket {
     init(adopting descriptor: Int32) throws(SocketError) {
         self.descriptor = descriptor
         address = SocketAddress.of(descriptor, getsockname) ?? .unix(path: "")
-        let flags = fcntl(descriptor, F_GETFL)
-        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else {
-            let code = errno
+        do throws(SocketError) {
+            try SocketCalls.setNonBlocking(descriptor, for: .listen)
+        } catch {
+            // It stays the caller's.
             self.descriptor = -1
-            throw SocketError(code: code, operation: .listen)
+            throw error
         }
     }
 
@@ -60,8 +61,7 @@ final class ListeningSocket {
     /// Closes the descriptor and removes the socket's file, if it is still the one that was made here.
     func close() {
         guard descriptor >= 0 else { return }
-        if case .unix(let path) = address, let file, FileIdentity(path) == file { _ = unlink(path) }
-        file = nil
+        file.take()?.remove(of: address)
         // Not retried on EINTR: Linux has given the number back already.
         _ = Glibc.close(descriptor)
         descriptor = -1
@@ -165,6 +165,11 @@ struct FileIdentity: Equatable {
         device = status.st_dev
         number = status.st_ino
         mode = status.st_mode
+    }
+
+    /// Removes the file of a Unix socket's address, unless another one stands in its place by now.
+    func remove(of address: SocketAddress) {
+        if case .unix(let path) = address, FileIdentity(path) == self { _ = unlink(path) }
     }
 
     static func == (a: FileIdentity, b: FileIdentity) -> Bool {

@@ -20,6 +20,16 @@ package enum SocketCalls {
         case failed(Int32)
     }
 
+    /// Has calls on the descriptor return at once, with EAGAIN where they would wait.
+    static func setNonBlocking(
+        _ descriptor: Int32, for operation: SocketError.Operation
+    ) throws(SocketError) {
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else {
+            throw SocketError(code: errno, operation: operation)
+        }
+    }
+
     static func receive(_ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Outcome {
         retrying { recv(descriptor, start, count, 0) }
     }
