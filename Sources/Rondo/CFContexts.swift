@@ -16,6 +16,30 @@ protocol InfoContext: Sendable {
     var copyDescription: CFContextCopyDescriptionCallBack? { get }
 }
 
+/// What is handed to a callback, and how that is kept: the context of timers, observers, sockets, descriptors and hosts, each
+/// of which has a name of its own for it.
+public struct CFCallBackContext: InfoContext, @unchecked Sendable {
+    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
+    // here.
+
+    public var version: CFIndex
+    public var info: UnsafeMutableRawPointer?
+    public var retain: CFContextRetainCallBack?
+    public var release: CFContextReleaseCallBack?
+    public var copyDescription: CFContextCopyDescriptionCallBack?
+
+    public init(
+        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
+        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
+    ) {
+        self.version = version
+        self.info = info
+        self.retain = retain
+        self.release = release
+        self.copyDescription = copyDescription
+    }
+}
+
 /// A context in use: its `info` is retained as long as this lives.
 final class HeldContext<Context: InfoContext>: Sendable {
     let context: Context

@@ -3,27 +3,7 @@
 public typealias CFFileDescriptorNativeDescriptor = Int32
 
 /// What is handed to a descriptor's callback.
-public struct CFFileDescriptorContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
-
-    public var version: CFIndex
-    public var info: UnsafeMutableRawPointer?
-    public var retain: CFContextRetainCallBack?
-    public var release: CFContextReleaseCallBack?
-    public var copyDescription: CFContextCopyDescriptionCallBack?
-
-    public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
-        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
-    ) {
-        self.version = version
-        self.info = info
-        self.retain = retain
-        self.release = release
-        self.copyDescription = copyDescription
-    }
-}
+public typealias CFFileDescriptorContext = CFCallBackContext
 
 /// Gets the descriptor, the callback types that it is ready for, and the context's `info`. On the thread of a loop that
 /// holds the source.

@@ -1,27 +1,7 @@
 // Core Foundation's functions of hosts: thin, no logic. `CFHost` itself is in RondoStreams.
 
 /// What is handed to a host's client.
-public struct CFHostClientContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
-
-    public var version: CFIndex
-    public var info: UnsafeMutableRawPointer?
-    public var retain: CFContextRetainCallBack?
-    public var release: CFContextReleaseCallBack?
-    public var copyDescription: CFContextCopyDescriptionCallBack?
-
-    public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
-        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
-    ) {
-        self.version = version
-        self.info = info
-        self.retain = retain
-        self.release = release
-        self.copyDescription = copyDescription
-    }
-}
+public typealias CFHostClientContext = CFCallBackContext
 
 /// Gets the host, what was looked up, why that has failed (both numbers are 0 if it has not), and the context's `info`. On
 /// the thread of a loop that the host is scheduled on, in a mode that it is scheduled in.

@@ -1,27 +1,7 @@
 // Core Foundation's run loop observers: thin, no logic.
 
 /// The context that an observer's callback gets.
-public struct CFRunLoopObserverContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
-
-    public var version: CFIndex
-    public var info: UnsafeMutableRawPointer?
-    public var retain: CFContextRetainCallBack?
-    public var release: CFContextReleaseCallBack?
-    public var copyDescription: CFContextCopyDescriptionCallBack?
-
-    public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
-        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
-    ) {
-        self.version = version
-        self.info = info
-        self.retain = retain
-        self.release = release
-        self.copyDescription = copyDescription
-    }
-}
+public typealias CFRunLoopObserverContext = CFCallBackContext
 
 public typealias CFRunLoopObserverCallBack =
     @Sendable (CFRunLoopObserver?, CFRunLoopActivity, UnsafeMutableRawPointer?) -> Void

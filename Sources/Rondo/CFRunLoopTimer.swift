@@ -2,27 +2,7 @@
 // flags and order are ignored, as they are on Apple's systems (rule TM-23).
 
 /// The context that a timer's callback gets.
-public struct CFRunLoopTimerContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
-
-    public var version: CFIndex
-    public var info: UnsafeMutableRawPointer?
-    public var retain: CFContextRetainCallBack?
-    public var release: CFContextReleaseCallBack?
-    public var copyDescription: CFContextCopyDescriptionCallBack?
-
-    public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
-        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
-    ) {
-        self.version = version
-        self.info = info
-        self.retain = retain
-        self.release = release
-        self.copyDescription = copyDescription
-    }
-}
+public typealias CFRunLoopTimerContext = CFCallBackContext
 
 public typealias CFRunLoopTimerCallBack = @Sendable (CFRunLoopTimer?, UnsafeMutableRawPointer?) -> Void
 

@@ -3,27 +3,7 @@
 public import Glibc
 
 /// What is handed to a socket's callback.
-public struct CFSocketContext: InfoContext, @unchecked Sendable {
-    // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
-    // here.
-
-    public var version: CFIndex
-    public var info: UnsafeMutableRawPointer?
-    public var retain: CFContextRetainCallBack?
-    public var release: CFContextReleaseCallBack?
-    public var copyDescription: CFContextCopyDescriptionCallBack?
-
-    public init(
-        version: CFIndex = 0, info: UnsafeMutableRawPointer? = nil, retain: CFContextRetainCallBack? = nil,
-        release: CFContextReleaseCallBack? = nil, copyDescription: CFContextCopyDescriptionCallBack? = nil
-    ) {
-        self.version = version
-        self.info = info
-        self.retain = retain
-        self.release = release
-        self.copyDescription = copyDescription
-    }
-}
+public typealias CFSocketContext = CFCallBackContext
 
 /// Gets the socket, the type of the callback, an address (of the connection that was accepted, or of the sender), what
 /// `CFSocketCallBackType` says of the data, and the context's `info`. On the thread of a loop that holds the source.
