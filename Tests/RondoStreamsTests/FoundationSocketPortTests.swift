@@ -5,8 +5,8 @@ import Testing
 
 @testable import RondoStreams
 
-/// Socket ports and those of Foundation, in both directions. (Foundation's remote ports leave their connections open when
-/// they are made invalid, so what is left behind cannot be counted here.)
+/// Socket ports and those of Foundation, in both directions. (Foundation's remote ports keep their connections when they
+/// are invalidated, so this suite does not count descriptors.)
 @Suite(.timeLimit(.minutes(5))) struct FoundationSocketPortTests {
     @Test func `PM-12 Foundation's SocketPort receives what Rondo's sends`() throws {
         let peer = try #require(FoundationPortPeer())

@@ -69,6 +69,7 @@ struct Stress {
         while Date() < limit {
             let now = Possessions.now
             if server.connections == 0, condition(now) { return now }
+            // Neither a thread's end nor a descriptor's is an event that a program could wait for.
             usleep(2000)
         }
         return nil

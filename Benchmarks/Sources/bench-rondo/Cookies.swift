@@ -96,12 +96,14 @@ private final class Lateness {
 
     init(on loop: RunLoop) {
         self.loop = loop
-        // Called on this thread, while this is there.
+        // Safe: the timer fires on this thread alone, and not after the deinit.
         nonisolated(unsafe) unowned let own = self
         let timer = Timer(timeInterval: 0.001, repeats: true) { _ in own.fired() }
         loop.add(timer, forMode: .default)
         self.timer = timer
     }
+
+    deinit { timer?.invalidate() }
 
     func reset() { (worst, busiest, notes, last, lastCPU) = (0, 0, "", now(), threadCPU()) }
 

@@ -79,6 +79,7 @@ open class SocketPort: Port, @unchecked Sendable {
     public init?(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) {
         let signature = PortSignature(
             family: family, type: type, protocolNumber: `protocol`, address: address)
+        // Apple's interface has no place for the error, here and below.
         guard let endpoint = try? PortEndpoint(signature) else { return nil }
         let receiver = PortReceiver(endpoint, signature, limits)
         end = .local(receiver)
@@ -114,6 +115,7 @@ open class SocketPort: Port, @unchecked Sendable {
             self.init(remote: .tcp(.loopback(port: port)))
             return
         }
+        // No place for the error, as above.
         let found =
             Resolver.numeric(host: name, port: port).map { [$0] }
             ?? (try? Resolver.addresses(host: name, port: port).get()) ?? []

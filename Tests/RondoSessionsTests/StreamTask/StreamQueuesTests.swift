@@ -8,7 +8,7 @@ import Testing
     private let read: StreamQueues.ReadHandler = { _, _, _ in }
     private let write: StreamQueues.WriteHandler = { _ in }
 
-    /// What is done, one step after the other, as long as something can be.
+    /// Takes from `queues` what a stream task would do next, until there is nothing more, and names each step.
     private static func steps(_ queues: inout StreamQueues) -> [String] {
         var steps: [String] = []
         while true {

@@ -228,11 +228,14 @@ import class Rondo.URLSessionWebSocketTask
                 session.finishTasksAndInvalidate()
             }
             try notes.waitForEnd()
-            // One that comes too late.
-            task.receive { _ in heard.note("late") }
+            // Those that come too late.
+            task.receive { _ in heard.note("late receive") }
+            task.send(.string("x")) { heard.note("late send, \($0 == nil ? "sent" : "refused")") }
+            task.sendPing { heard.note("late ping, \($0 == nil ? "sent" : "refused")") }
         }()
-        try waitFor("all handlers") { heard.entries.count == names.count + 1 ? () : nil }
-        #expect(heard.entries.sorted() == (names + ["late"]).sorted())
+        let late = ["late receive", "late send, refused", "late ping, refused"]
+        try waitFor("all handlers") { heard.entries.count == names.count + late.count ? () : nil }
+        #expect(heard.entries.sorted() == (names + late).sorted())
         try waitFor("the task to go") { LiveObject.census?[.sessionTask] ?? 0 <= before ? () : nil }
         #expect(notes.calls.count { $0.hasPrefix("complete") } == 1)
     }
