@@ -403,14 +403,14 @@ extension TaskCalls: TaskDelegation {
         if let (session, task) = loosened { session.table.loosen(task.taskIdentifier) }
     }
 
-    func replacement(of work: TaskWork) -> URLSessionWebSocketTask? {
+    func replacement(of work: TaskWork) -> URLSessionTask? {
         let (session, task) = state.withLock { state -> (URLSession?, URLSessionTask?) in
             guard let session = state.session, state.isLoose else { return (nil, nil) }
             defer { state.isLoose = false }
             return (session, state.currentTask(of: work, self))
         }
         guard let session, let task, session.table.hold(task) else { return nil }
-        return task as? URLSessionWebSocketTask
+        return task
     }
 
     func tellCreated(_ task: URLSessionTask) {

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// Makes the tasks of a session. A value.
+/// Makes the tasks of a session. A value. WebSocket and stream tasks are made by extensions beside them.
 struct TaskMaking {
     let session: URLSession
 
@@ -25,23 +25,6 @@ struct TaskMaking {
     func download(resuming data: Data, _ receiver: TaskReceiver) -> URLSessionDownloadTask {
         let resumeData = ResumeData(data)
         return download(resumeData?.request, .rest(resumeData), receiver)
-    }
-
-    func webSocket(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
-        let link = WebSocketLink(protocols: protocols, driver: session.engine.driver)
-        return made(
-            URLSessionWebSocketTask(parts(TaskPlan(.webSocket, request, webSocket: link), .delegate), link))
-    }
-
-    /// The connection to a host, which the task makes itself.
-    func stream(host: String, port: Int) -> URLSessionStreamTask {
-        let link = StreamLink(host: host, port: port, driver: session.engine.driver)
-        return made(stream(over: link))
-    }
-
-    /// One that the session does not know yet.
-    func stream(over link: StreamLink) -> URLSessionStreamTask {
-        URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
     }
 
     /// What a new task consists of.

@@ -13,3 +13,16 @@ extension URLSession {
         making.stream(host: hostname, port: port)
     }
 }
+
+extension TaskMaking {
+    /// The connection to a host, which the task makes itself.
+    func stream(host: String, port: Int) -> URLSessionStreamTask {
+        let link = StreamLink(host: host, port: port, driver: session.engine.driver)
+        return made(stream(over: link))
+    }
+
+    /// One that the session does not know yet.
+    func stream(over link: StreamLink) -> URLSessionStreamTask {
+        URLSessionStreamTask(parts(TaskPlan(.stream, nil, stream: link), .delegate), link)
+    }
+}

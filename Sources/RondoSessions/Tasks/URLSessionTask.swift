@@ -187,10 +187,10 @@ protocol TaskDelegation: AnyObject, Sendable {
     /// Only the program holds the task from here on, if it is a WebSocket that runs (rule WS-27). Any thread.
     func loosen()
 
-    /// The task in the place of one that the program has let go of.
+    /// The task in the place of a WebSocket that the program has let go of; a WebSocket too.
     ///
     /// - Returns: Nil: it has ended, or its session holds it.
-    func replacement(of work: TaskWork) -> URLSessionWebSocketTask?
+    func replacement(of work: TaskWork) -> URLSessionTask?
 }
 
 /// A task whose response comes as data.

@@ -22,3 +22,11 @@ extension URLSession {
         making.webSocket(request, protocols: [])
     }
 }
+
+extension TaskMaking {
+    func webSocket(_ request: URLRequest, protocols: [String]) -> URLSessionWebSocketTask {
+        let link = WebSocketLink(protocols: protocols, driver: session.engine.driver)
+        return made(
+            URLSessionWebSocketTask(parts(TaskPlan(.webSocket, request, webSocket: link), .delegate), link))
+    }
+}

@@ -27,7 +27,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// The program has let go of it, and its session does not hold it: the last calls of the WebSocket are made with another.
     deinit {
-        calls?.replacement(of: work)?.cancel(with: .goingAway, reason: nil)
+        let replacement = calls?.replacement(of: work) as? URLSessionWebSocketTask
+        replacement?.cancel(with: .goingAway, reason: nil)
     }
 
     // MARK: - Settings
