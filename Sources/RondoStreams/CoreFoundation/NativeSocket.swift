@@ -179,8 +179,8 @@ struct NativeSocket {
 
     func receive() -> Received {
         var size = Self.chunkSize
-        if !isConnection {
-            // A datagram is received whole: those of Unix sockets can be longer.
+        if kind != 0, kind != Int32(SOCK_STREAM.rawValue) {
+            // A message is received whole: those of Unix sockets can be longer.
             var next: Int32 = 0
             if ioctl(descriptor, UInt(FIONREAD), &next) == 0 { size = max(size, Int(next)) }
         }
