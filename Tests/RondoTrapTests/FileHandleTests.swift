@@ -264,6 +264,41 @@ import Testing
         }
     }
 
+    @Test
+    func `FH-11 a close by Foundation's method ends a call when something comes, without a notification`()
+        throws
+    {
+        try onLoopThread { loop in
+            let pipe = Pipe()
+            let notes = Notes(of: pipe.fileHandleForReading, stopping: loop)
+            pipe.fileHandleForReading.readInBackgroundAndNotify()
+            closeByFoundation(pipe.fileHandleForReading)
+            pipe.fileHandleForWriting.write(Data("x".utf8))
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .finished)
+            #expect(notes.all.isEmpty)
+        }
+    }
+
+    @Test func `FH-12 a file is read on a thread of its own`() throws {
+        try onThrowingLoopThread { loop in
+            // Large, and without memory on the disk, so that the thread is there for a while.
+            let file = try TemporaryFile(Data())
+            #expect(truncate("/proc/self/fd/\(file.handle.fileDescriptor)", 64 << 20) == 0)
+            var threads: Set<String> = []
+            // That thread may be quicker than a look at the names; then it has another chance.
+            try waitFor("a thread that reads") {
+                lseek(file.handle.fileDescriptor, 0, SEEK_SET)
+                let read = Notes(of: file.handle, stopping: nil)
+                file.handle.readToEndOfFileInBackgroundAndNotify()
+                while read.all.isEmpty {
+                    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+                    threads.formUnion(threadNames())
+                }
+                return threads.contains("rondo.file") ? () : nil
+            }
+        }
+    }
+
     @Test func `FH-11 a handle that nothing refers to lives until its notification`() throws {
         try onLoopThread { loop in
             let log = EventLog()
@@ -442,6 +477,15 @@ import Testing
             return log.entries.count
         }
         #expect(count == 2)
+    }
+}
+
+/// The names of the process' threads.
+private func threadNames() -> [String] {
+    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    return tasks.compactMap { task in
+        try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
+            .trimmingCharacters(in: .newlines)
     }
 }
 

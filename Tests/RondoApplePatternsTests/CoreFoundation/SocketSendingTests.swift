@@ -162,13 +162,24 @@ import Testing
         let stranger = try SocketStranger.start(.server)
         let theirs = try stranger.port(after: "PORT ")
         let socket = Self.tcp()
+        // The kernel holds less than one of them has to send.
+        var room: Int32 = 65_536
+        let native = CFSocketGetNative(socket)
+        setsockopt(native, SOL_SOCKET, SO_SNDBUF, &room, 4)
         #expect(CFSocketConnectToAddress(socket, loopbackAddress(theirs), 10) == .success)
         let length = 4_000_000
-        let threads = ["A", "B"].map { letter in
+        let areIn = [Latch(), Latch()]
+        let threads = zip(["A", "B"], areIn).map { letter, isIn in
             LoopThread { _ in
                 let data = Data(repeating: letter.utf8.first!, count: length) as CFData
+                isIn.open()
                 return CFSocketSendData(socket, nil, data, 20)
             }
+        }
+        for isIn in areIn { try isIn.wait() }
+        try waitFor("a buffer that is full") {
+            var request = pollfd(fd: native, events: Int16(POLLOUT), revents: 0)
+            return poll(&request, 1, 0) == 0 ? () : nil
         }
         stranger.tell("drain")
         for thread in threads { #expect(try thread.value() == .success) }
