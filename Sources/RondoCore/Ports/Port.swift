@@ -145,7 +145,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     func sourceToAdd() -> RunLoop.Source? {
         guard isValid else { return nil }
         let (source, isNew) = state.withLock { state -> (RunLoop.Source?, Bool) in
-            // It may have become invalid since: what is added then would stay for ever.
+            // It may have become invalid since: a source that is added then would stay for ever.
             guard state.isValid else { return (nil, false) }
             if let source = state.source { return (source, false) }
             let source = makeSource()

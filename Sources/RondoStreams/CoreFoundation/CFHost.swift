@@ -18,7 +18,7 @@ internal import RondoMutex
 public final class CFHost: Sendable {
     package typealias CallBack = @Sendable (CFHost, CFHostInfoType, CFStreamError) -> Void
 
-    /// What is to be known of the host, as it was given or found.
+    /// Addresses and names of the host, as they were given or found.
     private struct Knowledge {
         var addresses: Listing?
         var names: Listing?
@@ -31,7 +31,7 @@ public final class CFHost: Sendable {
         }
     }
 
-    /// `@unchecked Sendable`: neither the array nor what is in it is ever changed.
+    /// `@unchecked Sendable`: neither the array nor its objects are ever changed.
     private struct Listing: @unchecked Sendable {
         let array: NSArray
 
