@@ -16,8 +16,8 @@ protocol InfoContext: Sendable {
     var copyDescription: CFContextCopyDescriptionCallBack? { get }
 }
 
-/// What is handed to a callback, and how that is kept: the context of timers, observers, sockets, descriptors and hosts, each
-/// of which has a name of its own for it.
+/// The `info` that is handed to a callback, and how it is kept: the context of timers, observers, sockets, descriptors and
+/// hosts, each of which has a name of its own for it.
 public struct CFCallBackContext: InfoContext, @unchecked Sendable {
     // `@unchecked`: `info` is the program's own pointer, handed back to its own callback and not looked at
     // here.

@@ -2,7 +2,7 @@
 
 public typealias CFFileDescriptorNativeDescriptor = Int32
 
-/// What is handed to a descriptor's callback.
+/// The context that is handed to a descriptor's callback.
 public typealias CFFileDescriptorContext = CFCallBackContext
 
 /// Gets the descriptor, the callback types that it is ready for, and the context's `info`. On the thread of a loop that

@@ -1,6 +1,6 @@
 // Core Foundation's functions of hosts: thin, no logic. `CFHost` itself is in RondoStreams.
 
-/// What is handed to a host's client.
+/// The context that is handed to a host's client.
 public typealias CFHostClientContext = CFCallBackContext
 
 /// Gets the host, what was looked up, why that has failed (both numbers are 0 if it has not), and the context's `info`. On

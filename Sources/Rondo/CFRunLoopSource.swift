@@ -1,6 +1,6 @@
 // Core Foundation's run loop sources: thin, no logic.
 
-/// The callbacks of a source of version 0, one that is signalled by hand, and what is handed to them.
+/// The callbacks of a source of version 0, one that is signalled by hand, and their `info`.
 ///
 /// `equal` and `hash` are not asked: two sources are the same if they are one object (rule SRC-13).
 public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
@@ -41,7 +41,7 @@ public struct CFRunLoopSourceContext: InfoContext, @unchecked Sendable {
     }
 }
 
-/// The callbacks of a source of version 1, one that the kernel signals, and what is handed to them.
+/// The callbacks of a source of version 1, one that the kernel signals, and their `info`.
 ///
 /// Linux has no Mach ports: `getPort` returns a file descriptor, and the source is served when that can be
 /// read. `perform` gets `info` alone, since there is no message.

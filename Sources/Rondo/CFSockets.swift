@@ -2,7 +2,7 @@
 
 public import Glibc
 
-/// What is handed to a socket's callback.
+/// The context that is handed to a socket's callback.
 public typealias CFSocketContext = CFCallBackContext
 
 /// Gets the socket, the type of the callback, an address (of the connection that was accepted, or of the sender), what

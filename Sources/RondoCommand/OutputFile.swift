@@ -38,7 +38,7 @@ enum OutputFile {
         var status = stat()
         let isDevice = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
         do {
-            // What is no regular file (a pipe, /dev/null) is written to, not replaced.
+            // A pipe, /dev/null or another file that is not regular is written to, not replaced.
             try Data(bytes).write(to: URL(fileURLWithPath: path), options: isDevice ? [] : .atomic)
         } catch {
             throw CommandFailure("cannot write \(path): \(error.localizedDescription)")

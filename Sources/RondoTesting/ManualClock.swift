@@ -92,7 +92,11 @@ public final class ManualClock: Sendable {
     ///
     /// - Parameter seconds: Not negative: time does not go back.
     public func advance(by seconds: TimeInterval) {
-        precondition(seconds >= 0, "Time does not go back: advance(by:) takes no negative interval.")
+        // Not a precondition, which loses its message in release.
+        guard seconds >= 0 else {
+            fatalError(
+                "ManualClock.advance(by:) was given \(seconds) s. Time does not go back: pass 0 or more.")
+        }
         let loop = state.withLock { state in
             state.elapsed = LoopInstant(nanoseconds: state.elapsed).advanced(bySeconds: seconds).nanoseconds
             return state.loop

@@ -22,8 +22,9 @@ internal import RondoMutex
 ///   - name: The thread's, for messages.
 ///   - clock: The loop's clock, if the test holds one: then timers of hours take no time.
 ///   - failsOnLeftovers: Whether sources, timers and blocks that are left on the loop at the end are an error.
-///   - timeLimit: Seconds after which the test has failed: what every loop of the process holds is printed then, with why it
-///     is not delivered, and `body`'s task is cancelled. Nil: none.
+///   - timeLimit: Seconds after which the test has failed, be it that `body` has not ended or that a callback has not returned:
+///     what every loop of the process holds is printed then, with why it is not delivered, and `body`'s task is cancelled. Nil
+///     or `infinity`: no limit.
 /// - Throws: What `body` throws; `RunLoopLeftovers`; `RunLoopTimeLimit`; a POSIX error where the system has no thread left.
 /// - Note: When it returns the thread has ended, but after `RunLoopTimeLimit`, where a callback may not return (rules XT-7 to
 ///   XT-10, XT-12).
@@ -35,17 +36,32 @@ public func withRunLoop<Value: Sendable>(
     clock?.attach(to: thread)
     let loop = try thread.startIfPossible()
     let own = Set(LoopReport.members(of: loop).map(\.id))
-    let result: Result<Value, any Error>
     do {
-        result = .success(
-            try await withTimeLimit(timeLimit) { try await body(loop) })
-    } catch {
-        result = .failure(error)
+        return try await withTimeLimit(timeLimit) {
+            let result: Result<Value, any Error>
+            do {
+                result = .success(try await body(loop))
+            } catch {
+                result = .failure(error)
+            }
+            let leftovers =
+                failsOnLeftovers
+                ? LoopReport.members(of: loop).filter { !own.contains($0.id) }.map(\.text) : []
+            await end(thread)
+            let value = try result.get()
+            if !leftovers.isEmpty { throw RunLoopLeftovers(members: leftovers) }
+            return value
+        }
+    } catch let limit as RunLoopTimeLimit {
+        // Not waited for: `body`, or a callback, may not return.
+        thread.stop()
+        throw limit
     }
-    let leftovers =
-        failsOnLeftovers ? LoopReport.members(of: loop).filter { !own.contains($0.id) }.map(\.text) : []
+}
+
+/// Stops the loop of `thread`, and waits until the thread has ended.
+private func end(_ thread: RunLoopThread) async {
     thread.stop()
-    if case .failure(let error) = result, error is RunLoopTimeLimit { throw error }
     await withCheckedContinuation { continuation in
         // It blocks, and tasks' threads are few.
         Thread.detachNewThread {
@@ -53,9 +69,6 @@ public func withRunLoop<Value: Sendable>(
             continuation.resume()
         }
     }
-    let value = try result.get()
-    if !leftovers.isEmpty { throw RunLoopLeftovers(members: leftovers) }
-    return value
 }
 
 /// What was left on the loop of `withRunLoop(failsOnLeftovers: true)`.
@@ -81,11 +94,15 @@ public struct RunLoopTimeLimit: Error, CustomStringConvertible {
 /// What every run loop of the process holds at this moment, and why it is not delivered: for a test that waits in vain.
 public func explainRunLoops() -> String { LoopReport.ofAllLoops }
 
+/// Seconds that no test takes: thirty years. `Duration` does not take every number.
+private let endlessLimit: TimeInterval = 1e9
+
 /// Runs `body` in a task of its own, and does not wait for it beyond the limit.
 private func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval?, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
-    guard let seconds else { return try await body() }
+    // Not a number is not less either.
+    guard let seconds, seconds < endlessLimit else { return try await body() }
     let race = Race<Value>()
     let task = Task {
         do {

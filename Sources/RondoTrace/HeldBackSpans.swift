@@ -1,4 +1,4 @@
-/// Turns looks at what is held back into spans.
+/// Turns looks at members that are held back into spans.
 ///
 /// One look alone may fall between two runs of the same mode, when nothing is wrong; so a span needs to be seen
 /// twice in a row, or at the end of a long run in another mode. It begins when it was seen first, or when a timer was

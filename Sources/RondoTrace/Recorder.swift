@@ -5,7 +5,7 @@ internal import RondoMutex
 ///
 /// The newest events are kept: a program that runs for a week leaves its last million. An event costs its loop
 /// some hundred nanoseconds and 32 bytes. Beside the loops a thread of the recorder's own looks now and then
-/// for what is ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
+/// for members that are ready and held back (`HeldBack.all(of:)`), because no loop can notice that by itself.
 ///
 /// Any thread may start, finish and mark. A recorder hands events on to the instrument that it found when it started,
 /// so that a program that records itself can be recorded from outside as well; ending it puts that one back.
@@ -13,7 +13,7 @@ package final class Recorder: RunLoop.Instrument {
     package enum Limits {
         /// Events kept, if nothing else is said: 32 MiB.
         package static let events = 1 << 20
-        /// Seconds between two looks for what is held back, if nothing else is said.
+        /// Seconds between two looks for members that are held back, if nothing else is said.
         package static let lookInterval = 0.01
     }
 
@@ -66,7 +66,7 @@ package final class Recorder: RunLoop.Instrument {
 
     /// - Parameters:
     ///   - capacity: Events kept; the oldest go first.
-    ///   - lookInterval: Seconds between two looks for what is held back; a span shorter than two of them may
+    ///   - lookInterval: Seconds between two looks for members that are held back; a span shorter than two of them may
     ///     be missed. What an activation that is longer still holds back at its end is not, however late the thread
     ///     is that looks.
     package init(capacity: Int = Limits.events, lookInterval: Double = Limits.lookInterval) {

@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoTesting
 public import XCTest
 
-/// Has XCTest's waits serve what is scheduled on Rondo's main loop.
+/// Has XCTest's waits serve the objects that are scheduled on Rondo's main loop.
 ///
 /// `wait(for:)`, `waitForExpectations` and async test methods run Foundation's main loop, which knows nothing of Rondo's: a
 /// test waits in vain. After `install()` the default mode of Rondo's main loop is a guest of Foundation's (bridge A,

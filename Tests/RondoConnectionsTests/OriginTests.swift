@@ -53,7 +53,7 @@ import Testing
         func lease(_ waiter: String, mayReuse: Bool = true) -> String? {
             switch state.lease(key, of: nil, for: waiter, within: budget, mayReuse: mayReuse) {
             case .open: return "open"
-            case .exchange(let number): return "\(number)"
+            case .reuse(let number): return "\(number)"
             case .wait(let waiterID, let lacksBudget):
                 self.waiterID = waiterID
                 if lacksBudget { budget.enqueue(self, waiterID: waiterID) }

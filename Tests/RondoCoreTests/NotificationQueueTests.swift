@@ -370,11 +370,13 @@ import Testing
             let sender = NSObject()
             object.object = sender
             posts.enqueue("dropped", .asap, sender: sender)
-            // This one's queue is released before its turn.
+            // This one's queue is released before its turn; its centre and observer stay.
             let log = posts.log
             do {
-                let short = Posts(log)
-                short.enqueue("of a released queue", .asap)
+                let short = NotificationQueue(notificationCenter: posts.center)
+                short.enqueue(
+                    posts.notification("of a released queue"), postingStyle: .asap, coalesceMask: [],
+                    forModes: [.work])
             }
             loop.addSignalled("source", to: log, mode: .work)
             loop.poll(.work)

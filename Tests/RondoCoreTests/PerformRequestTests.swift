@@ -189,6 +189,30 @@ import Testing
         #expect(model.log.entries == ["load", "no key"])
     }
 
+    /// Asks for the request while it is compared, as a key of the program's may.
+    private final class AskingKey: Hashable, Sendable {
+        let request = Mutex<PerformRequest?>(nil)
+
+        static func == (left: AskingKey, right: AskingKey) -> Bool {
+            left === right && left.request.withLock { $0 }?.isPending ?? false
+        }
+
+        func hash(into hasher: inout Hasher) {}
+    }
+
+    @Test func `PL-9 a key is compared with no lock held`() throws {
+        let entries = try onLoopThread { loop in
+            let model = Model(EventLog())
+            let key = AskingKey()
+            let request = model.perform(key: key, afterDelay: 0) { $0.note("called") }
+            key.request.withLock { $0 = request }
+            NSObject.cancelPreviousPerformRequests(withTarget: model, key: key)
+            loop.runOn()
+            return model.log.entries
+        }
+        #expect(entries.isEmpty)
+    }
+
     @Test func `PL-8 a thousand times cancelled and repeated, it runs once`() throws {
         let entries = try onLoopThread { loop in
             let model = Model(EventLog())

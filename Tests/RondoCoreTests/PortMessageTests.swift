@@ -22,6 +22,22 @@ import Testing
         }
     }
 
+    /// Becomes invalid as soon as it has said that it is valid, as if by another thread.
+    private final class FleetingPort: Port, @unchecked Sendable {
+        // `@unchecked Sendable` as its superclass: it adds nothing.
+        override var isValid: Bool {
+            defer { invalidate() }
+            return super.isValid
+        }
+    }
+
+    @Test func `PM-9 a port that becomes invalid while a loop adds it stays in no mode`() throws {
+        try onLoopThread { loop in
+            loop.add(FleetingPort(), forMode: .work)
+            #expect(loop.poll(.work) == .finished)
+        }
+    }
+
     @Test func `PM-2 send hands the message to the port, and false says that it did not by the date`() throws
     {
         let port = Port()

@@ -6,8 +6,9 @@ import Testing
 
 /// CFHost over a resolver that a test holds.
 @Suite(.timeLimit(.minutes(2)), .leavesNothing) struct HostLookUpTests {
-    private static func resolver(heldBy latch: Latch) -> Resolver {
+    private static func resolver(heldBy latch: Latch, begun: Latch? = nil) -> Resolver {
         Resolver(idleTime: .milliseconds(1)) { _, port in
+            begun?.open()
             // A failure of the test alone lets it time out.
             try? latch.wait()
             return .success([.loopback(port: port)])
@@ -15,10 +16,12 @@ import Testing
     }
 
     @Test func `CS-19 a thread that waits for a look-up goes on when another one gives that up`() throws {
-        let latch = Latch()
-        let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+        let (latch, begun) = (Latch(), Latch())
+        let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch, begun: begun))
         let waiting = LoopThread { _ in host.start(.addresses) }
-        try waitFor("the look-up") { host.start(.names).error == EALREADY ? () : nil }
+        try begun.wait()
+        // A host has one look-up at a time.
+        #expect(host.start(.names).error == EALREADY)
         host.cancel(.addresses)
         #expect(try waiting.value().error == ECANCELED)
         #expect(host.array(.addresses) == nil)
@@ -67,6 +70,38 @@ import Testing
             }
         }
         #expect(weakHost == nil)
+        latch.open()
+    }
+
+    /// Takes a host out of a mode when its source has entered another one, as another thread could do it.
+    private final class Unscheduler: RunLoop.Instrument {
+        private let host: CFHost
+        private let loop: RunLoop
+
+        init(_ host: CFHost, in loop: RunLoop) { (self.host, self.loop) = (host, loop) }
+
+        func runLoop(_ loop: RunLoop, did event: RunLoopEvent) {
+            guard loop === self.loop, event.kind == .add, event.mode == .default else { return }
+            host.unschedule(from: loop, forMode: .tracking)
+        }
+    }
+
+    @Test func `CS-19 a host that leaves a mode while its look-up begins is not called there`() throws {
+        let latch = Latch()
+        try onLoopThread { loop in
+            let host = CFHost(name: "held.example", resolver: Self.resolver(heldBy: latch))
+            host.setClient { _, _, _ in }
+            host.schedule(in: loop, forMode: .default)
+            host.schedule(in: loop, forMode: .tracking)
+            InstrumentTurn.take {
+                RunLoop.instrument = Unscheduler(host, in: loop)
+                defer { RunLoop.instrument = nil }
+                #expect(host.start(.addresses) == CFStreamError())
+            }
+            #expect(loop.run(in: .tracking, for: 0, returnAfterSourceHandled: false) == .finished)
+            #expect(loop.run(in: .default, for: 0, returnAfterSourceHandled: false) == .timedOut)
+            host.cancel(.addresses)
+        }
         latch.open()
     }
 }

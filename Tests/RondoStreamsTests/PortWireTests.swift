@@ -116,6 +116,23 @@ import Testing
         }
     }
 
+    @Test func `PM-13 the memory of a large message is given back, whatever has come behind it`() throws {
+        let large = try WireMessage.bytes(
+            msgid: 5, signature: Self.signature, components: [(type: 1, bytes: Data(count: 1 << 20))],
+            maximum: 2 << 20)
+        var reader = WireReader()
+        for _ in 0..<2 {
+            // The first bytes of the next message, which does not come for now.
+            let next = large.prefix(5)
+            large.dropFirst(reader.count).withUnsafeBytes { reader.receive($0) }
+            next.withUnsafeBytes { reader.receive($0) }
+            #expect(try reader.next(maximum: 2 << 20)?.components == [.data(Data(count: 1 << 20))])
+            #expect(try reader.next(maximum: 2 << 20) == nil)
+            #expect(reader.count == 5)
+            #expect(reader.memory < 1 << 17, "\(reader.memory)")
+        }
+    }
+
     @Test func `PM-13 any bytes are a message or an error, and never a trap`() throws {
         var numbers = SystemRandomNumberGenerator()
         let good = try Self.message([(1, Data("x".utf8)), (2, Data(Self.signature))])

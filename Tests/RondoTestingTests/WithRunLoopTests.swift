@@ -128,6 +128,27 @@ import Testing
         #expect(report.contains("runs in default"), "\(report)")
     }
 
+    @Test func `XT-12 a callback that does not return when the test has ended says why at the limit`() async {
+        let mayGoOn = DispatchSemaphore(value: 0)
+        let error = await #expect(throws: RunLoopTimeLimit.self) {
+            try await withRunLoop(named: "XT-12 late", timeLimit: 0.2) { loop in
+                await withCheckedContinuation { continuation in
+                    loop.perform {
+                        continuation.resume()
+                        mayGoOn.wait()
+                    }
+                }
+            }
+        }
+        mayGoOn.signal()
+        #expect(error?.report.contains("thread XT-12 late") == true, "\(String(describing: error))")
+    }
+
+    @Test(arguments: [TimeInterval.infinity, .nan, 1e30])
+    func `XT-12 a limit that never comes is none`(_ limit: TimeInterval) async throws {
+        #expect(try await withRunLoop(timeLimit: limit) { _ in true })
+    }
+
     @Test
     func
         `XT-12 a test that does not end when cancelled, and a callback that does not return, end at the limit`()

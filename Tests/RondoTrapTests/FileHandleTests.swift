@@ -264,6 +264,41 @@ import Testing
         }
     }
 
+    @Test
+    func `FH-11 a close by Foundation's method ends a call when something comes, without a notification`()
+        throws
+    {
+        try onLoopThread { loop in
+            let pipe = Pipe()
+            let notes = Notes(of: pipe.fileHandleForReading, stopping: loop)
+            pipe.fileHandleForReading.readInBackgroundAndNotify()
+            closeByFoundation(pipe.fileHandleForReading)
+            pipe.fileHandleForWriting.write(Data("x".utf8))
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .finished)
+            #expect(notes.all.isEmpty)
+        }
+    }
+
+    @Test func `FH-12 a file is read on a thread of its own`() throws {
+        try onThrowingLoopThread { loop in
+            // Large, and without memory on the disk, so that the thread is there for a while.
+            let file = try TemporaryFile(Data())
+            #expect(truncate("/proc/self/fd/\(file.handle.fileDescriptor)", 64 << 20) == 0)
+            var threads: Set<String> = []
+            // That thread may be quicker than a look at the names; then it has another chance.
+            try waitFor("a thread that reads") {
+                lseek(file.handle.fileDescriptor, 0, SEEK_SET)
+                let read = Notes(of: file.handle, stopping: nil)
+                file.handle.readToEndOfFileInBackgroundAndNotify()
+                while read.all.isEmpty {
+                    _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
+                    threads.formUnion(threadNames())
+                }
+                return threads.contains("rondo.file") ? () : nil
+            }
+        }
+    }
+
     @Test func `FH-11 a handle that nothing refers to lives until its notification`() throws {
         try onLoopThread { loop in
             let log = EventLog()
@@ -357,6 +392,78 @@ import Testing
         #expect(texts == ["body", ""])
     }
 
+    @Test func `FH-14 the end is told once, too, where the peer has broken the connection`() throws {
+        let texts = try onLoopThread { loop in
+            var ends: [Int32] = [-1, -1]
+            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            let log = EventLog()
+            let handle = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+            handle.readabilityHandler = { handle in
+                log.note(String(decoding: handle.availableData, as: UTF8.self))
+            }
+            try? handle.schedule(in: loop, forMode: .work)
+            // What the peer has not read breaks the connection: ECONNRESET here.
+            #expect(send(ends[0], "x", 1, 0) == 1)
+            close(ends[1])
+            #expect(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+            return log.entries
+        }
+        #expect(texts == [""])
+    }
+
+    @Test func `FH-14 an empty datagram is no end`() throws {
+        let texts = try onLoopThread { loop in
+            var ends: [Int32] = [-1, -1]
+            #expect(socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0, &ends) == 0)
+            defer { close(ends[1]) }
+            let log = EventLog()
+            let handle = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+            handle.readabilityHandler = { handle in
+                log.note(String(decoding: handle.availableData, as: UTF8.self))
+                if log.entries.count == 2 { handle.readabilityHandler = nil }
+            }
+            try? handle.schedule(in: loop, forMode: .work)
+            #expect(send(ends[1], "", 0, 0) == 0 && send(ends[1], "x", 1, 0) == 1)
+            #expect(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+            return log.entries
+        }
+        #expect(texts == ["", "x"])
+    }
+
+    @Test func `FH-14 a schedule that finds no descriptor throws, and leaves the handler as it was`() async {
+        await #expect(processExitsWith: .success) {
+            try onLoopThread { loop in
+                let pipe = Pipe()
+                let handle = pipe.fileHandleForReading
+                let log = EventLog()
+                handle.readabilityHandler = { handle in
+                    precondition(RunLoop.current === loop, "called on a queue")
+                    log.note(String(decoding: handle.availableData, as: UTF8.self))
+                }
+                var limit = rlimit()
+                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                var usual = limit
+                // As many as are open now.
+                let next = dup(0)
+                close(next)
+                limit.rlim_cur = rlim_t(next)
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                do {
+                    try handle.schedule(in: loop, forMode: .work)
+                    preconditionFailure("there was a descriptor")
+                } catch {}
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &usual)
+                precondition(loop.run(in: .work, for: 0, returnAfterSourceHandled: false) == .finished)
+                precondition(handle.readabilityHandler != nil, "the handler is lost")
+                try? handle.schedule(in: loop, forMode: .work)
+                pipe.fileHandleForWriting.write(Data("body".utf8))
+                pipe.fileHandleForWriting.closeFile()
+                precondition(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+                precondition(log.entries == ["body", ""], "\(log.entries)")
+            }
+        }
+    }
+
     @Test func `FH-14 a writeabilityHandler that takes itself off is not called again`() throws {
         let count = try onLoopThread { loop in
             let pipe = Pipe()
@@ -370,6 +477,15 @@ import Testing
             return log.entries.count
         }
         #expect(count == 2)
+    }
+}
+
+/// The names of the process' threads.
+private func threadNames() -> [String] {
+    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    return tasks.compactMap { task in
+        try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
+            .trimmingCharacters(in: .newlines)
     }
 }
 

@@ -6,7 +6,7 @@ enum RangeChoice: Equatable {
     case whole
     /// These parts, at least one, none of which is empty, in the order in which they were asked for.
     case parts([Range<Int>])
-    /// No byte of what is asked for is there.
+    /// None of the bytes asked for is there.
     case unsatisfiable
 
     /// - Parameters:
@@ -85,7 +85,7 @@ enum RangeChoice: Equatable {
         return .from(first, through: last)
     }
 
-    /// Digits alone; what is too large for a number is the largest there is.
+    /// Digits alone; too large a number is the largest there is.
     private static func number(_ text: Substring) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy(Grammar.isDigit) else { return nil }
         return Int(text) ?? .max

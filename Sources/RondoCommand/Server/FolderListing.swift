@@ -1,6 +1,6 @@
 import Rondo
 
-/// What is in a folder.
+/// The entries of a folder.
 struct FolderListing {
     struct Entry {
         /// As the file system has it: bytes, mostly UTF-8.

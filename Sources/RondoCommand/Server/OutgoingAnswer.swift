@@ -1,6 +1,6 @@
 import Rondo
 
-/// An answer while it is being sent: what was read of it and not taken by the stream yet, and what is still to be read.
+/// An answer while it is being sent: the bytes that were read and not taken by the stream yet, and those still to be read.
 final class OutgoingAnswer {
     let status: Int
     let keepsConnection: Bool
@@ -36,7 +36,7 @@ final class OutgoingAnswer {
         case broken
     }
 
-    /// Reads what is to be sent next.
+    /// Reads the bytes that are sent next.
     func next() -> Step {
         if start == bytes.count {
             guard body.count > 0 else { return .done }
@@ -58,7 +58,7 @@ final class OutgoingAnswer {
         return piece.count
     }
 
-    /// Calls `write` with what is to be sent, and notes how much of it was taken; false if none was.
+    /// Calls `write` with the bytes to be sent, and notes how much of it was taken; false if none was.
     func send(_ write: (UnsafeBufferPointer<UInt8>) -> Int) -> Bool {
         let count = bytes.withUnsafeBufferPointer { write(UnsafeBufferPointer(rebasing: $0[start...])) }
         guard count > 0 else { return false }

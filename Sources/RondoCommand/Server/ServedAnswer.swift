@@ -32,7 +32,7 @@ struct ServedAnswer {
             length: body.count, keepsConnection: keepsConnection)
     }
 
-    /// The answer to what is no request that this server takes. The connection ends with it.
+    /// The answer to bytes that are not a request that this server takes. The connection ends with it.
     init(_ refusal: ServedRequest.Refusal) {
         let sentence =
             switch refusal {

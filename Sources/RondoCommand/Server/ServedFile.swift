@@ -4,7 +4,7 @@ import Rondo
 final class ServedFile: Sendable {
     let size: Int
     let modified: Date
-    /// Of the node, its size and the times of its last changes: what is in the file does not change without one of them.
+    /// Of the node, its size and the times of its last changes: the content does not change without one of them.
     let tag: String
     let type: String
     private let descriptor: Int32
@@ -34,7 +34,7 @@ final class ServedFile: Sendable {
     }
 }
 
-/// What is sent behind a head: texts, parts of files and made-up bytes, one after the other.
+/// The body behind a head: texts, parts of files and made-up bytes, one after the other.
 struct ServedBody {
     enum Part {
         case text([UInt8])

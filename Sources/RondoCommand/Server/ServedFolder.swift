@@ -5,7 +5,7 @@ import Rondo
 // asked of /proc, and has to be below what the folder's own descriptor stands for. Only then the same node, by its entry
 // in /proc, is opened to be read, so that nothing can be put in its place in between.
 
-/// The folder that is served, and finds what is below it.
+/// The folder that is served: finds files and folders below it.
 final class ServedFolder: Sendable {
     enum Found {
         case file(ServedFile)
@@ -27,7 +27,7 @@ final class ServedFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// What is at `path`, whose slashes at the beginning stand for this folder.
+    /// The file or folder at `path`, whose slashes at the beginning stand for this folder.
     func find(_ path: [UInt8]) -> Found {
         withNode(at: path) { node, status in
             switch status.st_mode & S_IFMT {
@@ -40,7 +40,7 @@ final class ServedFolder: Sendable {
         }
     }
 
-    /// What is in the folder at `path`; nil where it cannot be read, or is none any more.
+    /// The entries of the folder at `path`; nil where it cannot be read, or is no folder any more.
     func list(_ path: [UInt8]) -> FolderListing? {
         withNode(at: path) { node, _ in
             list(node)
@@ -137,7 +137,7 @@ final class ServedFolder: Sendable {
         return Array(UnsafeBufferPointer(start: name, count: count))
     }
 
-    /// Nil for what is not served: neither file nor folder, or a link that leads out.
+    /// Nil for anything that is not served: neither file nor folder, or a link that leads out.
     private func entry(_ name: [UInt8], in folder: Int32) -> FolderListing.Entry? {
         var status = stat()
         let isThere = Self.withText(name) { text in

@@ -111,7 +111,7 @@ struct RequestReader {
         byte == Grammar.carriageReturn || byte == Grammar.lineFeed
     }
 
-    /// Where the head's last line ends, and where what is behind the empty line begins.
+    /// Where the head's last line ends, and where the bytes behind the empty line begin.
     private mutating func endOfHead() -> (end: Int, next: Int)? {
         for index in searched..<bytes.count where bytes[index] == Grammar.lineFeed {
             var next = index + 1

@@ -39,7 +39,7 @@ final class ServerConnection: NSObject, StreamDelegate, @unchecked Sendable {
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
     /// - Parameters:
-    ///   - refusal: What is answered instead of the first request.
+    ///   - refusal: The answer in place of one to the first request.
     ///   - onEnd: Called once, when all is over.
     init(
         _ connection: StreamListener.Connection, _ settings: Settings, refusal: ServedRequest.Refusal? = nil,

@@ -9,7 +9,7 @@ enum ServerLimits {
     static let headTime = 10.0
     /// Seconds that a connection may lie idle between requests, and before the first one.
     static let idleTime = 75.0
-    /// Seconds in which a client may take none of what is sent. Long, because a paused load takes none.
+    /// Seconds in which a client may take none of the bytes sent. Long, because a paused load takes none.
     static let stallTime = 600.0
     /// Seconds for a client to close after an answer that ends the connection, and the bytes of it that are thrown away.
     static let lingerTime = 2.0
@@ -20,7 +20,7 @@ enum ServerLimits {
     static let pieceSize = 64 << 10
     /// Parts of one answer; a request for more gets the whole (RFC 9110, section 14.2).
     static let ranges = 32
-    /// Made-up bytes of one answer, and bytes of what is sent in several parts: far enough from the largest number.
+    /// Made-up bytes of one answer, and bytes of an answer in several parts: far enough from the largest number.
     static let size = 1 << 60
     /// Entries of a folder that a page lists.
     static let listedEntries = 10_000

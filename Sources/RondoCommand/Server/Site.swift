@@ -61,7 +61,7 @@ struct Site: Sendable {
 /// Paths in requests.
 enum TargetPath {
     /// The decoded path of an origin-form or absolute-form target (RFC 9112, section 3.2), without the query; nil for
-    /// what is none, and where a NUL would end it early.
+    /// other targets, and where a NUL would end it early.
     static func decoded(_ target: String) -> [UInt8]? {
         let path = path(target).prefix { $0 != "?" && $0 != "#" }
         guard path.hasPrefix("/") else { return nil }

@@ -25,7 +25,7 @@ final class DelegateClass: Sendable {
 
     private typealias Cast = @Sendable (Any) -> any URLConnectionDataDelegate
 
-    /// Casts objects of `Delegate` itself by what is known here at compile time.
+    /// Casts objects of `Delegate` itself by the type that is known at compile time.
     private static func cast<Delegate: URLConnectionDataDelegate>(to _: Delegate.Type) -> Cast {
         { object in
             func pass<Object>(_ object: Object) -> any URLConnectionDataDelegate {

@@ -86,7 +86,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         work.file?.discard(deleting: download.deletesFileUponFailure)
     }
 
-    /// Ends the download: a later call finds nothing. The caller releases what is handed back.
+    /// Ends the download: a later call finds nothing. The caller releases the work that it gets.
     private func takeWork() -> Work {
         work.withLock { work in
             defer { work = Work() }

@@ -12,7 +12,7 @@ extension URLConnection {
     /// - On the disk is one SQLite database for each path, `responses.sqlite`, of mode 0600 in a folder of mode 0700, up to
     ///   `diskCapacity` bytes, beside its journal of at most 8 MiB. What comes within 0.05 s is written at once, up to 128
     ///   responses; where more than 1,024 or 4 MiB wait, what comes is kept in memory alone. A process that is
-    ///   killed loses what came within that time and nothing older; what is broken on the disk counts as not there.
+    ///   killed loses what came within that time and nothing older; a broken database counts as none.
     /// - A URL has at most eight variants.
     ///
     /// Programs may set `URLCache.shared`, and `URLConnection.Configuration.cache`, to a cache of any class. One of
@@ -80,7 +80,7 @@ extension URLConnection {
 
         public override var currentMemoryUsage: Int { cache.memoryUsage }
 
-        /// Bytes that the database uses; what is not written yet does not count.
+        /// Bytes that the database uses; responses that wait to be written do not count.
         public override var currentDiskUsage: Int { cache.diskUsage }
 
         fileprivate var store: any ResponseStore { cache }

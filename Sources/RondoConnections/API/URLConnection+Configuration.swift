@@ -39,8 +39,8 @@ extension URLConnection {
         /// delegate gets the body as it was transferred.
         public var decodesContent = true
 
-        /// How many bytes of bodies are taken a second, on the average of some seconds; nil: as many as come. What is not
-        /// taken yet waits in the kernel, and TCP holds the server back.
+        /// How many bytes of bodies are taken a second, on the average of some seconds; nil: as many as come. The
+        /// others wait in the kernel, and TCP holds the server back.
         public var maximumBytesPerSecond: Int?
 
         /// Names of header fields that are not sent unless the request has them: of `Accept`,
@@ -59,8 +59,8 @@ extension URLConnection {
         ///
         /// What loads receive for the shared storage is also kept in `cookies.sqlite`, beside Foundation's own file, below
         /// `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for the program's; files are made with mode
-        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. What is broken in
-        /// the file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
+        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. A broken
+        /// file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
         /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
         public var cookieStorage: HTTPCookieStorage? {
             get { usesCookies ? ownCookieStorage ?? FoundationCookies.sharedStorage : nil }

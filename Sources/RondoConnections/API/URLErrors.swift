@@ -144,7 +144,7 @@ package enum URLErrors {
             )
         case .bodyStreamFailed(let error):
             return (
-                // That of the file that it is read from says what is wrong with it.
+                // A file that it is read from has an error of its own, which is more exact.
                 (error as any Error as? URLError)?.code ?? .requestBodyStreamExhausted,
                 "The body stream of the request to \(host) failed: \(error.localizedDescription).", error
             )

@@ -12,7 +12,7 @@ final class ProtocolAnswer: Answer {
     private unowned let owner: any AnswerOwner
 
     /// - Parameters:
-    ///   - cached: What is kept of an earlier response; the protocol says whether that is valid.
+    ///   - cached: An earlier response that is kept; the protocol says whether it is valid.
     ///   - loop: Where the protocol is to run; nil: where the load is served.
     init(
         of type: URLProtocol.Type, to request: URLRequest, cached: CachedURLResponse?, on loop: RunLoop?,

@@ -206,9 +206,9 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// Third step: a connection, kept or new, as soon as one more may be in use.
     private func connect(_ attempt: Attempt, by route: Route) {
         noteRank()
-        let lease = route.origin.lease(
+        let outcome = route.origin.lease(
             route.key, of: schedule[0].loop, at: owner?.onlyQueue, for: self, mayReuse: attempt.mayReuse)
-        switch lease {
+        switch outcome {
         case .granted(let lease): exchange(attempt, by: route, lease)
         case .wait(let waiterID):
             phase = .waitingForConnection(attempt, waiterID: waiterID, route)

@@ -4,7 +4,7 @@ internal import RondoHTTP
 
 extension CacheEntry {
     /// What the rules look at of a response that a program has stored by itself: it came when it says that it was made, and
-    /// answers any request. Nil for what is no HTTP.
+    /// answers any request. Nil for a response that is not HTTP.
     init?(storedByProgram cached: CachedURLResponse) {
         guard let response = cached.response as? HTTPURLResponse else { return nil }
         var fields = HeaderFields()

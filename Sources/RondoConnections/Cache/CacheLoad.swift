@@ -23,7 +23,7 @@ struct CacheLoad {
     var sentAt = Date.distantPast
     /// The response could answer other requests.
     private(set) var isOfUse = true
-    /// What is to be stored; nil: nothing so far.
+    /// The response to be stored; nil: none so far.
     private(set) var collected: CollectedResponse?
 
     /// The cache has something to do with the request under way.
@@ -43,7 +43,7 @@ struct CacheLoad {
         return true
     }
 
-    /// What is kept and used is for the protocol to say.
+    /// The protocol decides which responses are kept and used.
     mutating func begin(
         ofProtocol request: LoadRequest, _ store: any ResponseStore, _ policy: RondoHTTP.CachePolicy
     ) {

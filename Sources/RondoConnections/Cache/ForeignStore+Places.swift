@@ -116,7 +116,7 @@ extension ForeignStore {
 
     // MARK: - Of protocols of the program
 
-    /// What is kept for a request that a protocol of the program loads, whatever its age.
+    /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         for place in [Self.own(url), apart(url)].compactMap({ $0 }) {
@@ -126,7 +126,7 @@ extension ForeignStore {
         return nil
     }
 
-    /// What is to be written of what the protocol allows and the delegate wants to be stored.
+    /// The write that stores `cached`, as the protocol allows it and the delegate has changed it.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision {
         guard let url = request.url, cached.storagePolicy != .notAllowed else { return .nothing }
         return .write(ForeignWrite(store: self, cached: cached, entry: nil, url: url, note: nil))
@@ -145,8 +145,8 @@ extension ForeignStore {
 
     /// Puts a response at a place, in place of what stands there.
     ///
-    /// What is there goes first: a URLCache of Linux that was given two responses for one place ends the process
-    /// when it makes room. With `places` locked.
+    /// The response that stands there goes first: a URLCache of Linux that was given two responses for one place ends the
+    /// process when it makes room. With `places` locked.
     func put(_ cached: CachedURLResponse, at place: URLRequest) {
         Self.puts.withLock { $0.begin(Underway(cache: cache, place: place, cached: cached)) }
         cache.removeCachedResponse(for: place)

@@ -16,7 +16,7 @@ struct ForeignStore: ResponseStore {
     /// The key in a cached response's user info of what Rondo has to know of it: a property list in JSON.
     static let recordKey = "org.rondo.cache-record"
 
-    // MARK: What is known of a store
+    // MARK: What loads remember of a store
 
     struct Key: Hashable {
         let cache: ObjectIdentifier
@@ -25,7 +25,7 @@ struct ForeignStore: ResponseStore {
         var variant = ""
     }
 
-    /// A miss costs a look into a directory, as often as a program loads what is never stored: so it is
+    /// A miss costs a look into a directory, as often as a program loads a response that is never stored: so it is
     /// remembered for `missLifetime`. What a program stores by itself meanwhile is found after that.
     private static let missLifetime = 1.0
     /// An entry that would only be renewed is not written again for so many seconds. (If the program takes it out
@@ -112,7 +112,7 @@ struct ForeignStore: ResponseStore {
         return FoundResponse(chosen.record.entry, chosen.cached)
     }
 
-    /// What the rules look at; nil for what is no HTTP. A response that a program has stored by itself has no
+    /// What the rules look at; nil for a response that is not HTTP. One that a program has stored by itself has no
     /// record: it came when it says that it was made, and answers any request.
     static func record(of cached: CachedURLResponse, _ key: Key) -> Record? {
         if let text = cached.userInfo?[recordKey] as? String {
@@ -129,7 +129,7 @@ struct ForeignStore: ResponseStore {
         return CacheEntry(storedByProgram: cached).map { Record(entry: $0, variants: nil) }
     }
 
-    /// What is known of a response that is kept.
+    /// A kept response as the rules see it.
     struct Record {
         let entry: CacheEntry
         /// What its variants are found by; nil: there are none.
@@ -220,7 +220,7 @@ struct ForeignStore: ResponseStore {
         return isWritten(size, head, key(request, url))
     }
 
-    /// What is noted of a response that is written.
+    /// A note of a response that is written.
     struct Note {
         fileprivate let key: Key
         /// By that variants are found; nil: it is none.
@@ -265,7 +265,7 @@ struct ForeignStore: ResponseStore {
     }
 
     /// Call it once the response is written, or is certain to be written before anything that comes later: other loads do not
-    /// write what is noted.
+    /// write the noted response again.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)
@@ -275,7 +275,7 @@ struct ForeignStore: ResponseStore {
         }
     }
 
-    /// What is written in its place is nothing that can be told again.
+    /// The delegate has changed the response: the one that is written is not recognised again.
     private func forgetWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.meet(cache)
@@ -302,7 +302,7 @@ struct ForeignStore: ResponseStore {
         Self.memory.withLock { $0.forgetWritten(key) }
     }
 
-    /// Forgets what is kept for `url`, and its variants with it.
+    /// Forgets the response kept for `url`, and its variants with it.
     func remove(_ url: URL) {
         forgetWritten(url)
         Self.places.withLock { _ in

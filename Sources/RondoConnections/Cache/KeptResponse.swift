@@ -31,7 +31,7 @@ final class KeptResponse: Sendable {
 
     private enum Source {
         case received(ResponseHead, requestedAt: Date, receivedAt: Date)
-        /// Nil for what is no HTTP.
+        /// Nil for a response that is not HTTP.
         case entry(CacheEntry?)
     }
 
@@ -59,7 +59,7 @@ final class KeptResponse: Sendable {
         cost = content.count + head.fields.size + name.utf8.count + Self.overhead
     }
 
-    /// - Parameter entry: Nil for what is no HTTP.
+    /// - Parameter entry: Nil for a response that is not HTTP.
     init(_ name: String, _ entry: CacheEntry?, _ cached: CachedURLResponse) {
         (self.name, key) = (name, Self.key(name))
         source = .entry(entry)
@@ -90,7 +90,7 @@ final class KeptResponse: Sendable {
     /// keys meet only take each other's place.
     static func key(_ name: String) -> Int64 { Checksum.of(name) & ~(variantsPerURL - 1) }
 
-    /// What the rules look at; nil for what is no HTTP.
+    /// What the rules look at; nil for a response that is not HTTP.
     var entry: CacheEntry? {
         switch source {
         case .entry(let entry): return entry
@@ -106,9 +106,9 @@ final class KeptResponse: Sendable {
         }
     }
 
-    /// What is written of the entry, which is not made for that.
+    /// The entry as it is written: `entry` need not be made for that.
     enum WrittenEntry {
-        /// It is no HTTP.
+        /// It is not HTTP.
         case none
         case made(CacheEntry)
         case received(ResponseHead, requestedAt: Date, receivedAt: Date)

@@ -5,22 +5,22 @@ internal import RondoHTTP
 /// What the cache has to do with a load, step by step: before a request is sent, when the head of a response is here,
 /// when the server fails, and when all is here.
 ///
-/// What is kept and used is decided by `CacheRules`. It decides and stores; its owner sends and delivers.
+/// `CacheRules` says which responses may be kept and used. This decides and stores; its owner sends and delivers.
 struct LoadCache: ~Copyable {
     /// How a request is answered.
     enum Decision {
         /// By a server, or by a protocol of the program.
         case send
-        /// By what is kept.
+        /// By a kept response.
         case use(URLResponse, Data)
         case fail(LoadFailure)
     }
 
-    /// What the head of a response is to what is kept.
+    /// What the head of a response means for the kept one.
     enum HeadDecision {
         /// A response like any other.
         case deliver
-        /// What is kept answers: the server has confirmed it, or has failed.
+        /// The kept response answers: the server has confirmed it, or has failed.
         case use(URLResponse, Data)
         /// The server speaks of another response than the one that is kept: the request is sent again, without
         /// conditions.
@@ -29,7 +29,7 @@ struct LoadCache: ~Copyable {
 
     /// How storing changes the end of the load.
     enum End {
-        /// The delegate is asked what is to be stored (rule UC-54).
+        /// The delegate is shown the response that is to be stored (rule UC-54).
         case ask(CachedURLResponse)
         case nothing
     }
@@ -89,7 +89,7 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// A protocol of the program knows its own rules: it is handed what is kept, and says whether that is valid.
+    /// A protocol of the program knows its own rules: it is handed the kept response, and says whether that is valid.
     /// The policies that ask neither are kept here.
     private mutating func decideForProtocol(_ request: LoadRequest) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
@@ -156,7 +156,7 @@ struct LoadCache: ~Copyable {
         return .deliver
     }
 
-    /// What is kept is still right, as the server says.
+    /// The server says that the kept response is still right.
     private mutating func confirm(_ found: FoundResponse, by head: ResponseHead) -> HeadDecision {
         let renewed = found.entry.freshened(by: head, requestedAt: current.sentAt, receivedAt: Date())
         guard let renewed, let confirmed = found.confirmed(by: head, renewed) else {
@@ -170,7 +170,7 @@ struct LoadCache: ~Copyable {
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// What is kept, where it may answer for a server that was not reached.
+    /// The kept response, where it may answer for a server that was not reached.
     mutating func standIn() -> (URLResponse, Data)? {
         guard let found = current.found, mayStandIn(for: nil),
             case .use(let response, let data) = use(found)
@@ -186,7 +186,7 @@ struct LoadCache: ~Copyable {
         )
     }
 
-    /// What is kept is the answer.
+    /// The kept response is the answer.
     private mutating func use(_ found: FoundResponse?) -> Decision {
         guard let found, let response = found.response(at: Date()) else { return .fail(.notInCache) }
         current.end()
@@ -198,7 +198,7 @@ struct LoadCache: ~Copyable {
             return
         }
         for url in CacheRules.invalidated(by: head, method: request.method, url: url) {
-            // Behind what is being stored: it was fetched before.
+            // Behind the responses that are being stored: they were fetched before.
             if CacheWriter.shared.isBusy { waiter.store { store.remove(url) } } else { store.remove(url) }
         }
     }
@@ -268,7 +268,7 @@ struct LoadCache: ~Copyable {
         if let decision { store(decision) }
     }
 
-    /// Whether the delegate may have a word about what is stored, as far as is known.
+    /// Whether the delegate may want to change or refuse the stored response, as far as is known.
     private var mayAsk: Bool { !(defaults?.contains(.willCacheResponse) ?? true) }
 
     /// Has a response stored: here, or where that takes its time by `CacheWriter`, while this loop serves others. The

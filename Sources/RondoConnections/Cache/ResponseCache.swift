@@ -87,7 +87,7 @@ final class ResponseCache: Sendable {
     var diskCapacity: Int {
         get { state.withLock { $0.diskCapacity } }
         set {
-            // Looked for before, so that what is there already is bounded too.
+            // The disk is looked for before, so that a database of an earlier process is bounded too.
             let disk = disk
             state.withLock { $0.diskCapacity = newValue }
             disk?.setCapacity(newValue)
@@ -96,7 +96,7 @@ final class ResponseCache: Sendable {
 
     var memoryUsage: Int { state.withLock { $0.table.cost } }
 
-    /// Bytes that the database uses; what is not written yet does not count.
+    /// Bytes that the database uses; responses that wait to be written do not count.
     var diskUsage: Int { disk?.usage ?? 0 }
 
     // MARK: Finding and keeping
@@ -117,7 +117,7 @@ final class ResponseCache: Sendable {
             .appendingPathComponent(String(name.map { $0 == "/" ? "_" : $0 }), isDirectory: true)
     }
 
-    /// What is kept for a URL, the newest last.
+    /// The responses kept for a URL, the newest last.
     private func find(_ name: String) -> [KeptResponse] {
         let key = KeptResponse.key(name)
         let (responses, disk) = state.withLock { state -> ([KeptResponse], ResponseDisk?) in
@@ -208,7 +208,8 @@ extension ResponseCache: ResponseStore {
             found.isOfEntry
             ? KeptResponse(name, confirmed, content: found.content, bodyLength: length, date: Date())
             : KeptResponse(name, confirmed, cached)
-        // What is not fresh now either has the server asked again, with the same words.
+        // Unless it is fresh now, the next load asks the server again, by the same conditions: the copy on the disk will
+        // do.
         store(kept, isOnDisk: confirmed.lifetime <= confirmed.age(at: Date()))
         return .nothing
     }

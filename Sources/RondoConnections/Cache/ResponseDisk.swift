@@ -5,9 +5,9 @@ internal import RondoMutex
 
 /// Responses on the disk: a database, what waits to be written to it, and which URLs it has.
 ///
-/// Run loops only note what is to be written; it is written by a thread of its own, all that came within
-/// `writeDelay` or more in one transaction. What comes faster than that is dropped: it stays in memory, and is loaded again
-/// one day. A look-up on a run loop touches the disk only where the database has the URL.
+/// Run loops only note responses; a thread of its own writes them, in one transaction all those that came within
+/// `writeDelay` or more. Responses that come faster than that are dropped: they stay in memory, and are loaded again one
+/// day. A look-up on a run loop touches the disk only where the database has the URL.
 ///
 /// Caches with the same file share one of these, also where one of them is gone and its last responses are not written yet.
 final class ResponseDisk: Sendable {
@@ -39,7 +39,7 @@ final class ResponseDisk: Sendable {
         /// URLs of which nothing is to be left but what waits.
         var removals: Set<Int64> = []
         var removesAll = false
-        /// What is being written: still found here.
+        /// The transaction under way: its responses are still found here.
         var underway = Work()
         /// Responses that were written last.
         var lastCount = 0
@@ -49,7 +49,7 @@ final class ResponseDisk: Sendable {
         var usage = 0
     }
 
-    /// What is written in one transaction: first the removals.
+    /// The changes of one transaction: first the removals.
     fileprivate struct Work {
         var responses: [Int64: [KeptResponse]] = [:]
         var removals: Set<Int64> = []
@@ -215,7 +215,7 @@ final class ResponseDisk: Sendable {
 
     // MARK: Looking up
 
-    /// What is kept for a URL, the variants included; empty if there is nothing.
+    /// The responses kept for a URL, with its variants; empty if there are none.
     func find(_ name: String, _ key: Int64) -> [KeptResponse] {
         let (waiting, mayAsk) = state.withLock { state -> ([KeptResponse], Bool) in
             let isRemoved = state.removesAll || state.removals.contains(key)
@@ -344,7 +344,7 @@ final class ResponseDisk: Sendable {
 }
 
 extension ResponseDisk.State {
-    /// The database may have something for that URL, now or once what is under way is written.
+    /// The database may have something for that URL, now or after the transaction under way.
     fileprivate func mayHave(_ key: Int64) -> Bool {
         (known?.contains(key) ?? true) || underway.responses[key] != nil
     }
@@ -361,7 +361,7 @@ extension ResponseDisk.State {
         return gone
     }
 
-    /// What is written next.
+    /// The responses of the next transaction.
     fileprivate mutating func takeWaiting() -> [Int64: [KeptResponse]] {
         defer { (waiting, waitingCount, waitingBytes) = ([:], 0, 0) }
         return waiting

@@ -61,7 +61,7 @@ enum ResponseForm {
     /// Nil for what `data(of:)` has not made.
     static func response(_ data: Data, _ content: Data) -> CachedURLResponse? {
         guard data.starts(with: beginning) else { return nil }
-        // What is broken on the disk is a miss.
+        // A broken row is a miss.
         let list = try? PropertyListSerialization.propertyList(from: data, format: nil)
         guard let values = list as? [String: Any], let response = response(values) else { return nil }
         return CachedURLResponse(

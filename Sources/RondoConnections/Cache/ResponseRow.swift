@@ -186,7 +186,7 @@ enum ResponseRow {
 
     // MARK: Texts
 
-    /// - Returns: Nil for what is no HTTP.
+    /// - Returns: Nil for a response that is not HTTP.
     private static func text(of entry: KeptResponse.WrittenEntry, _ last: inout LastFields) -> String? {
         switch entry {
         case .none: return nil

@@ -4,7 +4,7 @@ internal import RondoHTTP
 
 /// Where loads keep responses and look for them: a `ResponseCache`, or a `URLCache` of the program's.
 protocol ResponseStore: Sendable {
-    /// What is kept for `request`; where there are variants, the one for `fields`. It may not match the request: the
+    /// The response kept for `request`; where there are variants, the one for `fields`. It may not match the request: the
     /// rules look at that.
     ///
     /// - Parameters:
@@ -12,7 +12,7 @@ protocol ResponseStore: Sendable {
     ///   - fields: Those that the request would be sent with; called only where a response varies.
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse?
 
-    /// What is kept for a request that a protocol of the program loads, whatever its age.
+    /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse?
 
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
@@ -35,7 +35,7 @@ protocol ResponseStore: Sendable {
     /// What to do about the response of a protocol of the program.
     func store(ofProtocol cached: CachedURLResponse, for request: LoadRequest) -> CacheDecision
 
-    /// Forgets what is kept for `url`, with its variants.
+    /// Forgets the response kept for `url`, with its variants.
     func remove(_ url: URL)
 }
 

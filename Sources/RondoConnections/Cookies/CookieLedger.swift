@@ -30,7 +30,7 @@ struct CookieLedger {
     /// A place that has to be brought up to date.
     private struct Mark {
         var key: Cookie.Key
-        /// What had been done to the storage until then is known: what is done after it came later.
+        /// The storage had been looked at by then: a change that is found afterwards came later.
         var isAfterLook: Bool
     }
 
@@ -258,7 +258,7 @@ struct CookieLedger {
         shown[place].flatMap { $0.isFiled ? $0.digest : nil }
     }
 
-    /// Foundation has written its file: it holds what is shown.
+    /// Foundation has written its file: it holds the cookies that the storage shows.
     mutating func hasFiled() {
         // A row that says what its cookie takes the place of is right before and after, unless that is another one now.
         for (place, unfiled) in unfiled where unfiled.digest == nil || marks[place] != nil {

@@ -426,7 +426,7 @@ final class CookieStore: Sendable {
                 return nil
             } catch {
                 guard error.saysThatFileIsBroken else { return error }
-                // What is broken is as if it had never been there; what is remembered is written anew.
+                // A broken file counts as none; the cookies in memory are written anew.
                 do throws(DatabaseError) {
                     try file.makeAnew()
                     try file.write(
@@ -477,6 +477,6 @@ final class CookieStore: Sendable {
         write()
     }
 
-    /// The end of the program waits so long for what is under way, in milliseconds.
+    /// Milliseconds that the end of the program waits for work under way.
     private static let patience = 2_000
 }

@@ -10,6 +10,6 @@ protocol VisibleCookies: Sendable {
     var policy: HTTPCookie.AcceptPolicy { get }
     func set(_ cookie: HTTPCookie)
     func delete(_ cookie: HTTPCookie)
-    /// Has what is kept of them written, without a change.
+    /// Has the storage written to its file, without a change.
     func write()
 }

@@ -16,7 +16,7 @@ struct Authentication {
         case url, storage, delegate
     }
 
-    /// The question of one challenge, and what is known of the answer.
+    /// The question of one challenge, and the answer as far as it is known.
     struct Question {
         let challenge: AnswerableChallenge
         let space: URLProtectionSpace
@@ -206,7 +206,7 @@ struct Authentication {
 
     /// What a response says about the other side.
     enum Acceptance {
-        /// Nothing against it: what is worth storing is a credential that the delegate gave.
+        /// Nothing against it; with the credential, if the delegate gave one that is worth storing.
         case accepted((space: URLProtectionSpace, credential: URLCredential)?)
         /// It claims to know the password, and does not.
         case refuted

@@ -40,7 +40,7 @@ package final class DownloadFile: Sendable {
         }
     }
 
-    /// A file that is there in part: what is behind `offset` is written anew.
+    /// A file that is there in part: the bytes behind `offset` are written anew.
     init(continuing path: String, at offset: Int64) throws(SystemError) {
         isTemporary = Mutex(false)
         let opened = try Self.openRegular(path, O_WRONLY, 0)
@@ -75,8 +75,8 @@ package final class DownloadFile: Sendable {
         _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
-    /// Opens what is a file of bytes, or not there yet. A FIFO would be waited for, and what is read at its other end has
-    /// neither a length nor a place to go on at; a terminal or another device may make its writer wait for ever.
+    /// Opens a regular file, which may not be there yet. A FIFO would be waited for, and its reader's bytes have neither a
+    /// length nor a place to go on at; a terminal or another device may make its writer wait for ever.
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {
@@ -167,6 +167,6 @@ package final class DownloadFile: Sendable {
 
     package func discard(deleting: Bool = true) {
         if deleting { unlink(path) }
-        try? close()  // what is given up need not be whole
+        try? close()  // a download that is given up need not be whole
     }
 }

@@ -1,7 +1,7 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// What a session's resume data hold (rules US-63 and US-64): what is there of a download, and how the rest is asked for.
+/// What a session's resume data hold (rules US-63 and US-64): the bytes of a download so far, and how to ask for the rest.
 ///
 /// A property list. It has the fields of the request that the program set, since the server may want them again.
 package struct ResumeData: Codable, Sendable {

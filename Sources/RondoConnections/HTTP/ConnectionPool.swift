@@ -4,7 +4,8 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// The origins that the process, or a session, knows, with the limits that hold for all of them together.
+/// The origins that the process, or a session, knows, with the limits that hold for all of them together. Which connection
+/// a request gets is decided by its origin: `Origin.lease`.
 ///
 /// Its lock is taken to find an origin by its name, to change limits and to look after idle connections; a request that
 /// knows its origin takes none of the pool's.
@@ -159,7 +160,7 @@ package final class ConnectionPool: Sendable {
         closeAll()
     }
 
-    /// Closes what is idle, and keeps nothing from here on: no request is to come. Any thread.
+    /// Closes idle connections, and keeps none from here on: no request is to come. Any thread.
     package func retire() {
         current.store(Self.retired, ordering: .sequentiallyConsistent)
         closeAll()

@@ -5,9 +5,9 @@ internal import RondoStreams
 
 /// One request to a server and its response, whatever version of HTTP carries them.
 ///
-/// This is the seam: what is above it knows neither codec nor connection. Its owner lets one thread at a time in.
+/// This is the seam: the layers above it know neither codec nor connection. Its owner lets one thread at a time in.
 protocol Exchange: AnyObject, Sendable {
-    // MARK: Words
+    // MARK: Commands
 
     /// Has these asked about the server while a new connection is secured; nil: nothing is asked. To be called before
     /// `start()`.

@@ -7,7 +7,7 @@ enum ExchangeChoice {
     ///
     /// - Parameters:
     ///   - lease: The exchange ends it.
-    ///   - channel: What is opened where the lease has no connection yet.
+    ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
         of request: consuming OutgoingRequest, by lease: borrowing Lease,
         opening channel: @autoclosure () -> SocketChannel.Configuration, for owner: any ExchangeOwner,

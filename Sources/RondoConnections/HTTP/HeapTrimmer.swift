@@ -6,7 +6,7 @@ internal import struct Synchronization.Atomic
 /// Has malloc give back to the system what a burst of loads has left.
 ///
 /// A load in flight takes four kilobytes. When thousands have ended nearly all of that is free, but glibc by
-/// itself gives back only what is free at the very end of a heap, so that the process stays as large as it was.
+/// itself gives back only memory that is free at the very end of a heap, so that the process stays as large as it was.
 /// `malloc_trim(3)` gives back every whole page that is free, and takes a millisecond and a half for 20 MB: so
 /// it is called on the loader's thread, when the burst is over, and after no small one.
 final class HeapTrimmer: Sendable {

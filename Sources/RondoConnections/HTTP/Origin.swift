@@ -10,8 +10,8 @@ internal import RondoStreams
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, any ConnectionWaiter>
 
-    /// What a load that wants to send a request is told.
-    enum Answer {
+    /// What a load that asks for a connection is told.
+    enum LeaseOutcome {
         case granted(Lease)
         /// `ConnectionWaiter.isAdmitted(with:)` says when there is room.
         case wait(waiterID: Int)
@@ -58,19 +58,19 @@ final class Origin: BudgetCandidate {
     func lease(
         _ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?, for waiter: any ConnectionWaiter,
         mayReuse: Bool
-    ) -> Answer {
+    ) -> LeaseOutcome {
         let isUsable = Self.isUsable
         let now = LoopClock.machineNow
-        let (lease, dropped) = state.withLock { state in
+        let (decision, dropped) = state.withLock { state in
             let dropped = state.removeExpired(now: now, within: budget)
-            let lease = state.lease(
+            let decision = state.lease(
                 key, of: ObjectIdentifier(loop), for: waiter, within: budget, mayReuse: mayReuse,
                 where: isUsable)
-            return (lease, dropped)
+            return (decision, dropped)
         }
         for idle in dropped { idle.close() }
-        switch lease {
-        case .exchange(let idle):
+        switch decision {
+        case .reuse(let idle):
             let connection = revived(idle, key, at: queue) ?? takeIdle(key, of: loop, at: queue)
             return .granted(Lease(origin: self, key: key, loop: loop, connection: connection))
         case .open:
@@ -254,7 +254,7 @@ final class Origin: BudgetCandidate {
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Without it: what is released by that may be the program's, and a loop that is woken is told of in traces.
+        // Without the lock: this may release the program's objects, and wakes a loop, of which an instrument is told.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }

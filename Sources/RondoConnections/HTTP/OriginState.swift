@@ -2,9 +2,10 @@ internal import RondoCore
 
 /// The connections of one server: how many are in use, which are idle, and which loads wait for one. Decisions only.
 struct OriginState<Connection, Waiter>: ~Copyable {
-    enum Lease {
+    /// What becomes of a wish for a connection.
+    enum Decision {
         /// An idle connection is used again.
-        case exchange(over: Connection)
+        case reuse(Connection)
         /// A connection is to be opened.
         case open
         /// There is no room; the waiter is admitted later, by this number.
@@ -40,7 +41,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     mutating func lease(
         _ key: ConnectionKey, of loop: ObjectIdentifier?, for waiter: Waiter, within budget: ConnectionBudget,
         mayReuse: Bool, where isUsable: (Connection) -> Bool = { _ in true }
-    ) -> Lease {
+    ) -> Decision {
         // A later one does not overtake.
         guard waiting.isEmpty, inUse < limit else {
             return .wait(waiterID: add(waiter, within: budget), lacksBudget: false)
@@ -51,7 +52,7 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         }
         inUse += 1
         guard let position else { return .open }
-        return .exchange(over: idle.remove(at: position))
+        return .reuse(idle.remove(at: position))
     }
 
     /// An idle connection for a lease that has none.

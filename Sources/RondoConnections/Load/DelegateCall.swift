@@ -24,7 +24,7 @@ package enum DelegateCall {
     case upgraded(name: String, size: Int, @Sendable () -> Void)
     case finish
     case finishDownload(DownloadFile)
-    /// `partial`: what is there of a download that can be resumed.
+    /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
     /// What a delegate says to a call; on its way from the delegate queue to the loop.

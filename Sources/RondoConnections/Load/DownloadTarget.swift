@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The file that a download delegate's body goes to (rule UC-67), and what is needed to ask for the rest of it.
+/// The file that a download delegate's body goes to (rule UC-67), and the means to ask for the rest of it.
 ///
 /// A body that breaks off is asked for again from where it broke off, where the server can prove that it is still
 /// the same (RFC 9110 §13.1.5). Anything but the rest itself leaves the failure as it is.
@@ -121,7 +121,7 @@ final class DownloadTarget {
 
     // MARK: - Asking for the rest
 
-    /// The request for what is missing after `failure`; nil: the failure stands.
+    /// The request for the missing bytes after `failure`; nil: the failure stands.
     func requestForRest(after failure: LoadFailure, of request: LoadRequest) -> LoadRequest? {
         guard file != nil, failure.isLossOfConnection, length > resumedAt,
             resumptions < Self.maximumResumptions,
@@ -161,7 +161,7 @@ final class DownloadTarget {
                 let response = LoadedResponse(url: url, head: head, bodyLength: nil)
             else { return false }
             return earlier.resumption.offset(of: response) != nil
-        // The file has become shorter than what is there.
+        // The file has become shorter than the bytes that were received.
         case 416: return false
         default: return true
         }

@@ -156,7 +156,7 @@ final class LoadAnswers {
     private func noteFields(of head: ResponseHead, from origin: ResponseOrigin, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {
-                // Before what is handed out can be called.
+                // Before the closure that is returned can be called.
                 owner.beginStoring()
                 return { [owner] in owner.endStoring() }
             }

@@ -31,7 +31,7 @@ package struct TransferMetrics: Sendable {
     package let proxy: String?
     package let tlsVersion: String?
     package let tlsCipher: String?
-    /// As the load had it, without what is added on the way: cookies, credentials, what the cache asks.
+    /// As the load had it, without the fields that are added on the way: of cookies, credentials and cache.
     package var request: URLRequest?
     /// The cache has answered, and no server was asked.
     package var isFromCache = false

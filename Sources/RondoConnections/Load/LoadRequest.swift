@@ -1,7 +1,7 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// A request as a load holds it, with what is asked of it again and again: to ask the request itself takes longer.
+/// A request as a load holds it, with copies of what the load asks again and again: to ask the request itself takes longer.
 ///
 /// A reference that never changes, so that it costs little to hand on.
 package final class LoadRequest: Sendable, Equatable {

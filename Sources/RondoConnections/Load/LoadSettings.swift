@@ -53,7 +53,7 @@ package final class LoadSettings: Sendable {
     }
 
     let values: Values
-    /// Without what is meant for the origin that a load begins at; nil: there is nothing of the kind.
+    /// Without the values that are meant for the origin that a load begins at; nil: there are none.
     private let tlsElsewhere: TLSSettings?
 
     // Of `values.proxy`, which takes longer to look at than all else about a direct way.

@@ -38,7 +38,7 @@ struct LoadState {
         case receiving
         /// The connection carries another protocol.
         case upgraded
-        /// All has come, and the delegate was asked what is to be stored (rule UC-54).
+        /// All has come, and the delegate was shown the response that is to be stored (rule UC-54).
         case askingAboutCaching
         /// All has come, and is being stored by other threads.
         case storing
@@ -53,7 +53,7 @@ struct LoadState {
         case askAboutStorage
         /// Ask the delegate whether `request` may be sent.
         case ask(URLRequest, redirect: LoadReply?)
-        /// Have `request` answered; what is left of an answer before it is of no interest.
+        /// Have `request` answered; the rest of an answer before it is of no interest.
         case send(LoadRequest)
         /// Find a credential, and say `authenticated()` or `notAuthenticated()`.
         case authenticate(ResponseHead)
@@ -373,7 +373,7 @@ struct LoadState {
         return .finish
     }
 
-    /// The delegate is asked what is to be stored.
+    /// The delegate is shown the response that is to be stored.
     mutating func askAboutCaching() { if case .storing = phase { phase = .askingAboutCaching } }
 
     /// It has answered.

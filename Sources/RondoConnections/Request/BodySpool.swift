@@ -16,7 +16,7 @@ final class BodySpool {
 
     var isOnDisk: Bool { descriptor >= 0 }
 
-    /// Keeps `bytes` behind what is there.
+    /// Appends `bytes` to those that are kept.
     ///
     /// - Throws: What the disk says, or `EFBIG` past the maximum; what was kept is of no use then.
     func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
@@ -30,7 +30,7 @@ final class BodySpool {
         count += Int64(bytes.count)
     }
 
-    /// Copies what is kept from `offset` on.
+    /// Copies kept bytes from `offset` on.
     ///
     /// - Returns: How many bytes; 0 at the end.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {

@@ -157,7 +157,7 @@ final class BodyStream: NSObject, StreamDelegate {
         case lost
     }
 
-    /// Reads on, and keeps what is read whatever the delegate can do, until the hash of the whole is known.
+    /// Reads on, and keeps the bytes whatever the delegate can do, until the hash of the whole is known.
     func hash(by function: DigestHash, piece: inout [UInt8]) -> Hashing {
         if digests[function] != nil { return .done }
         if running?.function != function {

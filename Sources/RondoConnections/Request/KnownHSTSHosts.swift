@@ -52,7 +52,7 @@ enum KnownHSTSHosts {
     }
 
     private static func noteUse() {
-        // Under the lock, so that it agrees with what is there.
+        // Under the lock, so that the two agree.
         kept.read { isInUse.store(!$0.isEmpty, ordering: .relaxed) }
     }
 }

@@ -22,8 +22,8 @@ struct OutgoingRequest: ~Copyable {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is sent in chunks (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - additionalFields: What is sent behind the request's own, as often as it is here.
-    ///   - named: What is sent in place of the URL's path and query.
+    ///   - additionalFields: Fields that are sent behind the request's own, as often as they are here.
+    ///   - named: The target that is sent in place of the URL's path and query.
     ///   - usualFields: `usualFields(_:)` of the server, where they were made before: a head that has the very same ones
     ///     need not be written anew.
     ///   - isForProxy: The request line names the whole URL (RFC 9112 §3.2.2).

@@ -44,7 +44,8 @@ final class RequestBody {
     /// Takes the delegate's answer; `.none` if it has no method to answer.
     ///
     /// Whether a delegate has the method is known only once it was called, and it may be called only where it is due.
-    /// So what is sent is kept until a delegate of that class was found to have the method (rules UC-39 and UC-40).
+    /// So the bytes that were sent are kept until a delegate of that class was found to have the method (rules UC-39 and
+    /// UC-40).
     ///
     /// - Returns: Nil: there is no body to send.
     func replace(by answer: Foundation.InputStream??, of origin: Foundation.InputStream) -> BodyStream? {

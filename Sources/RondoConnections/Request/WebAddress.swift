@@ -5,7 +5,7 @@ internal import RondoHTTP
 /// An http or https URL, taken apart into what a request needs of it.
 ///
 /// Nearly all URLs are in canonical form already, plain ASCII without user and IPv6 address, and are read here
-/// byte by byte; what is not is left to Foundation's parser, which takes ten times as long.
+/// byte by byte; the others are left to Foundation's parser, which takes ten times as long.
 ///
 /// A reference, since it is handed on often and never changes.
 struct WebAddress: Sendable {

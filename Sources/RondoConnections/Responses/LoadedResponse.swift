@@ -24,7 +24,7 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
             headerFields: ResponseFields.dictionary(head))
     }
 
-    /// A response that is kept, with the seconds since it was made (RFC 9111 §5.1); nil for what is no HTTP.
+    /// A kept response, with the seconds since it was made (RFC 9111 §5.1); nil for one that is not HTTP.
     convenience init?(_ response: URLResponse, age: Double) {
         guard let response = response as? HTTPURLResponse else { return nil }
         var fields = Self.fields(of: response)
@@ -46,8 +46,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    /// A response that is kept, whatever the delegate has made of it (rule UC-54), with what a 304 says; nil for
-    /// what is no HTTP.
+    /// A kept response, whatever the delegate has made of it (rule UC-54), with the fields of a 304; nil for one that is
+    /// not HTTP.
     convenience init?(_ response: URLResponse, confirmedBy head: ResponseHead, length: Int) {
         guard let response = response as? HTTPURLResponse else { return nil }
         self.init(

@@ -9,7 +9,7 @@ final class Database {
     enum Access {
         /// Makes the file and its folder where they are missing, and waits for other connections.
         case readWrite
-        /// Fails where the file is missing, and waits for nothing: for what is looked up on a run loop.
+        /// Fails where the file is missing, and waits for nothing: for look-ups on a run loop.
         case lookUp
     }
 
@@ -44,8 +44,8 @@ final class Database {
     /// Statements that are still there keep the file open until they have gone.
     deinit { sqlite3_close_v2(connection) }
 
-    /// Opens the database, or, where its file is no database or was made by another version, makes it anew: what is
-    /// broken is as if it had never been there.
+    /// Opens the database, or, where its file is no database or was made by another version, makes it anew: a
+    /// broken file counts as none.
     ///
     /// - Parameters:
     ///   - version: A number of `schema`, other than 0. A file with another one is removed.
@@ -68,8 +68,8 @@ final class Database {
         let database = try Database(url, .readWrite)
         // A process that is killed loses nothing that was committed; only a machine that loses power may lose the last
         // commits. Where the file system cannot do it, the journal is an ordinary one.
-        // A new file is made without waiting for the disk: there is nothing to be lost. The size of its pages is that at which
-        // what is written costs little; with larger ones more of the disk is wasted.
+        // A new file is made without waiting for the disk: there is nothing to be lost. Pages of this size make
+        // writes cheap; larger ones waste more of the disk.
         try database.execute("PRAGMA synchronous = OFF; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;")
         try database.execute(
             "PRAGMA journal_size_limit = \(maximumJournalSize); PRAGMA wal_autocheckpoint = \(journalPages);")
@@ -120,13 +120,13 @@ final class Database {
     }
 
     /// Whether the tables hang together, as far as SQLite can tell by reading all of them once. Some damage is met by no
-    /// statement that reads, and has what is written afterwards lost.
+    /// statement that reads, and loses later writes.
     func isSound() throws(DatabaseError) -> Bool {
         let check = try prepare("PRAGMA quick_check(1)")
         return try check.step() && check.text(0) == "ok"
     }
 
-    /// A statement that may be run more than once; `?1`, `?2` … stand for what is bound.
+    /// A statement that may be run more than once; `?1`, `?2` … stand for bound values.
     func prepare(_ text: String) throws(DatabaseError) -> Statement { try Statement(self, text) }
 
     /// Has all that `body` changes written, or nothing of it.
@@ -232,7 +232,7 @@ final class Database {
             return try step() ? integer(0) : 0
         }
 
-        /// Goes back to the start, with what is bound.
+        /// Goes back to the start, and keeps the bound values.
         func reset() { sqlite3_reset(statement) }
 
         // Columns of the current row, counted from 0. SQLite converts what has another type.

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// A file that holds what is remembered beyond the process, written anew as a whole, and readable for its user alone.
+/// A file whose value outlives the process, written anew as a whole, and readable for its user alone.
 /// See `KeptValue` for when it is written.
 struct KeptFile: Sendable {
     let url: URL

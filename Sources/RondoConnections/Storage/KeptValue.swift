@@ -24,8 +24,8 @@ protocol Keepable: Sendable {
 /// `writeDelay`; the file is written whole, in the form that it has had from the start, so that files of programs stay
 /// readable. What the program asks for itself (`keep`, `replace`, `flush`) is done when the call returns.
 ///
-/// What is in the file is replaced by a new file that is whole, so that a process that is killed leaves the one or the
-/// other.
+/// Each write makes a new file, which takes the old one's place when it is whole: a process that is killed leaves the one
+/// or the other.
 final class KeptValue<Value: Keepable>: Sendable {
     private struct State {
         var value: Value

@@ -1,6 +1,6 @@
 extension RunLoop {
     /// Makes `mode` of the main loop a guest of Foundation's main loop, which a framework or a test runs: while Foundation's
-    /// runs in a common mode, what is due in `mode` is served by turns (rules BR-1 to BR-4).
+    /// runs in a common mode, the members of `mode` are served by turns (rules BR-1 to BR-4).
     ///
     /// Nothing is polled, and an idle program sleeps. An event takes a hop over a thread of Dispatch's and a block of the main
     /// queue: see "From Foundation's run loop" for figures. Callbacks come inside a block of the main queue, so that a run of

@@ -1,4 +1,5 @@
-/// Serves what is due on Foundation's run loop of the calling thread, in the mode of the same name, without waiting.
+/// Serves timers, blocks and sources that are due on Foundation's run loop of the calling thread, in the mode of the same
+/// name, without waiting.
 struct FoundationPoll {
     /// One poll runs blocks, one signalled source, and then one of: due timers, the main queue, one ready source. After three
     /// all kinds have had a turn (rule BR-13).

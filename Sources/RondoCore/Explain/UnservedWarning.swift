@@ -41,7 +41,7 @@ extension RunLoop: WatchedLoop {
                 }
                 waiting += state.waitingForUnknownModes()
             }
-            // The loop runs or is empty: what is added from now on is watched anew.
+            // The loop runs or is empty: members added from now on are watched anew.
             if waiting.isEmpty { attention.endWatching() }
             return (waiting, state.runs != runs)
         }

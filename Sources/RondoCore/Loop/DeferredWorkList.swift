@@ -17,7 +17,7 @@ struct DeferredWorkList {
     static let maximumAgeNanoseconds: Int64 = 1_000_000
 
     var maximumCount = defaultMaximumCount
-    /// Nil if the work was taken: what is released with it may defer work.
+    /// Nil if the work was taken: objects released with it may defer work.
     private var works: [(any DeferredWork)?] = []
     private var first = 0
     /// When the oldest piece was deferred.

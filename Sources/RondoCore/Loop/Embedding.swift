@@ -68,7 +68,7 @@ extension RunLoop {
             modeLoop.setMirror(mirror)
             loop.owner.isEmbedded = true
             loop.attention.setEmbedded(true)
-            // The first turn finds what is in the mode already.
+            // The first turn finds the members that are there already.
             wakeUp.wake()
         }
 

@@ -1,6 +1,6 @@
 /// The state of a run loop that all threads may touch: one struct behind one lock.
 ///
-/// Membership (what is in which mode) is the truth here; the `ev_loop` of a mode is its projection, brought
+/// Membership (which members a mode has) is the truth here; the `ev_loop` of a mode is its projection, brought
 /// up to date by the loop's own thread before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
 struct LoopState: ~Copyable {

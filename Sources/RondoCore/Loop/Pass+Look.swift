@@ -1,6 +1,6 @@
 // (h): the loop sleeps until something has happened, or just looks.
 extension Pass {
-    /// While descriptors found earlier wait to be served, only the nearest timer decides what is served now.
+    /// While descriptors found earlier wait to be served, only the nearest timer decides which kind is served now.
     /// It is known if nothing was called and attention was not asked for since the last pass.
     ///
     /// - Returns: Whether timers are due; nil: ask `look(maySleep:)`.
@@ -20,7 +20,7 @@ extension Pass {
     ///
     /// While descriptors found earlier wait to be served, the kernel is not asked (rule RL-57), and changes
     /// to watchers can wait as well: before a source is called it is asked whether it is still a member and
-    /// wants the event. In the last pass before the limit changes are applied, since that pass serves what is
+    /// wants the event. In the last pass before the limit changes are applied, since that pass serves all that is
     /// ready now. A sleep can end without an event (a signal, a stale registration, libev's own limit of a
     /// minute); then it is continued, or observers would see waits that were none.
     ///

@@ -65,7 +65,11 @@ public final class PerformRequest: Sendable {
         withExtendedLifetime(take()) {}
     }
 
-    func has(_ key: AnyHashable) -> Bool { state.withLock { $0.content?.key == key } }
+    func has(_ key: AnyHashable) -> Bool {
+        // Compared with no lock held: keys are the program's, and may ask for the request.
+        let own = state.withLock { $0.content?.key }
+        return own == key
+    }
 
     private func wait(_ delay: TimeInterval, on loop: RunLoop) {
         let timer = Timer(timeInterval: max(0, delay), repeats: false) { [self] _ in fire() }

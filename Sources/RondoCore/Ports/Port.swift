@@ -144,7 +144,9 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     /// The source by which loops hold the port; nil if the port is invalid.
     func sourceToAdd() -> RunLoop.Source? {
         guard isValid else { return nil }
-        let (source, isNew) = state.withLock { state -> (RunLoop.Source, Bool) in
+        let (source, isNew) = state.withLock { state -> (RunLoop.Source?, Bool) in
+            // It may have become invalid since: a source that is added then would stay for ever.
+            guard state.isValid else { return (nil, false) }
             if let source = state.source { return (source, false) }
             let source = makeSource()
             source.label = state.label

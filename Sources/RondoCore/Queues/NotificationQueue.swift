@@ -41,8 +41,8 @@ open class NotificationQueue: NSObject, @unchecked Sendable {
         loop.removeNotifications { $0.queue == queue }
     }
 
-    /// A name for logs and traces; nil at first. Any thread may set it; it counts for what is enqueued from then
-    /// on.
+    /// A name for logs and traces; nil at first. Any thread may set it; it counts for notifications enqueued from
+    /// then on.
     public var label: String? {
         get { name.withLock { $0 } }
         set { name.withLock { $0 = newValue } }

@@ -31,7 +31,7 @@ package enum AnswerableChallenge: Sendable, Equatable {
             .map(\.element)
     }
 
-    /// Nil where the scheme is another one, or uses what is not known here.
+    /// Nil where the scheme is another one, or uses an algorithm or quality that is not known here.
     package init?(_ challenge: Challenge) {
         switch challenge.scheme.lowercased() {
         case "basic": self = .basic(realm: challenge.realm)

@@ -85,7 +85,7 @@ package struct CacheEntry: Sendable, Equatable {
     /// Seconds since the response was made or confirmed by its origin (RFC 9111 §4.2.3).
     package func age(at now: Date) -> Double {
         let apparent = max(0, receivedAt.timeIntervalSince(madeAt))
-        // Of several the first counts; what is no number is passed over (§5.1).
+        // Of several the first counts; values that are not numbers are passed over (§5.1).
         let said = fields.values(for: "Age").first.map { value in
             Double(CacheControl.seconds(value.utf8.prefix { $0 != UInt8(ascii: ",") && $0 != Grammar.space }))
         }

@@ -51,7 +51,7 @@ package enum CacheRules {
     ///
     /// - Parameters:
     ///   - request: The fields as they would be sent, cookies and all: Vary may name any of them.
-    ///   - entry: What is kept for the URL, if anything.
+    ///   - entry: The response kept for the URL, if there is one.
     package static func decide(
         _ policy: CachePolicy, request: HeaderFields, entry: CacheEntry?, now: Date
     ) -> Decision {
@@ -131,8 +131,8 @@ package enum CacheRules {
     }
 
     /// Whether a response that may be stored could ever answer a request without being loaded anew: it is fresh for a
-    /// while, or the server can be asked about it, or the program takes what is kept whatever its age, as the policy of its
-    /// request says.
+    /// while, or the server can be asked about it, or the program takes kept responses whatever their age, as the policy of
+    /// its request says.
     package static func isOfUse(_ response: ResponseHead, _ policy: CachePolicy, now: Date) -> Bool {
         let fields = response.fields
         if fields.has("ETag") || fields.has("Last-Modified") { return true }

@@ -3,7 +3,7 @@ package import Foundation
 /// Undoes the codings of a body as it comes, however many there are on top of each other.
 ///
 /// `receive` only stores bytes, `next` gives one event: so nothing is decoded before its receiver can take it,
-/// and what is kept is what was received and a buffer for each coding. An error is a state that is never left.
+/// and it keeps the bytes that were received and a buffer for each coding. An error is a state that is never left.
 ///
 /// What comes after the end of the encoded content is dropped, as in the browsers. An empty body is empty
 /// content in any coding, also as there. Content that ends too early is an error, unlike there: a program

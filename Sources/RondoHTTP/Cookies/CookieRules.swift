@@ -63,7 +63,7 @@ package enum CookieRules {
         return field.isSecure && (!isHost || (isHostOnly && field.domain == nil && field.path == "/"))
     }
 
-    /// Whether `cookie` may replace what is stored: one from plain HTTP must not push out, or hide, a secure
+    /// Whether `cookie` may replace the stored ones: one from plain HTTP must not push out, or hide, a secure
     /// one (§5.7, step 16, "leave secure cookies alone").
     package static func mayStore(
         _ cookie: Cookie, from origin: CookieOrigin, beside stored: some Sequence<Cookie>

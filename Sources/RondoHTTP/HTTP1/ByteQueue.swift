@@ -7,7 +7,7 @@ struct ByteQueue: Sendable {
     var unread: ArraySlice<UInt8> { storage[start...] }
 
     mutating func append(_ bytes: some Sequence<UInt8>) {
-        // What was read is dropped before more is stored, so the queue holds what is unread and one addition.
+        // Bytes that were read are dropped before more are stored, so the queue holds the unread ones and one addition.
         if isEmpty {
             storage.removeAll()
             start = 0

@@ -40,7 +40,7 @@ struct RememberedHead: Sendable {
 }
 
 extension ResponseHead {
-    /// Bytes of a head that is remembered, in case the next one is the same. What is made of a larger one need
+    /// Bytes of a head that is remembered, in case the next one is the same. The response made of a larger one need
     /// not be remembered either.
     package static let maximumRemembered = 1024
 }

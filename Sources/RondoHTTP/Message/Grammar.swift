@@ -1,5 +1,5 @@
 // The grammar of HTTP messages (RFC 9110 §5, RFC 9112 §2 to §5) as small functions on bytes. Nothing here
-// knows of messages, connections or roles; what is not a byte class is at most one list or number.
+// knows of messages, connections or roles; the functions read classes of bytes, lists and numbers.
 
 package enum Grammar {
     package static let tab: UInt8 = 0x09
@@ -151,7 +151,7 @@ package enum Grammar {
     /// How many bytes of an offending line an error quotes.
     package static let excerptLength = 40
 
-    /// The first bytes of something offending, made safe for a terminal: what is not visible ASCII is `\xNN`.
+    /// The first bytes of something offending, made safe for a terminal: bytes that are not visible ASCII are `\xNN`.
     package static func excerpt(_ bytes: some Collection<UInt8>) -> String {
         var text = ""
         for byte in bytes.prefix(excerptLength) {

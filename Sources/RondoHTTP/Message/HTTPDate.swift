@@ -2,7 +2,7 @@ package import struct Foundation.Date
 
 /// Dates as header fields write them (RFC 9110 §5.6.7), to the second, in GMT.
 ///
-///     Sun, 06 Nov 1994 08:49:37 GMT     what is written, and mostly read
+///     Sun, 06 Nov 1994 08:49:37 GMT     written, and mostly read
 ///     Sunday, 06-Nov-94 08:49:37 GMT    RFC 850, read only
 ///     Sun Nov  6 08:49:37 1994          asctime, read only
 package enum HTTPDate {
@@ -64,7 +64,7 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ].map { Array($0.utf8) }
 
-    /// One of the three forms to the letter, in any case; nil for what is only like one. For Expires, where a
+    /// One of the three forms to the letter, in any case; nil for a text that is only like one. For Expires, where a
     /// date that is written wrong has to count as past (RFC 9111 §5.3).
     package static func parse(exactly text: String, now: Date = Date()) -> Date? {
         let shape = text.utf8.map { byte -> UInt8 in

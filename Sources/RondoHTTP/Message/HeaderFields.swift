@@ -7,8 +7,8 @@ internal import Glibc
 /// The fields of a header or trailer section: in order, repeated ones kept, names compared without regard to
 /// ASCII case (RFC 9110 §5).
 ///
-/// Nothing is validated here: what was received has been checked by the reader, what is to be sent is checked
-/// by the writer.
+/// Nothing is validated here: the reader has checked the fields that were received, and the writer checks those that are
+/// sent.
 package struct HeaderFields: Sendable {
     /// Where one field lies in `bytes`.
     struct Entry: Sendable {

@@ -48,7 +48,7 @@ package struct MediaTypeField: Sendable, Equatable {
         return members
     }
 
-    /// Nil for what is no media type: two tokens with a slash between them (RFC 9110 §8.3.1).
+    /// Nil for anything but a media type: two tokens with a slash between them (RFC 9110 §8.3.1).
     private static func essence(of member: Substring) -> String? {
         var bytes = member.utf8.prefix { $0 != Grammar.semicolon }.drop(while: Grammar.isWhitespace)
         while let last = bytes.last, Grammar.isWhitespace(last) { bytes = bytes.dropLast() }

@@ -2,8 +2,8 @@ package import Foundation
 
 /// The hosts that have asked to be spoken to by TLS only (RFC 6797).
 ///
-/// A value: the process's own is kept by the connections, and written to a file where a program asks for it. Servers say
-/// what is in it, so nothing that a server says takes more steps than the logarithm of the count. Only the writer of the
+/// A value: the process's own is kept by the connections, and written to a file where a program asks for it. Servers fill
+/// it, so nothing that a server says takes more steps than the logarithm of the count. Only the writer of the
 /// file looks at all hosts, in pieces (`list(from:into:)`): therefore a host stays in its slot as long as it is remembered.
 package struct StrictTransportSecurity: Sendable {
     package struct Policy: Sendable, Equatable, Codable {

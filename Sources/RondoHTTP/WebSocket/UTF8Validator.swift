@@ -1,5 +1,5 @@
 // Text comes in pieces that are cut anywhere, and has to be refused at the first byte that no continuation could make
-// valid (rule WS-12; Autobahn's cases 6.4 look for that very byte). What is kept between two pieces is therefore not the
+// valid (rule WS-12; Autobahn's cases 6.4 look for that very byte). Between two pieces it therefore keeps not the
 // unfinished character but what its next byte may be: the table of RFC 3629 §4, which has no overlong forms, no
 // surrogates and nothing above U+10FFFF.
 //

@@ -2,9 +2,10 @@
 // events. It holds no socket and no clock; the end of the connection is an input like any other.
 //
 // `receive` only stores bytes, `nextEvent` gives one event: so nothing is read, and nothing decompressed, before its
-// receiver can take it. What is kept is what was received and not read, an unfinished message up to its limit, one pong
-// that is owed (rule WS-15), and where compression was agreed on the two states of zlib, some 300 KiB, made when they are
-// first needed. An error is a state that is never left; the close frame that belongs to it is owed as an answer is.
+// receiver can take it. The connection keeps the bytes that were received and not read, an unfinished message up to its
+// limit, one pong that is owed (rule WS-15), and where compression was agreed on the two states of zlib, some 300 KiB, made
+// when they are first needed. An error is a state that is never left; the close frame that belongs to it is owed as an
+// answer is.
 
 /// What happened on a connection.
 package enum WebSocketEvent: Sendable, Equatable {
@@ -137,7 +138,7 @@ package struct WebSocketConnection: ~Copyable, Sendable {
         outgoing = writer.start(message, limits: limits)
     }
 
-    /// A message was started, and not all of its frames have been made. False too once either end has closed: what is left
+    /// A message was started, and not all of its frames have been made. False too once either end has closed: the rest
     /// of a message is not sent then.
     package var isSendingMessage: Bool { outgoing != nil }
 
@@ -179,8 +180,8 @@ package struct WebSocketConnection: ~Copyable, Sendable {
     /// Whether a pong or a close frame is owed. It may be sent between the frames of a message.
     package var hasAnswers: Bool { unansweredPing != nil || state.owedClose != nil }
 
-    /// Appends what is owed: a pong for the last ping (§5.5.3), and a close frame that answers the other end's or says why
-    /// the connection has failed.
+    /// Appends the answers that are owed: a pong for the last ping (§5.5.3), and a close frame that answers the other end's
+    /// or says why the connection has failed.
     package mutating func sendAnswers(into output: inout [UInt8]) {
         if let payload = unansweredPing {
             unansweredPing = nil

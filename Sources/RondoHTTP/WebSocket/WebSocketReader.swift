@@ -1,7 +1,7 @@
 // Turns the bytes of frames into messages and control frames. It knows the grammar, and where it is in a message; it does
 // not know which side has closed.
 //
-// Bytes are looked at where they lie. What is kept between calls is an unfinished header (under 14 bytes), the payload
+// Bytes are looked at where they lie. Between calls the reader keeps an unfinished header (under 14 bytes), the payload
 // of an unfinished control frame (up to 125) and that of an unfinished message, which has a limit. A compressed message
 // is kept decompressed, and decompressed as it comes.
 

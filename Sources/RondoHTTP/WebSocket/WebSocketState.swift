@@ -2,8 +2,8 @@
 //
 // The closing handshake is one close frame each way. After its own an end sends no more messages, but it reads on until
 // the other's comes; after both nothing is read. A failure closes both ways at once: our close frame is owed, if there is
-// one for it, and the other's is not waited for. A failure is a state that is never left. How long to wait for what is a
-// matter of the layer above, which has a clock.
+// one for it, and the other's is not waited for. A failure is a state that is never left. The layer above, which has a
+// clock, decides how long to wait for either.
 
 struct WebSocketState: Sendable {
     private enum Sending: Sendable {

@@ -12,8 +12,7 @@ extension StreamChunks {
 
     /// The lines of a stream. To be iterated once: an iterator keeps what has come behind its last line.
     ///
-    /// What ends a line is not part of it. What follows the last end is a line, unless it is nothing. What is no UTF-8
-    /// becomes U+FFFD.
+    /// Line ends are not part of a line. Text behind the last one is a line too. Bytes that are not UTF-8 become U+FFFD.
     public struct Lines: AsyncSequence, Sendable {
         public typealias Element = String
         public typealias Failure = any Error

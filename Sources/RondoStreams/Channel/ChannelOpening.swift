@@ -299,7 +299,7 @@ final class ChannelOpening {
         case .waits(let awaited):
             stage = .negotiating(dialogue)
             sources.setInterest(awaited, of: transport.source)
-            // No socket announces what is decrypted already.
+            // No socket announces bytes that are decrypted already.
             if transport.hasPendingPlaintext { sources.signal() }
         }
     }

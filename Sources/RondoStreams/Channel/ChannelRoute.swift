@@ -1,4 +1,4 @@
-/// The way to a host by another one: where the connection goes first, and what is said there.
+/// The way to a host by another one: where the connection goes first, and the negotiation there.
 package struct ChannelRoute: Sendable {
     /// The proxy's host and port.
     package var host: String

@@ -8,7 +8,7 @@ public import RondoCore
 public struct ConnectSettings: Sendable, Hashable {
     /// A host, by its name or address (without brackets), and a port.
     public struct Place: Sendable, Hashable {
-        /// `*` stands for every host, where a place is what is looked for.
+        /// `*` stands for every host, in a place that is looked for.
         public var host: String
         public var port: Int
 

@@ -39,7 +39,7 @@ struct ProxyDialogue {
     /// Says the first words.
     mutating func begin() throws(ChannelError) -> Progress { try take(negotiation.begin()) }
 
-    /// The connection is `ready`: sends what is left, or hears what has come.
+    /// The connection is `ready`: sends the rest, or reads the answer.
     mutating func goOn(_ ready: RunLoop.Source.Interest) throws(ChannelError) -> Progress {
         guard unsent.isEmpty && !transport.hasUnsentBytes else { return try send() }
         // TLS may have waited for either.

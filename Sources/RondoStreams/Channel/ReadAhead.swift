@@ -43,13 +43,13 @@ final class ReadAhead: @unchecked Sendable {
         return count
     }
 
-    /// At most `limit` bytes of what is unread, as read: they stay until it is given back.
+    /// At most `limit` unread bytes, as read: they stay until the memory is given back.
     func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8> {
         let taken = unread.prefix(limit)
         unread = taken.upperBound..<unread.upperBound
         return UnsafeMutableRawBufferPointer(rebasing: memory[taken]).assumingMemoryBound(to: UInt8.self)
     }
 
-    /// A copy of what is unread.
+    /// A copy of the unread bytes.
     var bytes: [UInt8] { Array(memory[unread]) }
 }

@@ -2,7 +2,7 @@ internal import RondoCore
 
 // Reading, writing and their ends, on a connection that is open.
 extension SocketChannel {
-    /// Reads what is there, at most as much as `buffer` takes.
+    /// Reads the bytes that are there, at most as many as `buffer` takes.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(ChannelError) -> ReadResult {
         if plainDescriptor >= 0 {
             do throws(SocketError) {

@@ -58,7 +58,7 @@ package final class SocketChannel {
     private(set) var phase: ChannelPhase {
         didSet { plainDescriptor = phase.plainDescriptor }
     }
-    /// That of the phase, for what is done with each message: without a copy of the phase.
+    /// That of the phase, for reads and writes: without a copy of the phase.
     private(set) var plainDescriptor: Int32 = -1
     private let registration = ChannelRegistration()
     private var handlers = ChannelHandlers()
@@ -332,7 +332,7 @@ extension SocketChannel: ChannelOpeningOwner {
     func isOpened(_ transport: ChannelTransport) {
         phase = .open(transport)
         updateInterest()
-        // Its owner may have wanted to read since before: no socket announces what is decrypted already.
+        // Its owner may have wanted to read since before: no socket announces bytes that are decrypted already.
         signalIfPlaintextIsPending()
         handlers.shrink()
         // A proxy's has been told of.

@@ -18,7 +18,7 @@ internal import RondoMutex
 public final class CFHost: Sendable {
     package typealias CallBack = @Sendable (CFHost, CFHostInfoType, CFStreamError) -> Void
 
-    /// What is to be known of the host, as it was given or found.
+    /// Addresses and names of the host, as they were given or found.
     private struct Knowledge {
         var addresses: Listing?
         var names: Listing?
@@ -31,7 +31,7 @@ public final class CFHost: Sendable {
         }
     }
 
-    /// `@unchecked Sendable`: neither the array nor what is in it is ever changed.
+    /// `@unchecked Sendable`: neither the array nor its objects are ever changed.
     private struct Listing: @unchecked Sendable {
         let array: NSArray
 
@@ -113,7 +113,7 @@ public final class CFHost: Sendable {
             return state.lookUp?.isWaitedFor == false ? makeSource(&state) : nil
         }
         guard let source else { return }
-        loop.add(source, forMode: mode)
+        add(source, in: place)
         // It may have been scheduled nowhere when the answer came.
         if state.withLock({ $0.lookUp?.answer != nil }) { source.signalAndWakeUp() }
     }
@@ -124,6 +124,14 @@ public final class CFHost: Sendable {
             return state.source
         }
         if let source { loop.remove(source, forMode: mode) }
+    }
+
+    /// With no lock held: an instrument may be told of it.
+    private func add(_ source: RunLoop.Source, in place: Place) {
+        place.loop.add(source, forMode: place.mode)
+        // The host may have left the mode meanwhile.
+        guard !state.withLock({ $0.places.contains(place) }) else { return }
+        place.loop.remove(source, forMode: place.mode)
     }
 
     /// The source of the look-up that is under way, made where there is none. Under the lock.
@@ -151,7 +159,7 @@ public final class CFHost: Sendable {
         }
         guard let (lookUp, source, places) = begun else { return .posix(EALREADY) }
         if let source {
-            for place in places { place.loop.add(source, forMode: place.mode) }
+            for place in places { add(source, in: place) }
         }
         lookUp.begin(subject) { [weak self] in self?.answered(lookUp) }
         guard lookUp.isWaitedFor else { return .none }

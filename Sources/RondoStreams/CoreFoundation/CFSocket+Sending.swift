@@ -27,23 +27,44 @@ extension CFSocket {
     /// runs (rule CS-9). Of 0 seconds the kernel's own limit is the end, as on Apple's systems.
     package func connect(to address: Data, timeout: TimeInterval) -> CFSocketError {
         let waits = timeout >= 0
-        let result = state.withLock { state -> CFSocketError? in
-            guard state.isValid else { return .error }
+        let end = timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never
+        while true {
+            switch beginConnecting(to: address, waits: waits) {
+            case .ended(let result): return result
+            case .isUnderWay: return waitForConnection(until: end)
+            case .queueIsFull:
+                guard end > LoopClock.machineNow else { return .timeout }
+                _ = poll(nil, 0, Self.pause)
+            }
+        }
+    }
+
+    /// Milliseconds between two attempts to reach a Unix socket whose queue of connections is full: nothing tells of room there.
+    private static let pause: Int32 = 5
+
+    private enum Beginning {
+        case ended(CFSocketError)
+        case isUnderWay
+        case queueIsFull
+    }
+
+    private func beginConnecting(to address: Data, waits: Bool) -> Beginning {
+        state.withLock { state in
+            guard state.isValid else { return .ended(.error) }
             defer { state.apply() }
             switch handle.connect(to: address) {
             case 0:
                 state.callBacks.connected(0, inBackground: !waits)
-                return .success
+                return .ended(.success)
             case EINPROGRESS, EINTR:
                 state.callBacks.phase = .connecting(threadWaits: waits)
                 if waits { state.waitingThreads += 1 }
-                return waits ? nil : .success
-            default: return .error
+                return waits ? .isUnderWay : .ended(.success)
+            // connect(2): Unix sockets alone. One that may block would wait there.
+            case EAGAIN where waits: return .queueIsFull
+            default: return .ended(.error)
             }
         }
-        if let result { return result }
-        return waitForConnection(
-            until: timeout > 0 ? LoopClock.machineNow.advanced(bySeconds: timeout) : .never)
     }
 
     private func waitForConnection(until end: LoopInstant) -> CFSocketError {

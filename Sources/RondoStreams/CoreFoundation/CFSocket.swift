@@ -83,7 +83,7 @@ public final class CFSocket: Sendable {
         return nil
     }
 
-    /// A descriptor for a new socket, -1 if there is none; what is 0 or less is that of TCP over IPv4.
+    /// A descriptor for a new socket, -1 if there is none; values of 0 or less mean those of TCP over IPv4.
     package static func makeNative(_ family: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
         NativeSocket.make(family, kind, number)
     }

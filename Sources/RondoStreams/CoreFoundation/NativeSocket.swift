@@ -22,7 +22,7 @@ struct NativeSocket {
         kind = Self.option(SO_TYPE, of: descriptor) ?? 0
     }
 
-    /// A descriptor for a new socket, -1 if there is none; what is 0 or less is that of TCP over IPv4.
+    /// A descriptor for a new socket, -1 if there is none; values of 0 or less mean those of TCP over IPv4.
     static func make(_ family: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
         let kind = kind > 0 ? kind : Int32(SOCK_STREAM.rawValue)
         return socket(family > 0 ? family : PF_INET, kind | Int32(SOCK_CLOEXEC.rawValue), max(0, number))
@@ -171,7 +171,7 @@ struct NativeSocket {
     }
 
     enum Received {
-        /// A datagram, or what is there of a connection, and the address of the peer.
+        /// A datagram, or the bytes that a connection has, and the address of the peer.
         case bytes(Data, Data)
         case none
         case end(Data)
@@ -179,8 +179,8 @@ struct NativeSocket {
 
     func receive() -> Received {
         var size = Self.chunkSize
-        if !isConnection {
-            // A datagram is received whole: those of Unix sockets can be longer.
+        if kind != 0, kind != Int32(SOCK_STREAM.rawValue) {
+            // A message is received whole: those of Unix sockets can be longer.
             var next: Int32 = 0
             if ioctl(descriptor, UInt(FIONREAD), &next) == 0 { size = max(size, Int(next)) }
         }
@@ -204,7 +204,7 @@ struct NativeSocket {
         _ address: Data, _ body: (UnsafePointer<sockaddr>?, socklen_t) -> Result
     ) -> Result {
         address.withUnsafeBytes { bytes in
-            // The kernel copies it, wherever it lies, and refuses what is too short or too long.
+            // The kernel copies it, wherever it lies, and refuses one that is too short or too long.
             body(bytes.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t(clamping: bytes.count))
         }
     }

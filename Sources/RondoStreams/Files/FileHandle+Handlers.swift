@@ -6,18 +6,22 @@ extension FileHandle {
     ///
     /// The end is told once, by `availableData` that is empty, and the handler is taken off then. In a file that
     /// imports Foundation beside Rondo the properties are Foundation's, and handlers are set before this call.
-    /// - Throws: An error of `NSPOSIXErrorDomain` if the kernel has no descriptor left.
+    /// - Throws: An error of `NSPOSIXErrorDomain` if the kernel has no descriptor left; the handle is scheduled as before then.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) throws {
+        let (read, write) = (readabilityHandler, writeabilityHandler)
+        // First, since nothing has changed yet if there is none.
+        let readDescriptor = try read.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
+        let writeDescriptor = try write.map { _ in try FileHandleHandlers.OwnDescriptor(of: self) }
         let handlers = FileHandleHandlers.make(for: self)
         handlers.enter(loop, mode)
-        // Foundation's own, on its queue, are taken off first.
-        if let handler = readabilityHandler {
+        // Foundation's own, on its queue, are taken off before a loop can call them.
+        if let read {
             readabilityHandler = nil
-            try handlers.setRead(handler)
+            try handlers.setRead(read, by: readDescriptor)
         }
-        if let handler = writeabilityHandler {
+        if let write {
             writeabilityHandler = nil
-            try handlers.setWrite(handler)
+            try handlers.setWrite(write, by: writeDescriptor)
         }
     }
 
@@ -59,10 +63,11 @@ extension FileHandle {
 extension FileHandleHandlers {
     /// A property cannot throw.
     fileprivate func set(
-        _ handler: Handler?, by setter: (FileHandleHandlers) -> (Handler?) throws(SystemError) -> Void
+        _ handler: Handler?,
+        by setter: (FileHandleHandlers) -> (Handler?, OwnDescriptor?) throws(SystemError) -> Void
     ) {
         do throws(SystemError) {
-            try setter(self)(handler)
+            try setter(self)(handler, nil)
         } catch {
             RunLoop.warn("A handler of a FileHandle cannot be called on its run loop: \(error).")
         }

@@ -34,10 +34,10 @@ enum FileHandleActivities {
         }
     }
 
-    /// Ends what is under way on `handle`, without a notification.
+    /// Ends the call under way on `handle`, without a notification.
     static func cancel(on handle: FileHandle) { source(of: handle)?.invalidate() }
 
-    /// The source that waits for what is under way on `handle`.
+    /// The source of the call under way on `handle`.
     static func source(of handle: FileHandle) -> RunLoop.Source? {
         entries.withLock { $0[ObjectIdentifier(handle)]?.source }
     }

@@ -28,10 +28,13 @@ final class FileHandleHandlers: Sendable {
     }
 
     /// A descriptor for the same open file as the handle's: a close by the program cannot have it name another.
-    private final class OwnDescriptor: Sendable {
-        let number: Int32
+    final class OwnDescriptor: Sendable {
+        fileprivate let number: Int32
 
-        init(_ number: Int32) { self.number = number }
+        init(of handle: FileHandle) throws(SystemError) {
+            let original = handle.fileDescriptor
+            number = try systemCall("fcntl") { fcntl(original, F_DUPFD_CLOEXEC, 0) }
+        }
 
         deinit { close(number) }
     }
@@ -79,12 +82,14 @@ final class FileHandleHandlers: Sendable {
 
     var write: Handler? { state.withLock { $0.write.handler } }
 
-    func setRead(_ handler: Handler?) throws(SystemError) {
-        try set(handler, \.read, .read, "readabilityHandler")
+    /// - Parameter descriptor: Nil: one is made, if it is needed.
+    func setRead(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
+        try set(handler, by: descriptor, \.read, .read, "readabilityHandler")
     }
 
-    func setWrite(_ handler: Handler?) throws(SystemError) {
-        try set(handler, \.write, .write, "writeabilityHandler")
+    /// - Parameter descriptor: Nil: one is made, if it is needed.
+    func setWrite(_ handler: Handler?, by descriptor: OwnDescriptor?) throws(SystemError) {
+        try set(handler, by: descriptor, \.write, .write, "writeabilityHandler")
     }
 
     func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) {
@@ -119,18 +124,19 @@ final class FileHandleHandlers: Sendable {
     }
 
     private func set(
-        _ handler: Handler?, _ side: any WritableKeyPath<State, Side> & Sendable,
-        _ interest: RunLoop.Source.Interest, _ label: String
+        _ handler: Handler?, by prepared: OwnDescriptor?,
+        _ side: any WritableKeyPath<State, Side> & Sendable, _ interest: RunLoop.Source.Interest,
+        _ label: String
     ) throws(SystemError) {
         guard let handler else { return takeOff(side) }
-        let (old, handle) = state.withLock { state in
-            defer { state[keyPath: side].handler = handler }
-            return (state[keyPath: side], state.handle)
+        let (hasSource, handle) = state.withLock { state in
+            let hasSource = state[keyPath: side].source != nil
+            if hasSource { state[keyPath: side].handler = handler }
+            return (hasSource, state.handle)
         }
-        guard old.source == nil, let handle else { return }
+        guard !hasSource, let handle else { return }
         let original = handle.fileDescriptor
-        let descriptor = OwnDescriptor(
-            try systemCall("fcntl") { fcntl(original, F_DUPFD_CLOEXEC, 0) })
+        let descriptor = if let prepared { prepared } else { try OwnDescriptor(of: handle) }
         let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: interest) {
             [self] source, ready in
             // A handle that was closed has another descriptor, or none.
@@ -139,7 +145,7 @@ final class FileHandleHandlers: Sendable {
         }
         source.label = label
         let places = state.withLock { state in
-            state[keyPath: side].source = source
+            state[keyPath: side] = Side(handler: handler, source: source)
             return state.places
         }
         for place in places { place.loop.add(source, forMode: place.mode) }
@@ -166,12 +172,24 @@ final class FileHandleHandlers: Sendable {
         guard fstat(descriptor, &status) == 0 else { return true }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return lseek(descriptor, 0, SEEK_CUR) >= status.st_size
-        case S_IFSOCK:
-            var byte: UInt8 = 0
-            return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+        case S_IFSOCK: return isConnectionAtEnd(descriptor)
         default:
             var count: Int32 = 0
             return ioctl(descriptor, UInt(FIONREAD), &count) == 0 && count == 0
         }
+    }
+
+    private static func isConnectionAtEnd(_ descriptor: Int32) -> Bool {
+        var (kind, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+        // Datagrams have no end; an empty one is a datagram too.
+        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &size) == 0,
+            kind != Int32(SOCK_DGRAM.rawValue)
+        else { return false }
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        if count >= 0 { return count == 0 }
+        // A connection that its peer has broken says so once, and this was the time: the handler finds the end. A socket that
+        // listens is not connected.
+        return errno != EAGAIN && errno != EINTR && errno != ENOTCONN
     }
 }

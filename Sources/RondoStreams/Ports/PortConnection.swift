@@ -44,7 +44,7 @@ final class PortConnection: @unchecked Sendable {
         socket.close()
     }
 
-    /// Reads what is there.
+    /// Reads the bytes that are there, once.
     ///
     /// - Returns: False: the peer has ended the connection, or it has failed.
     func read() -> Bool {

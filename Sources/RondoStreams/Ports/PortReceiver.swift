@@ -7,8 +7,8 @@
 // messages have a greatest length, connections a greatest number, and unfinished messages a greatest size in all
 // (PortLimits); PortConnections says which connection has to go.
 //
-// Threads: any may enter, those of two loops at the same time. What is decided and read is so under the lock. What may
-// call code of the program comes after it (FollowUp), by functions that look again at what they were to bring about,
+// Threads: any may enter, those of two loops at the same time. Decisions and reads are made under the lock. Calls that
+// may reach the program come after it (FollowUp), by functions that look again at what they were to bring about,
 // since another thread may have decided otherwise meanwhile.
 
 internal import Glibc
@@ -40,7 +40,7 @@ final class PortReceiver: PortBacking {
         var sources: [RunLoop.Source] { (source.map { [$0] } ?? []) + connections.sources }
     }
 
-    /// What is to be done when the lock is let go.
+    /// Calls to be made when the lock is let go.
     private struct FollowUp {
         var added: [RunLoop.Source] = []
         /// Connections whose `isHeldBack` has changed.

@@ -10,7 +10,7 @@ public import RondoCore
 ///
 /// Everything that reaches the address can send, so a local port listens on the loopback address unless it is given
 /// another one, and is no public service: answer only peers that you trust, since a message names the address of its
-/// answer itself. What is no message closes its connection alone; memory and connections have limits
+/// answer itself. Bytes that are no message close their connection alone; memory and connections have limits
 /// (`maximumMessageSize`, `maximumComponents`, `maximumConnections`, `maximumUnfinishedBytes`,
 /// `Port.maximumQueuedMessages`).
 ///

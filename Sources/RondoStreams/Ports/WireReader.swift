@@ -1,5 +1,8 @@
 /// Takes the bytes of a connection as they come, and gives messages. An error is a state that is never left.
 package struct WireReader: Sendable {
+    /// Bytes of messages that were taken and may stay in the buffer: fewer than one read brings.
+    private static let keptBytes = 65_536
+
     private var buffer: [UInt8] = []
     /// Where the bytes begin that no message has taken yet.
     private var start = 0
@@ -9,6 +12,9 @@ package struct WireReader: Sendable {
 
     /// How many bytes wait for the rest of their message.
     package var count: Int { buffer.count - start }
+
+    /// The memory that it holds, in bytes; for tests.
+    var memory: Int { buffer.capacity }
 
     package mutating func receive(_ bytes: UnsafeRawBufferPointer) {
         guard failure == nil else { return }
@@ -34,12 +40,23 @@ package struct WireReader: Sendable {
                 }
             }
             start += size
-            if start == buffer.count { (buffer, start) = ([], 0) }
+            releaseTaken()
             return try message.get()
         } catch {
             failure = error
             (buffer, start) = ([], 0)
             throw error
+        }
+    }
+
+    /// Gives the memory of a large message back: a peer that sends the beginning of another one behind it, and then nothing,
+    /// would hold that memory while `count` says next to nothing.
+    private mutating func releaseTaken() {
+        if start == buffer.count {
+            (buffer, start) = ([], 0)
+        } else if start > Self.keptBytes {
+            // A new array: one from which bytes are removed keeps its capacity.
+            (buffer, start) = (Array(buffer[start...]), 0)
         }
     }
 

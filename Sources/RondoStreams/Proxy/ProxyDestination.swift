@@ -64,7 +64,7 @@ extension SocketAddress {
 struct ProxyAnswer: Sendable {
     private(set) var bytes: [UInt8] = []
 
-    /// Takes from `piece`, from `consumed` on, what is missing to `count` bytes in all.
+    /// Takes from `piece`, from `consumed` on, the bytes that are missing to `count` in all.
     ///
     /// - Returns: Whether they are all there.
     mutating func fill(

@@ -3,7 +3,7 @@ internal import RondoCore
 /// A proxy that lets connections through to other hosts; a stream's property `.proxyKey`.
 ///
 /// The proxy looks the host's name up, not this machine. TLS, where it is set for a stream, is with the host and
-/// through the proxy, which sees only what is encrypted; what is said to the proxy itself, a password included,
+/// through the proxy, which sees encrypted bytes only; the dialogue with the proxy itself, a password included,
 /// is in plain text unless the proxy has `tls` of its own.
 public struct StreamProxy: Sendable, Hashable {
     /// The protocol in which a proxy is asked for a connection.
@@ -31,7 +31,7 @@ public struct StreamProxy: Sendable, Hashable {
     public var userName: String?
     /// At most 255 bytes for SOCKS 5.
     public var password: String?
-    /// How the connection to the proxy itself is secured, for what is called an https proxy as a rule; nil: it is
+    /// How the connection to the proxy itself is secured, which is usually called an https proxy; nil: it is
     /// not. TLS with the host is inside of this one. A program that wants to be asked about the proxy's certificate,
     /// or for one to show it, sets the handlers of these settings.
     public var tls: TLSSettings?

@@ -1,6 +1,6 @@
 // Which of a host's addresses is tried when: RFC 8305, "happy eyeballs".
 //
-// A value: the owner starts and cancels the attempts and keeps the clock; this says only what is next. The
+// A value: the owner starts and cancels the attempts and keeps the clock; this only says the next step. The
 // first address is tried at once, then one more every 250 ms, and at once when an attempt fails; attempts
 // under way go on meanwhile, and the first that succeeds wins. The two families alternate, beginning with
 // the one that the resolver put first. There is no limit of time here: how long a connection may take in all
@@ -32,7 +32,7 @@ package struct Connector {
     private enum State {
         case idle
         case trying(Trying)
-        /// Connected, failed or cancelled: what is still reported comes too late and means nothing.
+        /// Connected, failed or cancelled: later reports mean nothing.
         case over
     }
 

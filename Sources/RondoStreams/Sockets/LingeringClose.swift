@@ -15,7 +15,7 @@ internal import RondoMutex
 /// The orderly end of one connection over TLS: waits for the peer's end before it closes the socket.
 ///
 /// `@unchecked Sendable`: from `begin` on it is used by the loader's thread alone, its socket and engine as
-/// well; what is set before is seen there because of the lock that the loop's members are behind.
+/// well; values set before are seen there because of the lock that the loop's members are behind.
 package final class LingeringClose: @unchecked Sendable {
     /// How long it waits for the peer's end, in seconds: longer than a round trip, since then the peer has
     /// heard. nginx waits 5 seconds for the next byte, and 30 in all.

@@ -84,7 +84,7 @@ package final class Socket {
     /// Has small writes go out at once. A program that wants larger segments writes larger pieces.
     private func setNoDelay() {
         var on: Int32 = 1
-        // Refused for what is no TCP socket (a Unix socket taken over): nothing is lost by that.
+        // Refused for a socket of another kind (a Unix socket taken over): nothing is lost by that.
         _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     }
 }

@@ -34,7 +34,7 @@ extension SocketCalls {
         }
     }
 
-    /// One datagram, or what is there of a connection, and the bytes of its sender's address, which a connection does not
+    /// One datagram, or the bytes that a connection has, and those of its sender's address, which a connection does not
     /// have. It never waits.
     static func receive(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer

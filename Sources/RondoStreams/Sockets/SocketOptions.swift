@@ -21,8 +21,8 @@ public struct SocketOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether what is written goes out at once (`TCP_NODELAY`), instead of waiting for the answer to what
-    /// was sent before (Nagle's algorithm). True at first: a program that wants large segments writes large pieces.
+    /// Whether written bytes go out at once (`TCP_NODELAY`), instead of waiting for the answer to those
+    /// sent before (Nagle's algorithm). True at first: a program that wants large segments writes large pieces.
     public var sendsAtOnce = true
     /// Nil, as at first: no probes.
     public var keepAlive: KeepAlive?

@@ -1,4 +1,4 @@
-// Two streams over one ring of bytes: what is written to one comes out of the other (rules ST-34 to ST-36).
+// Two streams over one ring of bytes: those written to one come out of the other (rules ST-34 to ST-36).
 //
 // Threads: the ends may live on different ones. The ring is behind a Mutex; each end tells the other's core
 // what has changed, with the Mutex let go, and the core tells its delegate in its own modes. An end that
@@ -63,7 +63,7 @@ final class BoundPair: StreamBackend, Sendable {
             return (state.reader, state.writer)
         }
         switch side {
-        // The reader gets what is there, and then the end.
+        // The reader gets the bytes in the ring, and then the end.
         case .output: input.update { settleInput(&$0) }
         // No reader will make space any more.
         case .input: output.update { settleOutput(&$0) }

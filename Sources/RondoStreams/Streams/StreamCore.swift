@@ -5,7 +5,7 @@
 // the state, and enqueues the stream in the queues of those modes. The delegate is called only when one of them
 // serves the stream, and so in the right mode, on the right thread and never inside a call of the client's,
 // wherever the bytes came from. A stream that is in several modes is enqueued in all of them; the first one that
-// serves it delivers what is owed, and nothing is left for the others (rule ST-18). A stream with a dispatch queue
+// serves it delivers the events that are owed, and none is left for the others (rule ST-18). A stream with a dispatch queue
 // is served there (rule ST-21).
 //
 // Threads: the state is behind the Mutex. Delegates are called with it let go, and what was owed is asked
@@ -16,7 +16,7 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A stream that knows what is behind it.
+/// A stream that knows its backend.
 protocol StreamWithPeer: Foundation.Stream {
     /// Host and port, as traces name a stream by them; nil where there is no peer, or it has no name.
     var peerName: String? { get }

@@ -99,7 +99,7 @@ public final class StreamListener {
     ///     which stands for 127.0.0.1. Nil: all addresses, of IPv6 and, unless the configuration says no, of
     ///     IPv4.
     /// - Throws: An `NSError` of `NSPOSIXErrorDomain` with a sentence: `EADDRINUSE`, `EACCES`,
-    ///   `EADDRNOTAVAIL` and so on; `EINVAL` for what is no port or no address.
+    ///   `EADDRNOTAVAIL` and so on; `EINVAL` for a number that is no port, or a text that is no address.
     public convenience init(
         port: Int, host: String? = nil, configuration: Configuration = Configuration()
     ) throws {

@@ -1,7 +1,8 @@
 /// The two streams of a connection in one value.
 ///
-/// Two variables with the streams of one connection share what is between them, so that Swift 6 lets neither go to a task
-/// while the other is there. A pair goes as a whole: `AsyncStreamPair(StreamPair(toHost: "example.org", port: 7), in: loop)`.
+/// Two variables with the streams of one connection share the channel between them, so that Swift 6 lets neither go to a
+/// task while the other is there. A pair goes as a whole: `AsyncStreamPair(StreamPair(toHost: "example.org", port: 7), in:
+/// loop)`.
 /// - Note: Not Sendable. Like its streams it is used on one thread, or handed over and not used again.
 public struct StreamPair {
     public let input: InputStream

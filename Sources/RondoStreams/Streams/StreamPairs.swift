@@ -60,7 +60,7 @@ extension Foundation.Stream {
         return (InputStream(pair), OutputStream(pair))
     }
 
-    /// Makes two streams of which one gives what is written to the other.
+    /// Makes two streams of which one gives the bytes that are written to the other.
     ///
     /// - Parameter bufferSize: The most bytes that are written and not yet read (rule ST-34).
     public class func getBoundStreams(

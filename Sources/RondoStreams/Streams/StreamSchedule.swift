@@ -193,7 +193,8 @@ package struct StreamSchedule {
             return true
         }
         guard entries.contains(where: { $0.queue === queue }) else { return false }
-        // The client is enqueued again only under the lock that is held here: what is withdrawn was enqueued before.
+        // The client is enqueued again only under the lock that is held here: an entry that is withdrawn was enqueued
+        // before.
         for entry in entries where entry.isWaiting && entry.queue !== queue {
             entry.queue.withdraw(client)
         }

@@ -35,7 +35,7 @@ final class WaitingThreads {
         channel.schedule(in: loop, forMode: Self.mode)
     }
 
-    /// Serves what is ready in the waiting mode of `loop`, which is the thread's own. Without the lock.
+    /// Serves the sources that are ready in the waiting mode of `loop`, which is the thread's own. Without the lock.
     static func poll(_ loop: RunLoop) {
         let result = loop.run(in: mode, for: 0, returnAfterSourceHandled: false)
         if result == .stopped { loop.stop() }

@@ -17,7 +17,7 @@ final class TLSAnswer<Value: Sendable>: Sendable {
         }
     }
 
-    /// Sets what is called when the answer is there; before the question is asked.
+    /// Sets the closure that is called when the answer is there; before the question is asked.
     func whenGiven(_ body: @escaping @Sendable () -> Void) {
         state.withLock { state in
             if case .open = state { state = .open(whenGiven: body) }

@@ -60,8 +60,8 @@ public struct TLSCertificate: Sendable {
     /// SHA-256 of the certificate, 32 bytes: what browsers show as its fingerprint.
     public var sha256Fingerprint: Data { Digest.sha256(derRepresentation) }
 
-    /// SHA-256 of the public key with its algorithm (SubjectPublicKeyInfo), 32 bytes: what is pinned, see
-    /// `TLSSettings.pinnedKeys`. It stays the same when a certificate is renewed with the same key.
+    /// SHA-256 of the public key with its algorithm (SubjectPublicKeyInfo), 32 bytes, as
+    /// `TLSSettings.pinnedKeys` has it. It stays the same when a certificate is renewed with the same key.
     public var publicKeyHash: Data {
         guard let pointer = Self.decode(derRepresentation) else { return Data() }
         defer { X509_free(pointer) }
@@ -218,7 +218,7 @@ extension TLSCertificate {
         }
     }
 
-    /// Text for a person: what is no UTF-8 is replaced, what would move a terminal's cursor as well.
+    /// Text for a person: bytes that are not UTF-8 are replaced, and characters that would move a terminal's cursor.
     private static func printable(_ bytes: some Sequence<UInt8>) -> String {
         let text = String(decoding: Array(bytes), as: UTF8.self)
         return String(

@@ -43,7 +43,8 @@ final class TLSHandshakeState {
     let peerName: String
     let sessions: TLSSessionCache
 
-    // The engine takes a session before the handshake and drops what is over after it; the verifier notes what it finds.
+    // The engine takes a session before the handshake, and drops the values that only the handshake needs after it; the
+    // verifier notes what it finds.
 
     /// Under which a client's sessions are kept; nil: they are not.
     var sessionKey: TLSSessionCache.Key?

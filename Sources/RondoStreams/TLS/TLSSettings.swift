@@ -62,7 +62,7 @@ public struct TLSSettings: Sendable, Hashable {
         }
     }
 
-    /// What is checked before the first byte is sent.
+    /// The checks before the first byte is sent.
     public struct Verification: Sendable, Hashable, CustomStringConvertible {
         private enum Extent: Hashable {
             case full, withoutHostName, none
@@ -150,9 +150,9 @@ public struct TLSSettings: Sendable, Hashable {
     public var cipherSuites: String?
     /// The authorities whose certificates are accepted; several sources add up. Empty: none is accepted.
     public var certificateAuthorities: [CertificateAuthorities] = [.system]
-    /// What is checked; leave it at `.full`.
+    /// The checks; leave it at `.full`.
     public var verification = Verification.full
-    /// What is overlooked; leave it empty.
+    /// Problems that are overlooked; leave it empty.
     public var tolerance: Tolerance = []
     /// Keys of which one has to be in the peer's chain, whatever else it shows: each a
     /// `TLSCertificate.publicKeyHash`, 32 bytes (RFC 7469 calls it a pin). Any certificate from the peer's own
@@ -188,7 +188,7 @@ public struct TLSSettings: Sendable, Hashable {
     /// The default settings: a careful client's.
     public init() {}
 
-    /// The settings without what is meant for one server alone, which is the identity and the server's name; nil if neither
+    /// The settings without the identity and the server's name, which are meant for one server alone; nil if neither
     /// is set. For connections that a server leads to elsewhere.
     package var elsewhere: TLSSettings? {
         guard identity != nil || serverName != nil else { return nil }

@@ -28,7 +28,7 @@ extension Child {
     /// Cancelling the task stops the child (rule CH-17), as the limit of time does.
     /// - Parameters:
     ///   - timeLimit: Seconds from the start; nil: none.
-    ///   - output: What is made of the output, and how large it may be: `.string(limit:)` or `.data(limit:)`.
+    ///   - output: The form of the output, and how large it may be: `.string(limit:)` or `.data(limit:)`.
     /// - Throws: `ChildError` where the program is not started, its output is too large or not UTF-8, or the time is over;
     ///   `CancellationError` where the task was cancelled.
     public static func run<Value: Sendable>(

@@ -168,10 +168,10 @@ public final class Child: Sendable {
 
     // MARK: - Schedule
 
-    /// Tells of the child on the thread of `loop`, while that runs in `mode`: its end, its completion, and what is collected
-    /// of its outputs. In several modes or loops each is told once, no two at the same time (rule CH-23); when all is told
-    /// the other loops are woken, so that a run with nothing left ends. If it has ended before, it is told in the first pass
-    /// (rule CH-2). Any thread.
+    /// Tells of the child on the thread of `loop`, while that runs in `mode`: its end, its completion, and the bytes
+    /// collected of its outputs. In several modes or loops each is told once, no two at the same time (rule CH-23); when
+    /// all is told the other loops are woken, so that a run with nothing left ends. If it has ended before, it is told in
+    /// the first pass (rule CH-2). Any thread.
     public func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         guard newsSource.isValid else { return }
         // While a loop has the source, that keeps the child.

@@ -53,7 +53,7 @@ open class Process: NSObject, @unchecked Sendable {
         }
     }
 
-    /// The program's file. To set nil or what is no file traps.
+    /// The program's file. To set nil or a URL that is no file traps.
     ///
     /// A property that is set after `run()` has no effect on the child, here and below (rule PR-2).
     open var executableURL: URL? {

@@ -180,6 +180,46 @@ import Testing
         #expect(notes.log.entries == [told])
     }
 
+    @Test(arguments: [false, true])
+    func `CS-13 the flag leaves the error to be read where there is room to write, too`(_ leaves: Bool) throws
+    {
+        // A socket that takes datagrams of another peer alone: those of this one are refused.
+        let other = Rondo.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        defer { close(other) }
+        let (own, elsewhere) = (loopbackAddress(), loopbackAddress(9))
+        var size = socklen_t(own.length)
+        #expect(bind(other, own.bytes.assumingMemoryBound(to: sockaddr.self), size) == 0)
+        var bound = sockaddr_in()
+        withUnsafeMutablePointer(to: &bound) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(other, $0, &size) }
+        }
+        #expect(connect(other, elsewhere.bytes.assumingMemoryBound(to: sockaddr.self), size) == 0)
+        let port = UInt16(bigEndian: bound.sin_port)
+        let notes = SocketNotes()
+        try onLoopThread { _ in
+            var context = CFSocketContext(info: notes.info)
+            let socket: CFSocket = CFSocketCreate(
+                nil, PF_INET, SOCK_DGRAM, IPPROTO_UDP, CFSocketCallBackType.writeCallBack.rawValue,
+                { socket, type, _, _, info in
+                    var code: Int32 = 0
+                    var size = socklen_t(MemoryLayout<Int32>.size)
+                    getsockopt(CFSocketGetNative(socket), SOL_SOCKET, SO_ERROR, &code, &size)
+                    SocketNotes.of(info)?.log.note("\(type.word) \(code)")
+                }, &context)
+            if leaves {
+                CFSocketSetSocketFlags(socket, CFSocketGetSocketFlags(socket) | kCFSocketLeaveErrors)
+            }
+            #expect(CFSocketConnectToAddress(socket, loopbackAddress(port), 1) == .success)
+            #expect(send(CFSocketGetNative(socket), "x", 1, 0) == 1)
+            var request = pollfd(fd: CFSocketGetNative(socket), events: 0, revents: 0)
+            #expect(poll(&request, 1, Int32(testPatience * 1_000)) == 1)
+            schedule(socket)
+            runLoop { !notes.log.entries.isEmpty }
+            CFSocketInvalidate(socket)
+        }
+        #expect(notes.log.entries == ["write \(leaves ? ECONNREFUSED : 0)"])
+    }
+
     @Test func `CS-14 the context's info is retained until the socket is invalidated`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }

@@ -239,8 +239,9 @@ import Testing
         #expect(notes.log.entries.count == 3)
     }
 
-    @Test func `CS-5 a datagram of a Unix socket is handed over whole, however long`() throws {
-        let (near, far) = try socketPair(SOCK_DGRAM)
+    @Test(arguments: [SOCK_DGRAM, SOCK_SEQPACKET])
+    func `CS-5 a message of a Unix socket is handed over whole, however long`(_ type: __socket_type) throws {
+        let (near, far) = try socketPair(type)
         defer { close(far) }
         let notes = SocketNotes()
         let length = 150_000

@@ -75,6 +75,62 @@ import Testing
         #expect(log.entries == ["timer"])
     }
 
+    /// A Unix socket, in the abstract space, where as many wait to be accepted as may.
+    private final class BusyUnixSocket: @unchecked Sendable {
+        // `@unchecked Sendable`: nothing of it changes, the address' bytes neither.
+        let address: NSData
+        private let listener: Int32
+        private let waiting: [Int32]
+
+        init() throws {
+            var bytes = Data([UInt8(AF_UNIX), 0, 0])
+            bytes.append(Data("rondo \(getpid()) \(UInt64.random(in: 0 ... .max))".utf8))
+            address = NSData(data: bytes)
+            let start = address.bytes.assumingMemoryBound(to: sockaddr.self)
+            let size = socklen_t(address.length)
+            listener = Rondo.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            try #require(bind(listener, start, size) == 0 && listen(listener, 0) == 0)
+            var waiting: [Int32] = []
+            while true {
+                let client = Rondo.socket(
+                    AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+                guard connect(client, start, size) == 0 else {
+                    close(client)
+                    break
+                }
+                waiting.append(client)
+            }
+            self.waiting = waiting
+            try #require(!waiting.isEmpty)
+        }
+
+        func acceptAll() { for _ in waiting { close(accept(listener, nil, nil)) } }
+
+        deinit { for descriptor in waiting + [listener] { close(descriptor) } }
+    }
+
+    @Test func `CS-9 connecting waits for room in the queue of a Unix socket`() throws {
+        let server = try BusyUnixSocket()
+        let socket: CFSocket = CFSocketCreate(nil, PF_UNIX, SOCK_STREAM, 0, 0, nil, nil)
+        #expect(CFSocketConnectToAddress(socket, server.address, 0.05) == .timeout)
+        #expect(CFSocketConnectToAddress(socket, server.address, -1) == .error)
+        let waiting = LoopThread { _ in CFSocketConnectToAddress(socket, server.address, 20) }
+        server.acceptAll()
+        #expect(try waiting.value() == .success)
+        CFSocketInvalidate(socket)
+        // Nor is an invalid socket waited for.
+        let full = try BusyUnixSocket()
+        let other: CFSocket = CFSocketCreate(nil, PF_UNIX, SOCK_STREAM, 0, 0, nil, nil)
+        let isIn = Latch()
+        let ended = LoopThread { _ in
+            isIn.open()
+            return CFSocketConnectToAddress(other, full.address, 0)
+        }
+        try isIn.wait()
+        CFSocketInvalidate(other)
+        #expect(try ended.value() == .error)
+    }
+
     @Test func `CS-9 connecting with a negative timeout returns at once`() throws {
         let silent = SilentPort()
         let socket = Self.tcp()
@@ -106,13 +162,24 @@ import Testing
         let stranger = try SocketStranger.start(.server)
         let theirs = try stranger.port(after: "PORT ")
         let socket = Self.tcp()
+        // The kernel holds less than one of them has to send.
+        var room: Int32 = 65_536
+        let native = CFSocketGetNative(socket)
+        setsockopt(native, SOL_SOCKET, SO_SNDBUF, &room, 4)
         #expect(CFSocketConnectToAddress(socket, loopbackAddress(theirs), 10) == .success)
         let length = 4_000_000
-        let threads = ["A", "B"].map { letter in
+        let areIn = [Latch(), Latch()]
+        let threads = zip(["A", "B"], areIn).map { letter, isIn in
             LoopThread { _ in
                 let data = Data(repeating: letter.utf8.first!, count: length) as CFData
+                isIn.open()
                 return CFSocketSendData(socket, nil, data, 20)
             }
+        }
+        for isIn in areIn { try isIn.wait() }
+        try waitFor("a buffer that is full") {
+            var request = pollfd(fd: native, events: Int16(POLLOUT), revents: 0)
+            return poll(&request, 1, 0) == 0 ? () : nil
         }
         stranger.tell("drain")
         for thread in threads { #expect(try thread.value() == .success) }

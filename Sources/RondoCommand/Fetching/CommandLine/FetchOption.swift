@@ -1,4 +1,4 @@
-/// One option of `rondo fetch`: how it is spelled, what is said of it, and what it changes.
+/// One option of `rondo fetch`: how it is spelled, its help, and what it changes.
 ///
 /// Help, completions and the manual page are made of these too, so that nothing is said twice.
 struct FetchOption: Sendable {

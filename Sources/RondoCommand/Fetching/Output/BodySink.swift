@@ -87,7 +87,7 @@ final class BodySink {
         }
     }
 
-    /// What is written is looked at by a person, as it seems.
+    /// A person looks at the output, as it seems.
     var isTerminal: Bool {
         if case .standardOutput = place { Terminal.standardOutput.isTerminal } else { false }
     }

@@ -24,7 +24,7 @@ enum DiagnosticLines {
         }
     }
 
-    /// Each line with its mark, and without what is secret: these lines are pasted into reports.
+    /// Each line with its mark, and without secrets: these lines are pasted into reports.
     private static func marked(_ head: String, _ mark: String) -> String {
         lines(of: head).map { line in
             let name = line.prefix { $0 != ":" }.lowercased()

@@ -9,7 +9,7 @@ struct WriteOut: Equatable, Sendable {
         case header(String)
     }
 
-    /// A piece of what is printed, and where.
+    /// A piece of text, and where it is printed.
     struct Line: Equatable {
         var text: String
         var isError: Bool

@@ -46,7 +46,7 @@ final class FetchCookies: Sendable {
                 guard let field = SetCookie(value),
                     var cookie = CookieRules.cookie(field, from: origin, now: date)
                 else { continue }
-                // As long as the server says: what is kept ends with the command, or is the user's file.
+                // As long as the server says: the cookies end with the command, or are in the user's file.
                 if field.maxAge == nil { cookie.expires = field.expires }
                 _ = state.table.receive([cookie], from: origin, now: now)
             }
@@ -55,7 +55,7 @@ final class FetchCookies: Sendable {
 
     // MARK: Files
 
-    /// What is later is taken for this, the end of the year 9999, in seconds since 1970.
+    /// A later date counts as this, the end of the year 9999, in seconds since 1970.
     private static let latestExpiry: Int64 = 253_402_300_799
 
     /// Reads a file in Netscape's format, or of Set-Cookie fields. One that is not there is empty.
@@ -115,7 +115,7 @@ final class FetchCookies: Sendable {
 
 extension FetchURL {
     fileprivate var cookieOrigin: CookieOrigin {
-        // What is said to this machine is heard by no other: secure cookies go there by http too, as with curl.
+        // No other machine hears a request to this one: secure cookies go there by http too, as with curl.
         let isOwnMachine = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host.lowercased())
         return CookieOrigin(host: host, path: path, isSecure: isSecure || isOwnMachine)
     }

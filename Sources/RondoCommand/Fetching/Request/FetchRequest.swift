@@ -128,7 +128,7 @@ struct GivenFields: Equatable, Sendable {
         for text in texts { add(text) }
     }
 
-    /// What is no field is passed over, as curl does.
+    /// A text that is not a field is passed over, as curl does.
     private mutating func add(_ text: String) {
         let text = text.replacingOccurrences(of: "\r", with: "").replacingOccurrences(
             of: "\n", with: "")

@@ -124,7 +124,7 @@ struct FetchURL: Equatable, Sendable {
         return "/" + kept.joined(separator: "/")
     }
 
-    /// What is not ASCII goes percent-encoded.
+    /// Characters other than ASCII go percent-encoded.
     private static func encodingForeign(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 >= 0x80 }) else { return text }
         return text.utf8.map { byte in

@@ -1,6 +1,6 @@
 import Rondo
 
-/// The data of `-d` and its kin, and what is said of it.
+/// The data of `-d` and its kin, and its media type.
 struct PostData: Equatable, Sendable {
     enum Piece {
         /// `@FILE` is read without line ends and NULs.

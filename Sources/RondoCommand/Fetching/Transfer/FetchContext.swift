@@ -55,7 +55,7 @@ final class FetchContext {
     }
 }
 
-/// What is said beside the output, on standard error or where `--stderr` says.
+/// Messages beside the output, on standard error or where `--stderr` says.
 struct Messages: Sendable {
     private let descriptor: Int32
     private let tellsErrors: Bool

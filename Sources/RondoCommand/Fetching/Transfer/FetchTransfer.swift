@@ -171,7 +171,7 @@ final class FetchTransfer {
         if let next { report(head, to: next, from: request) }
         try printHeads(text, head)
         if isFailure {
-            // What is short is read to its end, for the sake of what -w has to tell.
+            // A short body is read to its end, for the sake of the values of -w.
             guard (0...Self.shortBody).contains(response.expectedContentLength) else {
                 throw errorStatus(head)
             }
@@ -271,7 +271,7 @@ final class FetchTransfer {
             if head.status == 416 { return false }
             let isPart = head.status == 206 || head.value("Content-Range") != nil
             if !isPart, response.expectedContentLength == offset { return false }
-            // Nor is the page of an error appended to what is there.
+            // Nor is the page of an error appended to the file.
             if !isPart {
                 throw FetchFailure(
                     .cannotDecodeContentData,

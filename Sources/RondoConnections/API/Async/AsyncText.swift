@@ -4,8 +4,7 @@ internal import RondoStreams
 extension URLConnection {
     /// The lines of a body, as they come. To be iterated once; see `Bytes.lines(keepingEmpty:)`.
     ///
-    /// What ends a line is not part of it. What follows the last end is a line, unless it is nothing. What is no UTF-8 becomes
-    /// U+FFFD.
+    /// Line ends are not part of a line. Text behind the last one is a line too. Bytes that are not UTF-8 become U+FFFD.
     public struct Lines: AsyncSequence, Sendable {
         public typealias Element = String
 

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// Decodes UTF-8 that comes in pieces, which may be cut anywhere; what is no UTF-8 becomes U+FFFD.
+/// Decodes UTF-8 that comes in pieces, which may be cut anywhere; other bytes become U+FFFD.
 struct ScalarDecoder {
     /// The beginning of a scalar whose rest has not come; three bytes at most.
     private var begun: [UInt8] = []
