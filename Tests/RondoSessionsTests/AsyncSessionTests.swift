@@ -263,6 +263,19 @@ private final class Watcher: NSObject, URLSessionDataDelegate, Sendable {
         session.invalidateAndCancel()
     }
 
+    @Test func `US-83 a download's delegate hears of its progress, and the function has the file`()
+        async throws
+    {
+        let server = try Self.server()
+        let delegate = TransferNotes()
+        let session = URLSession(configuration: .ephemeral)
+        let (file, _) = try await session.download(from: server.url("/new"), delegate: delegate)
+        defer { try? FileManager.default.removeItem(at: file) }
+        #expect(try Data(contentsOf: file) == Data("GET /new".utf8))
+        #expect(delegate.calls == ["wrote"])
+        session.invalidateAndCancel()
+    }
+
     /// Waits for a condition without keeping the pool's thread.
     private func becomes(_ what: String, _ condition: () -> Bool) async throws {
         let limit = ContinuousClock.now + .seconds(testPatience)

@@ -142,6 +142,22 @@ import Testing
         #expect(calls == ["task HTTPDigest 0", "task HTTPBasic 0", "response 200", "complete 0"])
     }
 
+    @Test func `US-57 after a hundred credentials that were refused the response is the result`() throws {
+        let server = try TestServer { peer in
+            var number = 0
+            while true {
+                _ = try peer.readRequest()
+                number += 1
+                try peer.respond(
+                    "401 No", ["WWW-Authenticate: Basic realm=\"\(number)\""], body: "out")
+            }
+        }
+        let calls = try Self.run(server.url()) { _ in (.useCredential, Self.user) }
+        #expect(calls.count == 102)
+        #expect(calls.suffix(2) == ["response 401", "complete 0"])
+        #expect(server.requests.count == 101)
+    }
+
     @Test func `US-57 failures are counted, and default handling takes the configuration's credential`()
         throws
     {

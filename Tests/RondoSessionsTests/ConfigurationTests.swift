@@ -149,7 +149,7 @@ import Testing
     {
         let server = try Self.headServer()
         let configuration = URLSessionConfiguration.ephemeral
-        configuration.httpAdditionalHeaders = ["X-One": "configuration", "X-Two": 2]
+        configuration.httpAdditionalHeaders = ["X-One": "configuration", "X-Two": 2, "x-three": "3"]
         let session = URLSession(configuration: configuration)
         var request = URLRequest(url: server.url())
         request.setValue("request", forHTTPHeaderField: "x-one")
@@ -158,6 +158,7 @@ import Testing
         #expect(task.currentRequest?.value(forHTTPHeaderField: "X-Two") == "2")
         let lines = try Self.load(session, request)
         #expect(lines.contains("X-Two: 2"))
+        #expect(lines.contains("x-three: 3"), "as the configuration spells it")
         #expect(lines.filter { $0.lowercased().hasPrefix("x-one") }.map { $0.suffix(7) } == ["request"])
         session.invalidateAndCancel()
     }

@@ -2,6 +2,13 @@ import Rondo
 import RondoTestSupport
 import Testing
 
+import class Rondo.URLSession
+import class Rondo.URLSessionConfiguration
+import protocol Rondo.URLSessionDataDelegate
+import class Rondo.URLSessionTask
+
+@testable import RondoSessions
+
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct InvalidationTests {
     @Test
     func `US-73 tasks that run finish, those never resumed are cancelled, then comes the session's end`()
@@ -25,6 +32,17 @@ import Testing
         try waitFor("the session's end") { notes.calls.last == "invalid" ? () : nil }
         #expect(notes.calls == ["complete -999", "response 200", "data", "complete", "invalid"])
         #expect(server.requests.count == 1)
+    }
+
+    @Test func `US-73 a session has not ended while a task that was never resumed is still to be cancelled`()
+        throws
+    {
+        let session = URLSession(configuration: .ephemeral)
+        let task = session.dataTask(with: URL(fileURLWithPath: "/"))
+        #expect(session.table.invalidate().unresumed == [task])
+        #expect(!session.table.takeEnd())
+        task.cancel()
+        try waitFor("the end") { task.state == .completed ? () : nil }
     }
 
     @Test func `US-75 a task of an invalidated session is born completed`() throws {

@@ -69,6 +69,11 @@ struct Authentication {
     /// After as many in a row nothing is tried any more without asking: a server could name another realm in each
     /// challenge. As many as challenges of one response are looked at.
     static let maximumSilentAnswers = Challenge.maximumCount
+    /// Credentials that were refused since something was last accepted.
+    private var refusals = 0
+    /// After as many in a row the response is the result, whatever the delegate would answer: one that answers always,
+    /// before a server that refuses always, would never come to an end.
+    static let maximumRefusals = 100
     /// The challenges that are being gone through.
     private var open: [AnswerableChallenge] = []
     /// Why a credential could not be sent, in a sentence; nil once it is told.
@@ -94,6 +99,8 @@ struct Authentication {
             }
             let count = failures[refused.space]?.count ?? 0
             failures[refused.space] = (count + 1, refused.credential)
+            refusals += 1
+            if refusals == Self.maximumRefusals { return .giveUp }
         }
         return next(makeSpace: makeSpace, candidates: candidates)
     }
@@ -225,6 +232,7 @@ struct Authentication {
         guard var current else { return .accepted(nil) }
         renewals = 0
         silentAnswers = 0
+        refusals = 0
         if let info, let answer = current.lastAnswer, case .digest(var session) = current.session {
             switch session.received(info, to: answer) {
             case .absent, .confirmed: break

@@ -30,12 +30,15 @@ struct DownloadResumption: Codable, Equatable {
             : response.expectedContentLength > 0 ? response.expectedContentLength : nil
     }
 
-    /// A weak ETag is of no use for parts (§13.1.5); a date is weak as well, unless it was long past when the
-    /// response was made (§8.8.2.2).
+    /// An entity tag is sent as it came, without quotes too (§8.8.3 asks for them): a server that leaves them out compares it
+    /// with what it had sent, and any other sends the whole. A weak one is of no use for parts, and a date is not to be sent
+    /// in its place (§13.1.5); a date is weak as well, unless it was long past when the response was made (§8.8.2.2).
     private static func validator(of response: HTTPURLResponse) -> String? {
         if let tag = response.value(forHTTPHeaderField: "ETag") {
-            let isSound = tag.utf8.allSatisfy(Grammar.isFieldValue)
-            return isSound && tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil
+            let isWeak = tag.uppercased().hasPrefix("W/")
+            // What reads as a date would be compared as one.
+            let isSound = !tag.isEmpty && tag.utf8.allSatisfy(Grammar.isFieldValue) && date(tag) == nil
+            return isSound && !isWeak ? tag : nil
         }
         guard let modified = response.value(forHTTPHeaderField: "Last-Modified"),
             let then = date(modified), let date = response.value(forHTTPHeaderField: "Date"),
@@ -95,7 +98,7 @@ struct DownloadResumption: Codable, Equatable {
         if let text = response.value(forHTTPHeaderField: "Content-Length"), let length = Int64(text) {
             guard length == range.last - range.first + 1 else { return nil }
         }
-        let name = validator.hasPrefix("\"") ? "ETag" : "Last-Modified"
+        let name = Self.date(validator) == nil ? "ETag" : "Last-Modified"
         guard response.value(forHTTPHeaderField: name) ?? validator == validator else { return nil }
         return bytes
     }

@@ -108,9 +108,6 @@ extension TaskWait where Value == (URL, URLResponse) {
             if rename(file.path, kept.path) == 0 {
                 // Cancelled meanwhile: the file is of no use any more.
                 if !promise.keep(.success((kept, response))) { unlink(kept.path) }
-            } else if errno == ENOENT {
-                // The task's delegate has taken it.
-                promise.keep(.success((file, response)))
             } else {
                 let reason = String(cString: strerror(errno))
                 promise.keep(

@@ -35,7 +35,7 @@ struct Addressees: Sendable {
         tell(method, contentDelegates) { delegate in delegate.download.map { call($0, task) } }
     }
 
-    /// The file is complete. It is gone when this returns, unless the delegate has moved it or a handler is to get it.
+    /// The file is complete. It is gone when this returns, unless the delegate has moved it.
     func finish(_ file: DownloadFile) {
         if let task = task as? URLSessionDownloadTask {
             for delegate in contentDelegates {
@@ -44,7 +44,7 @@ struct Addressees: Sendable {
                 break
             }
         }
-        if receiver.isDelegate { file.discard() }
+        file.discard()
     }
 
     // MARK: - Asking

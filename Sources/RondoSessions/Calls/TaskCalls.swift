@@ -328,7 +328,7 @@ final class TaskCalls: TaskAudience, Sendable {
     ) {
         guard let (known, resumeData) = work.outcome(outcome, partial) else { return }
         var outcome = known
-        if case .success(let file?) = outcome, all.receiver.isDelegate || !all.contentDelegates.isEmpty {
+        if case .success(let file?) = outcome, all.receiver.isDelegate {
             all.finish(file)
             // That call may have cancelled the task.
             if work.isCanceling { outcome = .failure(work.cancellation) }

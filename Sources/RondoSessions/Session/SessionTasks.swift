@@ -92,11 +92,17 @@ final class SessionTasks: Sendable {
     }
 
     /// No task is made from here on.
+    ///
+    /// - Returns: Those that were never resumed, which are to be cancelled, and the others. All are held until they have
+    ///   ended: while the first of them end, the last are not cancelled yet.
     func invalidate() -> (unresumed: [URLSessionTask], running: [URLSessionTask]) {
         state.withLock { state in
             state.isInvalid = true
+            let running = Self.sorted(state.running)
             let unresumed = state.unresumed.sorted { $0.key < $1.key }.compactMap(\.value.task)
-            return (unresumed, Self.sorted(state.running))
+            state.unresumed = [:]
+            for task in unresumed { state.running[task.taskIdentifier] = Running(task) }
+            return (unresumed, running)
         }
     }
 

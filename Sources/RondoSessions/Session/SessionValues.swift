@@ -67,7 +67,10 @@ struct SessionValues: @unchecked Sendable {
             configured.timeoutInterval = requestTimeout
         }
         for (name, value) in additionalFields where configured.value(forHTTPHeaderField: name) == nil {
-            configured.setValue(value, forHTTPHeaderField: name)
+            // `setValue` would spell the name in Foundation's way.
+            configured.allHTTPHeaderFields = (configured.allHTTPHeaderFields ?? [:]).merging([name: value]) {
+                own, _ in own
+            }
         }
         return configured
     }
