@@ -61,7 +61,8 @@ extension FileHandle {
 // Disfavoured: in a file that imports Foundation as well they are Foundation's, without a question of the
 // compiler's. A close is noticed then when something comes for the handle.
 extension FileHandle {
-    /// Closes the handle. A call in the background that is under way ends without a notification (rule FH-11).
+    /// Closes the handle. A call in the background that is under way ends without a notification (rule FH-11), and
+    /// an open `InputStream` of the handle with EBADF (rule FH-15).
     @_disfavoredOverload
     public func close() throws { try closeAfterBackground() }
 

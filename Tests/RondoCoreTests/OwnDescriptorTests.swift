@@ -2,6 +2,8 @@ import RondoCore
 import RondoTestSupport
 import Testing
 
+import struct Synchronization.Atomic
+
 /// Descriptors that were closed while their source was scheduled, and whose number a run loop has got for
 /// itself since. In processes of their own, where nothing else takes a number.
 @Suite struct OwnDescriptorTests {
@@ -132,6 +134,50 @@ import Testing
                 try require(stale, failedWith: EBADF)
                 guard count.entries == ["new"] else { throw Broken(what: "\(count.entries)") }
             }.get()
+        }
+    }
+
+    /// The kernel goes on reporting a descriptor that was closed while another one of the same file is open; libev makes
+    /// a new epoll set then.
+    @Test func `SRC-27 another thread may close a descriptor while libev makes a new epoll set`() async {
+        await #expect(processExitsWith: .success) {
+            let (ready, silent, last) = (BytePipe(), BytePipe(), BytePipe())
+            ready.write()
+            let isOver = Atomic(false)
+            let thread = LoopThread { loop in
+                let served = EventLog()
+                let others = (0..<100).map { _ in last.source("last", to: served) }
+                for source in others { loop.add(source, forMode: .work) }
+                for _ in 0..<2_000 {
+                    let number = fcntl(ready.readEnd, F_DUPFD, 300)
+                    let source = RunLoop.Source(fileDescriptor: number, interest: .read) { _, _ in }
+                    loop.add(source, forMode: .work)
+                    loop.poll(.work)
+                    source.invalidate()
+                    close(number)
+                    for _ in 0..<3 { loop.poll(.work) }
+                }
+                isOver.store(true, ordering: .releasing)
+                // All are watched still.
+                last.write()
+                loop.poll(.work)
+                return served.entries
+            }
+            let loop = try thread.loop
+            let closing = (0..<2).map { _ in
+                LoopThread { _ in
+                    while !isOver.load(ordering: .acquiring) {
+                        let number = dup(silent.readEnd)
+                        let source = RunLoop.Source(fileDescriptor: number, interest: .read) { _, _ in }
+                        loop.add(source, forMode: .work)
+                        for _ in 0..<20 { sched_yield() }
+                        source.invalidate()
+                        close(number)
+                    }
+                }
+            }
+            for other in closing { try other.value() }
+            guard try thread.value() == ["last"] else { throw Broken(what: "an event is lost") }
         }
     }
 }

@@ -196,7 +196,7 @@ extension StreamContractTests {
         #expect(findings == ["false"])
     }
 
-    @Test(arguments: StreamKind.inputs.filter { $0 != .file })
+    @Test(arguments: StreamKind.lenders)
     func `ST-27 what is at hand is lent in place and counts as read`(kind: StreamKind) throws {
         let content = pattern(10_000)
         let findings = try kind.onInput(content) { loop, stream, notes in

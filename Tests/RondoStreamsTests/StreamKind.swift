@@ -18,11 +18,16 @@ enum StreamKind: String, CaseIterable, Sendable {
     case adopted
     /// From a listener.
     case accepted
+    /// Over a `FileHandle` for a pipe, for a socket and for a file, which are only read.
+    case pipeHandle, socketHandle, fileHandle
 
+    private static let handles: [StreamKind] = [.pipeHandle, .socketHandle, .fileHandle]
     static let inputs = allCases.filter { $0 != .buffer }
-    static let outputs = allCases
+    static let outputs = allCases.filter { !handles.contains($0) }
+    /// Those that have bytes at hand, where they can be lent.
+    static let lenders = inputs.filter { $0 != .file && !handles.contains($0) }
     /// Those that give two streams with a peer behind them.
-    static let pairs = allCases.filter { ![.memory, .file, .buffer].contains($0) }
+    static let pairs = outputs.filter { ![.memory, .file, .buffer].contains($0) }
     /// Those whose peer is a socket without TLS.
     static let plain: [StreamKind] = [.socket, .unix, .adopted, .accepted]
     /// Those in which a connection can be reset.
@@ -30,7 +35,7 @@ enum StreamKind: String, CaseIterable, Sendable {
 
     var opensAtOnce: Bool {
         switch self {
-        case .memory, .buffer, .file, .bound: true
+        case .memory, .buffer, .file, .bound, .pipeHandle, .socketHandle, .fileHandle: true
         case .socket, .secured, .unix, .adopted, .accepted: false
         }
     }
@@ -69,7 +74,31 @@ extension StreamKind {
             return (ownedStreamsOnSocket(ours).0, nil)
         case .accepted:
             return (try acceptedStreams { PlainSocket.send(bytes, on: $0) }.input, nil)
+        case .pipeHandle: return (try Self.pipeInput(bytes), nil)
+        case .socketHandle:
+            let (ours, theirs) = try PlainSocket.pair()
+            PlainSocket.serve(theirs) { PlainSocket.send(bytes, on: $0) }
+            return (InputStream(FileHandle(fileDescriptor: ours, closeOnDealloc: true)), nil)
+        case .fileHandle:
+            let path = temporaryPath()
+            defer { unlink(path) }
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            return (InputStream(try FileHandle(forReadingFrom: URL(fileURLWithPath: path))), nil)
         }
+    }
+
+    /// Over a pipe that has room for all of the bytes, which are in it.
+    private static func pipeInput(_ bytes: [UInt8]) throws -> InputStream {
+        let pipe = Pipe()
+        let writer = pipe.fileHandleForWriting
+        // F_SETPIPE_SZ
+        guard fcntl(writer.fileDescriptor, 1031, Int32(max(65_536, bytes.count))) >= bytes.count
+        else {
+            throw PeerIsSilent()
+        }
+        writer.write(Data(bytes))
+        try writer.close()
+        return InputStream(pipe.fileHandleForReading)
     }
 
     private static func securedInput(_ bytes: [UInt8]) throws -> (InputStream, keep: AnyObject?) {
@@ -135,6 +164,7 @@ extension StreamKind {
         case .accepted:
             let sink = Sink()
             return (try acceptedStreams { sink.take($0) }.output, { sink.received() })
+        case .pipeHandle, .socketHandle, .fileHandle: fatalError("these are only read")
         }
     }
 
@@ -163,7 +193,8 @@ extension StreamKind {
     /// Streams whose other end is an echo, which ends when they do; on the thread of a loop.
     func makeEcho() throws -> (InputStream, OutputStream, keep: AnyObject?) {
         switch self {
-        case .memory, .buffer, .file: fatalError("these have no peer")
+        case .memory, .buffer, .file, .pipeHandle, .socketHandle, .fileHandle:
+            fatalError("these have no peer")
         case .bound:
             let (input, output) = boundStreams(1_000)
             return (input, output, nil)
@@ -182,7 +213,8 @@ extension StreamKind {
         _ serve: @escaping @Sendable (Int32) -> Void
     ) throws -> (InputStream, OutputStream, keep: AnyObject?) {
         switch self {
-        case .memory, .buffer, .file, .bound, .secured: fatalError("no plain socket")
+        case .memory, .buffer, .file, .bound, .secured, .pipeHandle, .socketHandle, .fileHandle:
+            fatalError("no plain socket")
         case .socket:
             let listener = try TestListener()
             Thread.detachNewThread { [descriptor = listener.descriptor] in
@@ -212,7 +244,8 @@ extension StreamKind {
     /// Streams whose peer takes everything and says nothing until they end.
     func silentPair() throws -> (InputStream, OutputStream, keep: AnyObject?) {
         switch self {
-        case .memory, .buffer, .file: fatalError("these have no peer")
+        case .memory, .buffer, .file, .pipeHandle, .socketHandle, .fileHandle:
+            fatalError("these have no peer")
         case .bound:
             let (input, _) = boundStreams(10)
             let (reader, output) = boundStreams(10)

@@ -336,6 +336,33 @@ import Testing
         close(ends[1])
     }
 
+    @Test func `FH-15 a handle gives a stream, which ends when the handle is closed`() throws {
+        let events = try onThrowingLoopThread { loop in
+            let pipe = Pipe()
+            let stream = InputStream(pipe.fileHandleForReading)
+            let reader = LineReader(stream)
+            stream.schedule(in: .current, forMode: .default)
+            stream.open()
+            pipe.fileHandleForWriting.write(Data("one\n".utf8))
+            reader.then = { line in
+                if line == "one" { pipe.fileHandleForWriting.write(Data("two\n".utf8)) }
+                if line == "two" { try? pipe.fileHandleForWriting.close() }
+            }
+            while stream.streamStatus == .open { loop.run(mode: .default, before: .distantFuture) }
+            loop.run(mode: .default, before: .distantFuture)
+
+            let open = Pipe()
+            let other = InputStream(open.fileHandleForReading)
+            let closed = LineReader(other)
+            other.schedule(in: .current, forMode: .default)
+            other.open()
+            try open.fileHandleForReading.close()
+            while !closed.events.contains("error") { loop.run(mode: .default, before: .distantFuture) }
+            return reader.events + closed.events
+        }
+        #expect(events == ["open", "one", "two", "end", "open", "error"])
+    }
+
     @Test func `FH-13 a task names the loop`() async throws {
         let worker = RunLoopThread(name: "reader")
         let loop = worker.start()
@@ -562,6 +589,28 @@ final class Notes: Sendable {
 
     deinit {
         if let token = token.withLock({ $0 }) { NotificationCenter.default.removeObserver(token.token) }
+    }
+}
+
+/// What a stream's delegate is told, and the lines that it reads.
+private final class LineReader: StreamDelegate {
+    private(set) var events: [String] = []
+    var then: ((String) -> Void)?
+
+    init(_ stream: InputStream) { stream.delegate = self }
+
+    func stream(_ aStream: Foundation.Stream, handle eventCode: Foundation.Stream.Event) {
+        switch eventCode {
+        case .openCompleted: events.append("open")
+        case .endEncountered: events.append("end")
+        case .errorOccurred: events.append("error")
+        default:
+            var buffer = [UInt8](repeating: 0, count: 100)
+            let count = (aStream as? InputStream)?.read(&buffer, maxLength: buffer.count) ?? 0
+            let line = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).dropLast()
+            if count > 0 { events.append(String(line)) }
+            then?(String(line))
+        }
     }
 }
 

@@ -157,6 +157,7 @@ extension RunLoop {
             let update = WatcherUpdate(loop: loop, mode: index, modeLoop: modeLoop)
             // Sources may have left during a run before the embedding.
             update.endLeaves()
+            update.noteInterrupted()
             guard let changes = loop.state.withLock({ $0.modes[index].takeOutdated() }) else { return }
             update.apply(changes)
         }

@@ -29,6 +29,9 @@ final class ModeLoop {
     // 2,953.
     @exclusivity(unchecked) private var started = StartedWatchers()
     private var paused: Set<ObjectIdentifier> = []
+    private var interrupted: [AnyObject] = []
+    /// Whether `takeInterrupted()` has some.
+    var hasInterrupted: Bool { !interrupted.isEmpty }
     /// The number of libev's epoll set, which `OwnDescriptors` contains.
     private(set) var setDescriptor: Int32 = -1
     /// The watchers that libev has stopped in this look, since the kernel has refused their descriptors.
@@ -121,13 +124,8 @@ final class ModeLoop {
         // `Unmanaged` to pass through C, unretained: this object owns the loop and destroys it in `deinit`.
         ev_set_userdata(made, Unmanaged.passUnretained(self).toOpaque())
         ev_fork_start(made, remaking)
-        for watcher in watchers.values where watcher.pointee.isStarted {
-            if let code = refusal(of: watcher.pointee.io.fd) {
-                stopRefused(watcher, code: code)
-            } else {
-                watcher.register(with: made)
-            }
-        }
+        // See `willBeRemade()`.
+        for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
         if mainQueueWatcher.pointee.isStarted { mainQueueWatcher.register(with: made) }
     }
 
@@ -155,19 +153,34 @@ final class ModeLoop {
     func noteRefusal(of watcher: WatcherPointer, code: Int32) { refused.append((watcher, code)) }
 
     /// From libev's callback: a descriptor stands for another file than libev thought, and libev will add all
-    /// descriptors to a new epoll set. It would abort the process if one of them is closed.
+    /// descriptors to a new epoll set. It would abort the process if one of them is closed, which another
+    /// thread may do at any moment, now that no lock is held: so it gets the loop's own alone, and those of
+    /// sources are watched anew under the lock.
     func willBeRemade() {
         guard let loop else { return }
         wasRemade = true
         ev_idle_start(loop, sleepless)
-        for watcher in watchers.values where watcher.pointee.isStarted {
-            if let code = refusal(of: watcher.pointee.io.fd) { stopRefused(watcher, code: code) }
-        }
+        for watcher in watchers.values where watcher.pointee.isStarted { interrupt(watcher) }
         for watcher in [wakeUpWatcher, timerWatcher, mainQueueWatcher]
         where watcher.pointee.isStarted && rondo_descriptor_kind(watcher.pointee.io.fd) < 0 {
             watcher.stop(in: loop)
             isWhole = false
         }
+    }
+
+    /// Stops a watcher, whose source is to be watched anew: see `takeInterrupted()`.
+    private func interrupt(_ watcher: WatcherPointer) {
+        watcher.stop(in: loop)
+        started.remove(watcher)
+        if let source = watcher.pointee.source { interrupted.append(source.takeUnretainedValue()) }
+    }
+
+    /// The sources that are not watched since libev has made a new epoll set, or the first one. They have to be
+    /// watched anew like those that were just added: by `WatcherUpdate`, under the lock that every removal
+    /// needs.
+    func takeInterrupted() -> [AnyObject] {
+        defer { interrupted = [] }
+        return interrupted
     }
 
     /// Stops a watcher whose descriptor libev must not hand to the kernel, and has its source informed.

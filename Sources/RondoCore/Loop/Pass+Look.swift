@@ -29,6 +29,7 @@ extension Pass {
         var wasWoken = false
         while true {
             if let bridge = loop.owner.bridge { serveIfOverdue(bridge) }
+            if modeLoop.hasInterrupted { watchInterrupted() }
             let now = loop.now
             let asksKernel = modeLoop.ready.isEmpty
             let isLast = limit.isReached(at: now)
@@ -60,6 +61,8 @@ extension Pass {
             }
             if !outlook.waits {
                 if modeLoop.ready.isEmpty { modeLoop.pollWhatIsWatched() }
+                // What is ready is found by the next round.
+                if modeLoop.hasInterrupted, modeLoop.ready.isEmpty { continue }
                 let timersAreDue = outlook.nearestTimer.map { $0 <= now } ?? false
                 if isIdleOccasion, !timersAreDue, !wasWoken, !hasNotifications { postIdleNotifications() }
                 return timersAreDue
@@ -85,6 +88,11 @@ extension Pass {
 
     @inline(never)
     private func endLeaves() { WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).endLeaves() }
+
+    @inline(never)
+    private func watchInterrupted() {
+        WatcherUpdate(loop: loop, mode: mode, modeLoop: modeLoop).noteInterrupted()
+    }
 
     @inline(never)
     private func apply(_ changes: ModeState.Changes) {

@@ -41,6 +41,14 @@ struct WatcherUpdate {
         }
     }
 
+    /// Has the sources watched anew whose watchers were stopped for a new epoll set.
+    func noteInterrupted() {
+        let interrupted = modeLoop.takeInterrupted().compactMap { $0 as? RunLoop.Source }
+        loop.state.withLock { [mode] state in
+            for source in interrupted { state.modes[mode].noteChange(of: source) }
+        }
+    }
+
     /// Removes the sources that have left the mode and have not come back.
     func endLeaves() {
         // The locks of sources come before that of the loop. Those that left last are found first.

@@ -45,10 +45,11 @@ extension FileHandle {
     }
 
     /// Closes the handle, as Foundation does, after what is under way in the background was ended without a
-    /// notification.
+    /// notification, and its streams with an error.
     package func closeAfterBackground() throws {
         FileHandleActivities.cancel(on: self)
         FileHandleHandlers.cancel(on: self)
+        FileHandleStreams.end(of: self)
         try close()
     }
 }

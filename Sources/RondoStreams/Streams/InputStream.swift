@@ -1,8 +1,8 @@
 public import Dispatch
 public import RondoCore
 
-/// Reads bytes from a file, from memory, or from what makes streams itself (a host, a bound pair), and tells
-/// its delegate when there are some.
+/// Reads bytes from a file, from memory, from a `FileHandle`, or from what makes streams itself (a host, a bound
+/// pair), and tells its delegate when there are some.
 ///
 /// The counterpart of Apple's `NSInputStream`. It stands in for Foundation's class of that name, whose
 /// schedule delivers no event on Linux: with `import Rondo` this one is the `InputStream`, and as a subclass
@@ -18,6 +18,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         case socket(SocketPair)
         case bound(BoundPair)
         case pipe(PipeEnd)
+        case handle(HandleInput)
     }
 
     let core: StreamCore
@@ -32,7 +33,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     }
 
     /// A stream that reads a file. Whether it exists is found out by `open()` (rule ST-4). A FIFO is an error there, since
-    /// to open and to read it waits for another program: use `InputStream` over a descriptor that was opened for it.
+    /// to open and to read it waits for another program: open it by a `FileHandle`, and read that (`init(_:)`).
     ///
     /// - Returns: nil if `url` does not name a file.
     public override init?(url: URL) {
@@ -58,6 +59,24 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     ) {
         let core = StreamCore(.input)
         self.init(core, .pipe(PipeEnd(descriptor, core, .input, name: name, ended: ended)))
+    }
+
+    /// A stream that reads what `handle` has open: a pipe, a FIFO, a connected socket, a terminal, a device or a file
+    /// (rule FH-15).
+    ///
+    /// It is open when `open()` returns, unless the handle cannot be read: a closed one is EBADF, a socket that listens or
+    /// is not connected ENOTCONN or EINVAL, one of datagrams EPROTOTYPE, a folder EISDIR with the first read. While no mode of the stream
+    /// runs nothing is read, and the other end of a pipe or socket waits. A file is read from the handle's offset on, which
+    /// moves with what the stream gives (`.fileCurrentOffsetKey`), in pieces of at most 256 KiB off the loop's thread.
+    ///
+    /// The handle stays the program's: the stream retains it until it is closed, has ended or has failed, and never closes
+    /// it. The flags of the open file, which other processes may share, are left alone. What something else reads of the
+    /// handle meanwhile, by a handler or a call in the background, the stream does not get. Closing the handle ends the
+    /// stream with EBADF: at once by Rondo's `close()`, and in a file that imports Foundation as well when something comes
+    /// for it or the stream is read.
+    public convenience init(_ handle: FileHandle) {
+        let core = StreamCore(.input)
+        self.init(core, .handle(HandleInput(handle, core)))
     }
 
     private init(_ core: StreamCore, _ origin: Origin) {
@@ -172,6 +191,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         case _ where !core.mayTransfer: return -1
         case .bound(let pair): return pair.read(room)
         case .pipe(let pipe): return pipe.read(room)
+        case .handle(let handle): return handle.read(room)
         case .memory(let bytes):
             let count = bytes.read(room)
             memoryWasRead(bytes)
@@ -186,7 +206,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// Gives the bytes that are at hand where they lie, without a copy; it never waits (rule ST-27).
     ///
     /// They count as read, and stay valid until the next operation on the stream.
-    /// - Returns: False where there are none, and for files and pipes: read them.
+    /// - Returns: False where there are none, and for files, pipes and handles: read them.
     open override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length len: UnsafeMutablePointer<Int>
     ) -> Bool {
@@ -202,7 +222,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         switch origin {
         case .socket(let pair): return pair.lend(atMost: limit)
         case .bound(let pair): return pair.lend(atMost: limit)
-        case .pipe: return nil
+        case .pipe, .handle: return nil
         case .memory(let bytes):
             let found = bytes.lend(atMost: limit)
             if found != nil { memoryWasRead(bytes) }
@@ -228,6 +248,7 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
         case .socket(let pair): return pair.hasBytesAvailable
         case .bound(let pair): return pair.hasBytesAvailable
         case .pipe(let pipe): return pipe.hasBytesAvailable
+        case .handle(let handle): return handle.hasBytesAvailable
         case .memory(let bytes): return bytes.rest > 0
         case .file: return super.hasBytesAvailable
         }
@@ -255,6 +276,7 @@ extension InputStream: DrivenStream {
         case .socket(let pair): pair
         case .bound(let pair): pair
         case .pipe(let pipe): pipe
+        case .handle(let handle): handle
         case .file, .memory: nil
         }
     }

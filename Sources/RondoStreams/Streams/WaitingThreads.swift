@@ -11,7 +11,7 @@ internal import RondoCore
 /// Behind the pair's lock.
 final class WaitingThreads {
     /// The mode that a waiting thread runs its loop in.
-    private static let mode = RunLoop.Mode("RondoStreamWaiting")
+    static let mode = RunLoop.Mode("RondoStreamWaiting")
 
     private var sources: [RunLoop.Source] = []
     /// Loops whose waiting mode holds the channel already.
@@ -44,7 +44,8 @@ final class WaitingThreads {
     /// The calling thread, while it waits. Used by itself, without the lock.
     final class Waiter {
         let loop = RunLoop.currentLoop()
-        fileprivate let source = RunLoop.Source {}
+        /// Signalled when something has changed.
+        let source = RunLoop.Source {}
         private var wasStopped = false
 
         init() { loop.add(source, forMode: WaitingThreads.mode) }

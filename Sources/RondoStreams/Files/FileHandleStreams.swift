@@ -1,0 +1,33 @@
+internal import RondoCore
+internal import RondoMutex
+
+/// The open streams of file handles, for the close of a handle.
+enum FileHandleStreams {
+    private struct Entry {
+        /// Only compared: that of an object that is going is still there when the weak reference is not.
+        let identity: ObjectIdentifier
+        weak var input: HandleInput?
+    }
+
+    /// By handle: a stream retains its own while it stands here, so no other has its address meanwhile.
+    private static let entries = Mutex<[ObjectIdentifier: [Entry]]>([:])
+
+    static func insert(_ input: HandleInput, of handle: FileHandle) {
+        let entry = Entry(identity: ObjectIdentifier(input), input: input)
+        entries.withLock { $0[ObjectIdentifier(handle), default: []].append(entry) }
+    }
+
+    static func remove(_ input: HandleInput, of handle: FileHandle) {
+        entries.withLock { entries in
+            let rest =
+                entries[ObjectIdentifier(handle)]?.filter { $0.identity != ObjectIdentifier(input) } ?? []
+            entries[ObjectIdentifier(handle)] = rest.isEmpty ? nil : rest
+        }
+    }
+
+    /// Ends the streams of a handle that is about to be closed.
+    static func end(of handle: FileHandle) {
+        let inputs = entries.withLock { $0[ObjectIdentifier(handle)]?.compactMap(\.input) ?? [] }
+        for input in inputs { input.handleWasClosed() }
+    }
+}

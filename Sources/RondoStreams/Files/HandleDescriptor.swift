@@ -1,0 +1,106 @@
+internal import RondoCore
+
+/// A stream's own descriptor for the file that a `FileHandle` has open: the program may close the handle, and have its
+/// number name another file, without the stream reading that (rule FH-15).
+///
+/// The open file is still the handle's, and its flags are those of all who have it, other processes among them. They
+/// are left alone; no call here waits, whatever they are.
+final class HandleDescriptor: Sendable {
+    enum Kind {
+        /// A pipe or a FIFO.
+        case pipe
+        /// A connected socket.
+        case socket
+        /// A terminal, a device, and whatever else can be polled.
+        case device
+        /// A file, a folder, a disk: always ready for the kernel, and read on a thread of its own (rule FH-12).
+        case file
+    }
+
+    /// What an attempt to read has found.
+    enum Outcome: Equatable {
+        /// How many bytes were read, or could be.
+        case bytes(Int)
+        case nothing
+        case end
+        /// The value of `errno`.
+        case failed(Int32)
+    }
+
+    let number: Int32
+    let kind: Kind
+
+    /// - Throws: Why `handle` cannot be read as a stream of bytes.
+    init(_ handle: FileHandle) throws(SystemError) {
+        let original = handle.fileDescriptor
+        // The null device has no descriptor.
+        if original < 0, handle === FileHandle.nullDevice {
+            number = try systemCall("open") { open("/dev/null", O_RDONLY | O_CLOEXEC) }
+        } else {
+            number = try systemCall("fcntl") { [original] in fcntl(original, F_DUPFD_CLOEXEC, 0) }
+        }
+        var status = stat()
+        let found = fstat(number, &status)
+        switch status.st_mode & S_IFMT {
+        case S_IFREG, S_IFDIR, S_IFBLK: kind = .file
+        case S_IFSOCK: kind = .socket
+        case S_IFIFO: kind = .pipe
+        default: kind = .device
+        }
+        if found < 0 { throw SystemError("fstat", code: errno) }
+        try check()
+    }
+
+    deinit { close(number) }
+
+    private func check() throws(SystemError) {
+        if fcntl(number, F_GETFL) & O_ACCMODE == O_WRONLY { throw SystemError("read", code: EBADF) }
+        guard kind == .socket else { return }
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(number, SOL_SOCKET, SO_TYPE, &type, &length)
+        // Datagrams are no stream: one that is empty would be the end.
+        if type == Int32(SOCK_DGRAM.rawValue) { throw SystemError("read", code: EPROTOTYPE) }
+        // One that listens, or is not connected, would wait in vain.
+        if case .failed(let code) = peek() { throw SystemError("recv", code: code) }
+    }
+
+    // MARK: - What is there
+
+    private func events() -> Int32 { SocketCalls.poll(number, for: POLLIN) }
+
+    /// Looks what a read would find, and reads nothing. Not for files.
+    func look() -> Outcome {
+        if kind == .socket { return peek() }
+        let events = events()
+        if events & POLLIN != 0 { return .bytes(1) }
+        if events & POLLHUP != 0 { return .end }
+        return events & (POLLERR | POLLNVAL) != 0 ? .failed(EIO) : .nothing
+    }
+
+    private func peek() -> Outcome {
+        var byte: UInt8 = 0
+        let flags = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)
+        return switch SocketCalls.retrying({ recv(number, &byte, 1, flags) }) {
+        case .bytes(0): .end
+        case .bytes(let count): .bytes(count)
+        case .wouldBlock: .nothing
+        case .failed(let code): .failed(code)
+        }
+    }
+
+    /// Reads what is there. Not for files.
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+        guard let start = buffer.baseAddress else { return .nothing }
+        let found = readWhatIsThere(number, into: start, count: buffer.count)
+        switch Int32(clamping: -found) {
+        case ..<0: return .bytes(found)
+        // A FIFO that nothing has opened for writing yet gives 0 bytes too.
+        case 0: return kind == .pipe && events() & POLLHUP == 0 ? .nothing : .end
+        case EAGAIN, EINTR: return .nothing
+        // A terminal whose other side has gone.
+        case EIO where kind == .device && events() & POLLHUP != 0: return .end
+        case let code: return .failed(code)
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// What is behind an input stream that was made of a FileHandle.
+//
+// Pipes, sockets and terminals are watched in the modes of the stream and nowhere else: while none of them runs nothing
+// is read, and the other end waits. Files are always ready; of these one piece is read ahead on a thread of its own, so
+// that no loop waits for a disk.
+//
+// Threads: what changes is behind the Mutex. With it held only calls are made that neither wait nor call back. The close
+// of the handle may come from any thread, in the middle of a read: so a thread that waits inside of one waits in its
+// loop's private mode (rule ST-25), from which it can be called back, and never in a system call.
+
+internal import Glibc
+internal import RondoCore
+internal import RondoMutex
+
+/// Reads what a file handle has open, for an `InputStream` (rule FH-15).
+final class HandleInput: StreamBackend, Sendable {
+    private struct State {
+        /// Nil once the stream was closed, has ended or has failed; so are the next three.
+        var handle: FileHandle?
+        /// The descriptor of the handle when the stream was opened: it has another one, or none, once it is closed.
+        var original: Int32 = -1
+        var descriptor: HandleDescriptor?
+        /// Of everything that is no file.
+        var source: RunLoop.Source?
+        var file = FileAhead()
+        /// Those of the threads that wait in a read.
+        var waiters: [RunLoop.Source] = []
+    }
+
+    private let state: Mutex<State>
+    private let core: StreamCore
+    private let name: String
+
+    init(_ handle: FileHandle, _ core: StreamCore) {
+        name = "file handle \(handle.fileDescriptor)"
+        state = Mutex(State(handle: handle))
+        self.core = core
+    }
+
+    deinit { letGo() }
+
+    // MARK: - Opening and closing
+
+    func open(_ side: StreamState.Direction) {
+        guard let handle = state.withLock({ $0.handle }) else { return }
+        // First: a close that comes now is noticed below.
+        FileHandleStreams.insert(self, of: handle)
+        let original = handle.fileDescriptor
+        let descriptor: HandleDescriptor
+        do throws(SystemError) {
+            descriptor = try HandleDescriptor(handle)
+        } catch {
+            return fail(error.code)
+        }
+        let isOpen = state.withLock { state in
+            guard state.handle != nil else { return false }
+            state.original = original
+            state.descriptor = descriptor
+            return true
+        }
+        guard isOpen, handle.fileDescriptor == original else { return fail(EBADF) }
+        core.opened(isReady: false)
+        if descriptor.kind == .file { readAhead() } else { watch(descriptor) }
+    }
+
+    private func watch(_ descriptor: HandleDescriptor) {
+        let source = RunLoop.Source(fileDescriptor: descriptor.number, keepsFile: true, interest: .read) {
+            [weak self] source, ready in self?.serve(source, isRefused: ready.isEmpty)
+        }
+        source.label = name
+        let isOpen = state.withLock { state in
+            if state.handle != nil { state.source = source }
+            return state.handle != nil
+        }
+        guard isOpen else { return source.invalidate() }
+        for mode in core.modes + (core.queue == nil ? [] : [.loader]) { schedule(in: mode) }
+    }
+
+    func close(_ side: StreamState.Direction) { letGo() }
+
+    /// The program has closed the handle: that is an error of the stream, whose file it was. Any thread.
+    func handleWasClosed() { fail(EBADF) }
+
+    private func end() {
+        core.update { $0.ended() }
+        letGo()
+    }
+
+    private func fail(_ code: Int32) {
+        core.update { $0.failed(.posix(code, "\(name): \(SocketError.sentence(of: code))")) }
+        letGo()
+    }
+
+    /// Gives back the descriptor and the handle. To do it again does nothing.
+    private func letGo() {
+        let (handle, source, descriptor, waiters) = state.withLock { state in
+            defer { state.file.endReading(nil) }
+            return (state.handle.take(), state.source.take(), state.descriptor.take(), state.waiters)
+        }
+        // Before its descriptor is closed.
+        source?.invalidate()
+        if let handle { FileHandleStreams.remove(self, of: handle) }
+        withExtendedLifetime(descriptor) {}
+        for waiter in waiters { waiter.signalAndWakeUp() }
+    }
+
+    /// Whether the handle was closed by Foundation's own method, of which nothing was told.
+    private var wasClosed: Bool {
+        state.withLock { state in state.handle.map { $0.fileDescriptor != state.original } ?? false }
+    }
+
+    // MARK: - Schedule
+
+    func schedule(in mode: ScheduledMode) {
+        guard let source = state.withLock({ $0.source }) else { return }
+        mode.loop.add(source, forMode: mode.mode)
+    }
+
+    func remove(from mode: ScheduledMode) {
+        guard let source = state.withLock({ $0.source }) else { return }
+        mode.loop.remove(source, forMode: mode.mode)
+    }
+
+    func advance() {}
+    var peerName: String? { name }
+
+    // MARK: - From the pass
+
+    private func serve(_ source: RunLoop.Source, isRefused: Bool) {
+        if wasClosed { return fail(EBADF) }
+        // The kernel does not watch the descriptor, and says why.
+        if isRefused { return fail(source.refusalCode ?? ENOMEM) }
+        let (descriptor, isWaitedFor) = state.withLock { ($0.descriptor, !$0.waiters.isEmpty) }
+        guard let descriptor else { return }
+        guard core.state.wantsToBeReady || isWaitedFor else {
+            // Dropped only now, when it was in vain: most clients have read before the next pass.
+            source.interest = []
+            return
+        }
+        switch descriptor.look() {
+        case .bytes: core.update { $0.setReady(true) }
+        // Another reader was first.
+        case .nothing: break
+        case .end: end()
+        case .failed(let code): fail(code)
+        }
+    }
+
+    // MARK: - Files
+
+    /// Has the next piece of a file read, where there is none.
+    private func readAhead() {
+        let file = state.withLock { state in
+            guard let descriptor = state.descriptor, descriptor.kind == .file else {
+                return nil as HandleDescriptor?
+            }
+            return state.file.startReading() ? descriptor : nil
+        }
+        guard let file else { return }
+        do throws(SystemError) {
+            try SystemThread.start(name: "rondo.file") { [self] in readPiece(of: file) }
+        } catch {
+            fail(error.code)
+        }
+    }
+
+    /// On a thread of its own.
+    private func readPiece(of file: HandleDescriptor) {
+        do throws(SystemError) {
+            let piece = try FileAhead.read(file)
+            let (isOpen, waiters) = state.withLock { state in
+                if state.handle != nil { state.file.endReading(piece) }
+                return (state.handle != nil, state.waiters)
+            }
+            guard isOpen else { return }
+            core.update { $0.setReady(true) }
+            for waiter in waiters { waiter.signalAndWakeUp() }
+        } catch {
+            fail(error.code)
+        }
+    }
+
+    // MARK: - Bytes
+
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        attempt(buffer) ?? wait { attempt(buffer) }
+    }
+
+    /// One attempt to read; nil: nothing is there yet.
+    private func attempt(_ buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        if core.status == .atEnd { return 0 }
+        if wasClosed { fail(EBADF) }
+        let outcome = state.withLock { state -> HandleDescriptor.Outcome in
+            guard let descriptor = state.descriptor else { return .failed(EBADF) }
+            return descriptor.kind == .file
+                ? state.file.take(buffer, of: descriptor) : descriptor.read(buffer)
+        }
+        switch outcome {
+        case .bytes(let count):
+            waitForMore()
+            return count
+        case .nothing:
+            waitForMore()
+            return nil
+        case .end:
+            end()
+            return 0
+        case .failed(let code):
+            fail(code)
+            return -1
+        }
+    }
+
+    /// The stream waits to be told of its event again.
+    private func waitForMore() {
+        let (source, isReady) = state.withLock { ($0.source, $0.file.isReady) }
+        core.update { $0.used(isReady: isReady) }
+        if let source {
+            if source.interest != .read { source.interest = .read }
+        } else if !isReady {
+            readAhead()
+        }
+    }
+
+    /// Makes attempts until one answers, and runs the thread's loop in the waiting mode between them.
+    private func wait(_ attempt: () -> Int?) -> Int {
+        let waiter = WaitingThreads.Waiter()
+        let (own, loop) = (waiter.source, waiter.loop)
+        let source = state.withLock { state in
+            state.waiters.append(own)
+            return state.source
+        }
+        if let source { loop.add(source, forMode: WaitingThreads.mode) }
+        defer {
+            if let source { loop.remove(source, forMode: WaitingThreads.mode) }
+            state.withLock { state in state.waiters.removeAll { $0 === own } }
+            waiter.end()
+        }
+        while true {
+            if let result = attempt() { return result }
+            guard waiter.waitForChange() else { return -1 }
+        }
+    }
+
+    func lend(atMost limit: Int) -> UnsafeMutableBufferPointer<UInt8>? { nil }
+
+    /// Of a file that is scheduled nowhere, only trying can tell (rule ST-26): no loop says when its piece is there.
+    var hasBytesAvailable: Bool {
+        if wasClosed { return true }
+        let outcome = state.withLock { state -> HandleDescriptor.Outcome in
+            guard let descriptor = state.descriptor else { return .end }
+            if descriptor.kind == .file { return state.file.isReady ? .bytes(1) : .nothing }
+            return descriptor.look()
+        }
+        guard outcome == .nothing else { return true }
+        // Another reader was first, or has to be waited for: there is an event when more comes (rule ST-13).
+        waitForMore()
+        return state.withLock { $0.descriptor?.kind == .file } && !core.isScheduled
+    }
+
+    var hasSpaceAvailable: Bool { false }
+    func write(_ bytes: UnsafeRawBufferPointer) -> Int { -1 }
+    func write(_ pieces: [UnsafeRawBufferPointer]) -> Int { -1 }
+
+    // MARK: - Properties
+
+    /// The offset of a file, as a number (rule ST-32).
+    func property(forKey key: Foundation.Stream.PropertyKey) -> AnyObject? {
+        guard key == .fileCurrentOffsetKey else { return nil }
+        let offset = state.withLock { state in
+            state.descriptor.map { $0.kind == .file ? lseek($0.number, 0, SEEK_CUR) : -1 } ?? -1
+        }
+        return offset < 0 ? nil : NSNumber(value: offset)
+    }
+
+    func setProperty(_ property: AnyObject?, forKey key: Foundation.Stream.PropertyKey) -> Bool {
+        guard key == .fileCurrentOffsetKey, let offset = (property as? NSNumber)?.int64Value else {
+            return false
+        }
+        return state.withLock { state in
+            guard let descriptor = state.descriptor, descriptor.kind == .file else { return false }
+            return lseek(descriptor.number, off_t(offset), SEEK_SET) >= 0
+        }
+    }
+}
