@@ -83,8 +83,10 @@ import Testing
 
     /// Loads while a server says its words piece by piece, and lets 25 s pass before each while the loop runs: less than the
     /// timeout, and more than that in all. The next piece comes when the one before has been handled.
+    ///
+    /// - Parameter silence: Seconds for which the server says nothing in the end: the load ends by that.
     private static func drip(
-        _ pieces: [String], to recorder: Recorder, _ target: URL? = nil,
+        _ pieces: [String], to recorder: Recorder, _ target: URL? = nil, thenSilentFor silence: Double? = nil,
         _ configure: @escaping @Sendable (URLConnection, TestServer) -> Void = { _, _ in }
     ) throws {
         let clock = ManualClock(advancesAutomatically: false)
@@ -98,6 +100,11 @@ import Testing
                 let before = handled.value
                 try peer.send(piece)
                 try waitFor("a piece") { handled.value > before ? () : nil }
+            }
+            if let silence {
+                try loops.value?.waitUntilAsleep()
+                clock.advance(by: silence)
+                try waitFor("the end") { recorder.isDone ? () : nil }
             }
             peer.waitForEnd()
         }
@@ -123,6 +130,12 @@ import Testing
         let recorder = Recorder()
         try Self.drip(head + ["ok"], to: recorder)
         #expect(recorder.calls == ["response 200", "data", "finish"])
+    }
+
+    @Test func `UC-58 the idle time begins with the last byte, not when the clock is looked at`() throws {
+        let recorder = Recorder()
+        try Self.drip(["HTTP/1.1 200 OK\r\nA:", "b\r\nContent-"], to: recorder, thenSilentFor: 60.1)
+        #expect(recorder.calls == ["fail -1001"])
     }
 
     @Test func `UC-58 so are the framing of a body and its trailers`() throws {

@@ -28,6 +28,21 @@ import Testing
         #expect(queue.popFirst() == nil)
     }
 
+    @Test func `a client that is prepended is served before the others`() {
+        let clients = (0..<5).map { _ in Client() }
+        var queue = ClientQueue()
+        queue.prepend(clients[1])
+        queue.append(clients[2])
+        queue.prepend(clients[0])
+        var order = [queue.popFirst(), queue.popFirst()].map { found in clients.firstIndex { $0 === found } }
+        // In the place of one that was served.
+        queue.prepend(clients[3])
+        queue.prepend(clients[4])
+        #expect(queue.count == 3)
+        while let client = queue.popFirst() { order.append(clients.firstIndex { $0 === client }) }
+        #expect(order == [0, 1, 4, 3, 2])
+    }
+
     @Test func `a queue that is never empty has no more capacity than it needs`() {
         var queue = ClientQueue()
         let client = Client()

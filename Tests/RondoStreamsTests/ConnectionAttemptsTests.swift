@@ -11,6 +11,7 @@ import Testing
         private(set) var timers = 0
 
         var signal: @Sendable () -> Void { {} }
+        var signalFirst: @Sendable () -> Void { {} }
 
         func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source {
             interests.append(interest)

@@ -12,8 +12,22 @@ enum CrawlKind: String {
     case warm
     /// None, and no cookies: what the others are measured against.
     case plain
+    /// As `cold`, of pages each of which changes the same cookie.
+    case cookies
+    /// As `cookies`, of a cookie that lasts for the session.
+    case session
+    /// As `cookies`, and the cookie is neither kept nor sent.
+    case ignored
     /// Leaves what `warm` finds, and reports nothing.
     case fill
+
+    var folder: String {
+        switch self {
+        case .cold, .warm, .plain, .fill: "/page/"
+        case .cookies, .ignored: "/kept-cookie/"
+        case .session: "/session-cookie/"
+        }
+    }
 }
 
 /// Reports the CPU time of the whole process for a page: to find and open what is stored belongs to it.
@@ -30,7 +44,8 @@ func crawl(_ address: String, pages: Int, _ kind: CrawlKind, home: String?) {
         configuration.cache = nil
         configuration.cookieStorage = nil
     }
-    let crawl = Crawl(address + "/page/", count: pages, configuration)
+    if kind == .ignored { configuration.cookieStorage = nil }
+    let crawl = Crawl(address + kind.folder, count: pages, configuration)
     let meter = Meter()
     crawl.run(16)
     let wall = meter.wall

@@ -536,7 +536,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// lost: a descriptor that is ready is so for the loops that watch it now.
     func enter(for exchange: any Exchange, _ body: () -> Void) {
         guard schedule.servesCallingThread, let owner else { return }
-        owner.enter {
+        owner.enterForEvents {
             // The same load may have gone on to another request.
             guard case .exchanging(let current) = phase, current === exchange else { return }
             body()

@@ -1,6 +1,8 @@
 internal import RondoCore
 internal import RondoHTTP
 
+internal import struct Synchronization.Atomic
+
 /// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
 ///
 /// Other processes of the same program may use it too: each writes the rows of its own cookies, and finds those of the
@@ -139,5 +141,17 @@ final class CookieFile {
     func makeAnew() throws(DatabaseError) {
         Database.remove(url)
         (database, insertion, deletion) = try Self.open(url)
+    }
+
+    // MARK: Failures
+
+    private static let hasTold = Atomic(false)
+
+    /// Says in the log that a file cannot be used, once a process.
+    static func tell(_ error: DatabaseError, _ url: URL) {
+        if hasTold.exchange(true, ordering: .relaxed) { return }
+        Log.connections.warning(
+            "\(url.path) cannot be used (\(error)): cookies that loads receive are remembered until the program ends"
+        )
     }
 }

@@ -60,6 +60,8 @@ struct CookieLedger {
 
     /// Whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
+    /// Whose rows the file has, as far as is known here: a cookie of the session has none that would have to go.
+    private var rowed: Set<Cookie.Key> = []
     /// Whose rows say that what Foundation's file still has is gone.
     private var tombs: [Place: Cookie.Key] = [:]
 
@@ -89,8 +91,14 @@ struct CookieLedger {
                 continue
             }
             mark(place, key, isAfterLook: isAfterLook)
-            dirty.insert(key)
+            if isKept(key, at: place) { dirty.insert(key) }
         }
+    }
+
+    /// Whether one of the files has, or is to have, anything of a cookie.
+    private func isKept(_ key: Cookie.Key, at place: Place) -> Bool {
+        table[key]?.expires != nil || rowed.contains(key) || unfiled[place] != nil
+            || shownDigest(place) != nil
     }
 
     /// Whether a program could not tell the two apart.
@@ -119,7 +127,8 @@ struct CookieLedger {
     /// there.
     mutating func look(at objects: [HTTPCookie], now: Date) {
         if Self.areSame(objects, lastSeen) { return }
-        lastSeen = objects
+        defer { lastSeen = objects }
+        if areReplaced(objects) { return }
         var added: [HTTPCookie] = []
         var staying = 0
         for object in objects {
@@ -155,6 +164,15 @@ struct CookieLedger {
                 guard let start = objects.baseAddress, let other = others.baseAddress else { return true }
                 return memcmp(start, other, objects.count) == 0
             }
+        }
+    }
+
+    /// Whether they are the same as the last time but for those in whose place the store has put another one.
+    private func areReplaced(_ objects: [HTTPCookie]) -> Bool {
+        guard objects.count == lastSeen.count, objects.count == known.count else { return false }
+        return zip(objects, lastSeen).allSatisfy { object, last in
+            object === last
+                || known[ObjectIdentifier(object)] != nil && known[ObjectIdentifier(last)] == nil
         }
     }
 
@@ -227,19 +245,23 @@ struct CookieLedger {
     /// Foundation's storage is about to hold `object`.
     mutating func willShow(_ object: StoredCookie) {
         let place = Self.place(of: object.cookie.key)
-        willRemove(at: place, object.cookie.key)
         let new = Shown(object, place)
+        willRemove(at: place, object.cookie.key, for: new)
         known[ObjectIdentifier(object)] = new
         shown[place] = new
     }
 
     mutating func willRemove(_ object: HTTPCookie) {
         let key = (object as? StoredCookie)?.cookie.key ?? Cookie(object).key
-        willRemove(at: Self.place(of: object), key)
+        willRemove(at: Self.place(of: object), key, for: nil)
     }
 
-    private mutating func willRemove(at place: Place, _ key: Cookie.Key) {
-        if unfiled[place] == nil { unfiled[place] = Unfiled(key: key, digest: shownDigest(place)) }
+    private mutating func willRemove(at place: Place, _ key: Cookie.Key, for new: Shown?) {
+        let digest = shownDigest(place)
+        // What lasts for the session is not in Foundation's file, before and after.
+        if unfiled[place] == nil, digest != nil || new?.isFiled ?? false {
+            unfiled[place] = Unfiled(key: key, digest: digest)
+        }
         if let old = shown.removeValue(forKey: place) { known[ObjectIdentifier(old.object)] = nil }
     }
 
@@ -282,20 +304,26 @@ struct CookieLedger {
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
+                rowed.insert(key)
                 return CookieRow(key: key, cookie: cookie, replaced: replaced)
             }
             // What Foundation's file has is not to come back, should the process end now.
             if let replaced, marks[place]?.key == key || unfiled?.key == key {
                 tombs[place] = key
+                rowed.insert(key)
                 return CookieRow(key: key, cookie: nil, replaced: replaced)
             }
+            rowed.remove(key)
             return CookieRow(key: key, cookie: nil, replaced: nil)
         }
     }
 
     /// They could not be written.
     mutating func putBack(_ rows: [CookieRow]) {
-        for row in rows { dirty.insert(row.key) }
+        for row in rows {
+            dirty.insert(row.key)
+            rowed.insert(row.key)
+        }
     }
 
     /// Puts what the file holds beside what Foundation's storage has read from its own, which has just been looked at.
@@ -304,6 +332,7 @@ struct CookieLedger {
     ///   storage, has been removed by the program since it was started.
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
+            rowed.insert(row.key)
             let place = Self.place(of: row.key)
             let own = shown[place]
             // Foundation reads neither Secure nor the age from its file.

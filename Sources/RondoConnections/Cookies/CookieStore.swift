@@ -11,8 +11,8 @@ internal import struct Synchronization.Atomic
 /// wait for it. So no run loop changes it, or reads it while it is being changed: a thread of the store's own brings what
 /// was received into the store's file and then into Foundation's storage, so that the program sees it there, and finds
 /// what the program has changed there. Where a load needs to know that, it waits for the thread, and its loop goes on.
-/// Foundation's file is written when all that waited is there. Where a response sets many cookies the thread takes those
-/// apart too.
+/// Foundation's file is written when all that waited is there, and not again for a second or more: until then the store's
+/// own file has what is newer. Where a response sets many cookies the thread takes those apart too.
 ///
 /// All state is behind one lock, which is never held while Foundation's storage is being changed, and by the thread for
 /// `maximumAtOnce` cookies at a time.
@@ -32,6 +32,7 @@ final class CookieStore: Sendable {
     let disk = Mutex<CookieFile?>(nil)
     let observer: StorageChangeObserver
     private let isShared: Bool
+    private let thread: StandbyThread
 
     /// - Parameters:
     ///   - visible: Where the program sees the cookies.
@@ -53,6 +54,7 @@ final class CookieStore: Sendable {
         isReadable = Atomic(locate == nil)
         let owner = Owner()
         observer = StorageChangeObserver { [owner] in owner.store?.programHasChanged() }
+        thread = StandbyThread("rondo.cookies") { [owner] in owner.store?.workIfAsked() }
         // The shared one stays: a weak reference would make each use of it slower, 200 instructions of http.request.
         if isShared { owner.lasting = self } else { owner.passing = self }
     }
@@ -77,7 +79,7 @@ final class CookieStore: Sendable {
             return beginsWork(&state)
         }
         guard let mustWork else { return true }
-        if mustWork { startWork() }
+        if mustWork { callThread() }
         return false
     }
 
@@ -94,12 +96,14 @@ final class CookieStore: Sendable {
             }
             return (cookies, state.hasWork && beginsWork(&state))
         }
-        if mustWork { startWork() }
+        if mustWork { callThread() }
         return cookies
     }
 
     /// A run loop takes so many cookies of a response in by itself; of more, the thread does.
     static let maximumOnLoop = 8
+    /// For so many microseconds the thread waits for the cookies of other loads, while several end at a time.
+    private static let gatheringTime: UInt32 = 300
     /// The thread holds the lock for so many cookies: a run loop may want it meanwhile.
     static let maximumAtOnce = 32
 
@@ -131,7 +135,7 @@ final class CookieStore: Sendable {
             if mustWait { state.ends.append((state.ledger.askedCount, tell())) }
             return (beginsWork(&state), mustWait)
         }
-        if mustWork { startWork() }
+        if mustWork { callThread() }
         return mustWait
     }
 
@@ -168,34 +172,46 @@ final class CookieStore: Sendable {
         return true
     }
 
-    /// - Returns: Whether a thread has to be started.
+    /// - Returns: Whether the thread has to be called.
     private func beginsWork(_ state: inout CookieStoreState) -> Bool {
-        defer { state.isWorking = true }
-        return !state.isWorking
+        guard !state.isWorking else { return false }
+        (state.isWorking, state.isAsked) = (true, true)
+        return true
     }
 
     // MARK: The thread
 
-    private func startWork() {
+    private func callThread() {
         do throws(SystemError) {
-            try SystemThread.start(name: "rondo.cookies") { [self] in work() }
+            try thread.call(keeping: self)
         } catch {
             // Without a thread this run loop waits: better than that the loads wait for ever.
-            work()
+            workIfAsked()
         }
     }
 
     /// The program is changing Foundation's storage at this moment, under the storage's lock.
     private func programHasChanged() {
         // Without a thread the next load finds it.
-        try? SystemThread.start(name: "rondo.cookies") { [self] in
-            observer.rearm()
-            let mustWork = state.withLock { state in
-                state.hasProgramFiled = true
-                return beginsWork(&state)
-            }
-            if mustWork { work() }
+        try? thread.call(keeping: self)
+    }
+
+    /// - Returns: The seconds after which there is more to do; nil: there is nothing.
+    @discardableResult
+    private func workIfAsked() -> Double? {
+        let hasProgramFiled = observer.hasNoticed && observer.rearm()
+        let (isAsked, isCrowded) = state.withLock { state in
+            if hasProgramFiled { state.hasProgramFiled = true }
+            if state.hasWork { _ = beginsWork(&state) }
+            defer { state.isAsked = false }
+            return (state.isAsked, state.isCrowded)
         }
+        if isAsked {
+            // What one change of Foundation's storage costs is then paid for several loads.
+            if isCrowded { usleep(Self.gatheringTime) }
+            work()
+        }
+        return state.withLock { $0.secondsUntilFiling }
     }
 
     private func work() {
@@ -302,13 +318,15 @@ final class CookieStore: Sendable {
         return state.withLock { state in
             state.isStepping = false
             state.isRefused = isRefused
-            var done = state.ledger.isUnfiled ? 0 : state.ledger.doneCount
+            // The first load after a time without any finds its cookies in the file too.
+            var done = state.mustFile ? 0 : state.ledger.doneCount
             let step = isRefused ? nil : step(&state)
             // Without a step all is done that there was.
             if step == nil { done = isRefused ? .max : state.ledger.doneCount }
             state.isStepping = step != nil
             noteReadable(state)
             let told = state.ends.filter { $0.count <= done }.map(\.tell)
+            if !told.isEmpty { state.isCrowded = told.count > 1 }
             state.ends.removeAll { $0.count <= done }
             let goesOn = step != nil || state.hasWork || !state.readers.isEmpty
             state.isWorking = goesOn
@@ -316,10 +334,10 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// What waits is brought to the storage, and then its file is written: once for all of it.
+    /// What waits is brought to the storage, and then its file is written: once for all of it, if it is time for that.
     private func step(_ state: inout CookieStoreState) -> Step? {
         if state.ledger.doneCount >= state.batchEnd {
-            if state.ledger.isUnfiled { return .file }
+            if state.mustFile { return .file }
             state.batchEnd = state.ledger.askedCount
         }
         while state.ledger.doneCount < state.batchEnd, let next = state.ledger.nextStep(now: Date()) {
@@ -333,7 +351,7 @@ final class CookieStore: Sendable {
                 return .delete(object, other: state.ledger.anyShown(beside: object))
             }
         }
-        return state.ledger.isUnfiled ? .file : nil
+        return state.mustFile ? .file : nil
     }
 
     /// - Returns: Whether Foundation may have written its file.
@@ -347,8 +365,9 @@ final class CookieStore: Sendable {
             // Nothing of ours is left in it then.
             hasFiled = other == nil
         case .file:
+            let began = LoopClock.machineNow
             observer.keepingFile(by: nil) { visible.write() }
-            state.withLock { $0.ledger.hasFiled() }
+            state.withLock { $0.hasFiled(from: began, to: LoopClock.machineNow) }
             hasFiled = true
         }
         if isShared, hasFiled { CookieFolder.hideFile() }
@@ -374,7 +393,7 @@ final class CookieStore: Sendable {
                     disk = opened
                     isOpen = true
                 } catch {
-                    Self.tell(error, url)
+                    CookieFile.tell(error, url)
                 }
             }
         }
@@ -441,7 +460,7 @@ final class CookieStore: Sendable {
             }
         }
         guard let error else { return }
-        Self.tell(error, url)
+        CookieFile.tell(error, url)
         let isGivenUp = state.withLock { state in
             state.ledger.putBack(rows)
             state.isBehind = true
@@ -454,16 +473,6 @@ final class CookieStore: Sendable {
     /// A file that cannot be written is given up when it is behind by more rows.
     static let maximumUnwritten = 2 * CookieFile.maximumCount
 
-    private static let hasTold = Atomic(false)
-
-    /// Once a process.
-    private static func tell(_ error: DatabaseError, _ url: URL) {
-        if hasTold.exchange(true, ordering: .relaxed) { return }
-        Log.connections.warning(
-            "\(url.path) cannot be used (\(error)): cookies that loads receive are remembered until the program ends"
-        )
-    }
-
     // MARK: The end of the program
 
     /// What the program has changed last is written. To be called when it ends in an orderly way.
@@ -475,6 +484,14 @@ final class CookieStore: Sendable {
         if state.withLock({ $0.isStepping }) { return }
         look()
         write()
+        let mustFile = state.withLock { state in
+            guard !state.isWorking, !state.isRefused, state.ledger.isUnfiled else { return false }
+            (state.isWorking, state.isStepping) = (true, true)
+            return true
+        }
+        guard mustFile else { return }
+        _ = perform(.file)
+        state.withLock { ($0.isWorking, $0.isStepping) = (false, false) }
     }
 
     /// Milliseconds that the end of the program waits for work under way.

@@ -95,6 +95,14 @@ package final class Load: RegisteredClient, @unchecked Sendable {
         gate.enter(body, catchUp: { catchUp() }, turnedAway: { inbox.suspendInterest() })
     }
 
+    /// As `enter(_:)`, for what a connection reports: the idle time begins behind it (rule UC-58).
+    func enterForEvents(_ body: () -> Void) {
+        enter {
+            body()
+            times.endEvents()
+        }
+    }
+
     /// A call was turned away: what brought it is looked at again, in a pass of a scheduled mode.
     private func catchUp() {
         enterLoops()

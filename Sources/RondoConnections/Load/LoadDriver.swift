@@ -295,7 +295,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     var priority: Float { load.priority }
     func wakeUp() { load.wakeUp() }
-    func enter(_ body: () -> Void) { load.enter(body) }
+    func enterForEvents(_ body: () -> Void) { load.enterForEvents(body) }
     func beginStoring() { load.inbox.beginStoring() }
     func endStoring() { if load.inbox.endStoring() { wakeUp() } }
 

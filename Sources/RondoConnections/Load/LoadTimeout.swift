@@ -42,6 +42,12 @@ struct LoadTimeout {
         idle.restart()
     }
 
+    /// What a connection has reported was served. Before there is a timer, which is looked at after a short delay, nothing
+    /// asks for the idle time: most loads are over by then, and need not look at the clock.
+    mutating func endEvents() {
+        if timer != nil { restartAfterProgress() }
+    }
+
     /// No time passes until `go()`.
     mutating func hold() {
         restartAfterProgress()

@@ -50,6 +50,9 @@ struct LoadTimes {
     /// The work of a pass is done: from here on the time is the sender's again.
     mutating func restartAfterProgress() { timeout.restartAfterProgress() }
 
+    /// What a connection has reported was served: from here on the time is the sender's again.
+    mutating func endEvents() { timeout.endEvents() }
+
     /// Time without a sign of life is no failure any more; the time in all still counts (rule WS-6).
     mutating func stopTimeout() {
         limitsSilence = false

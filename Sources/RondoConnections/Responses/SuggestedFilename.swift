@@ -30,9 +30,14 @@ enum SuggestedFilename {
     static func harmless(_ name: String) -> String? {
         let last = name.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last ?? []
         let visible = last.filter { !isInvisible($0) }
-        let start = visible.drop { $0 == "." || $0 == "-" || $0.properties.isWhitespace }
-        let trimmed = String(String.UnicodeScalarView(start)).trimmingCharacters(in: .whitespaces)
-        return trimmed.isEmpty ? nil : trimmed
+        let start = visible.drop { $0 == "." || $0 == "-" || isBlank($0) }
+        let end = start.lastIndex { !isBlank($0) }
+        return end.map { String(String.UnicodeScalarView(start[...$0])) }
+    }
+
+    /// Takes no place, or an empty one. (Within a name such characters join letters and emoji.)
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || scalar.properties.generalCategory == .format
     }
 
     /// Ends a line, drives a terminal, or changes the direction of what follows (`Bidi_Control` of Unicode's UAX #9).

@@ -30,6 +30,13 @@ struct ClientQueue: ~Copyable {
         clients.append(client)
     }
 
+    /// Before all that wait.
+    mutating func prepend(_ client: any SharedQueueClient) {
+        guard first > 0 else { return clients.insert(client, at: 0) }
+        first -= 1
+        clients[first] = client
+    }
+
     mutating func popFirst() -> (any SharedQueueClient)? {
         guard !isEmpty else { return nil }
         // A single client, the usual case, is removed from the end, and leaves nothing to clear.

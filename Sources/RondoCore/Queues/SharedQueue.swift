@@ -222,9 +222,12 @@ package final class SharedQueue: DeferredWork, Sendable {
 
     /// Has `client` served in the next pass of the mode. It is not enqueued again before it was served. Any
     /// thread.
-    package func enqueue(_ client: any SharedQueueClient) {
+    ///
+    /// - Parameter first: Before the others that wait: a run that returns after a source serves one of them, and they may
+    ///   come faster than that.
+    package func enqueue(_ client: any SharedQueueClient, first: Bool = false) {
         let isFirst = waiting.withLock { waiting in
-            waiting.clients.append(client)
+            if first { waiting.clients.prepend(client) } else { waiting.clients.append(client) }
             defer { signal(&waiting) }
             return !waiting.isSignalled
         }

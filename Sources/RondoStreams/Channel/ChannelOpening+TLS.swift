@@ -38,7 +38,8 @@ extension ChannelOpening {
             var transport = plain
             transport.engine = engine
             stage = .securing(transport, engine)
-            limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signal)
+            // Before those that are still to be opened: or else all of a crowd would have begun when the first one gives way.
+            limit.enter(owner.configuration.handshakes, whenGivenUp: sources.signalFirst)
             handshake(transport, engine)
         } catch {
             owner.fail(.tls(error.naming(host: host)))

@@ -23,6 +23,9 @@ final class ChannelRegistration: ChannelSources {
     /// Asks for a pass of the channel.
     var signal: @Sendable () -> Void { { [wakeUp] in wakeUp.signal() } }
 
+    /// Asks for a pass of the channel, before others that wait for one.
+    var signalFirst: @Sendable () -> Void { { [wakeUp] in wakeUp.signal(first: true) } }
+
     /// Takes the channel out of all modes for good.
     func end() { wakeUp.invalidate() }
 

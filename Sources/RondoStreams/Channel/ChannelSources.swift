@@ -4,6 +4,8 @@ internal import RondoCore
 protocol ChannelSources: AnyObject {
     /// Asks for a pass of the channel. Any thread.
     var signal: @Sendable () -> Void { get }
+    /// As `signal`, before others that wait for a pass.
+    var signalFirst: @Sendable () -> Void { get }
     /// A source of the descriptor, watched from now on.
     func makeSource(_ descriptor: Int32, interest: RunLoop.Source.Interest) -> RunLoop.Source
     /// Adds a source that was made elsewhere, and is not suspended with the others.

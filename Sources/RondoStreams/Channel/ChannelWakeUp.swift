@@ -42,12 +42,14 @@ final class ChannelWakeUp: SharedQueueClient {
     }
 
     /// Asks for a pass of the channel in one of its modes. Any thread.
-    func signal() {
+    ///
+    /// - Parameter first: Before other channels and loads that wait for one.
+    func signal(first: Bool = false) {
         let queues = schedule.withLock { schedule in
             schedule.isWanted = true
             return schedule.startWaiting()
         }
-        queues.enqueue(self)
+        queues.enqueue(self, first: first)
     }
 
     /// Ends it: the channel gets no pass any more.

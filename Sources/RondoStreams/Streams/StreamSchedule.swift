@@ -27,13 +27,15 @@ package struct StreamSchedule {
 
         /// To be called without a lock. On a dispatch queue the client enqueues itself.
         ///
-        /// - Parameter deferred: The client may be served after the callbacks of the descriptors that are ready by now.
-        package func enqueue(_ client: any SharedQueueClient, deferred: Bool = false) {
+        /// - Parameters:
+        ///   - deferred: The client may be served after the callbacks of the descriptors that are ready by now.
+        ///   - first: It is served before the others that wait.
+        package func enqueue(_ client: any SharedQueueClient, deferred: Bool = false, first: Bool = false) {
             switch self {
             case .none, .dispatch: break
             case .one(let queue) where deferred: queue.enqueueDeferred(client)
-            case .one(let queue): queue.enqueue(client)
-            case .several(let queues): for queue in queues { queue.enqueue(client) }
+            case .one(let queue): queue.enqueue(client, first: first)
+            case .several(let queues): for queue in queues { queue.enqueue(client, first: first) }
             }
         }
     }

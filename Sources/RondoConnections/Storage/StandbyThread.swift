@@ -1,0 +1,90 @@
+internal import CDispatch
+internal import RondoCore
+internal import RondoMutex
+
+/// A thread that is there while it has something to do and for a short time afterwards: to make one costs more than most of
+/// what it is made for.
+final class StandbyThread: Sendable {
+    private enum Phase {
+        /// There is no thread.
+        case none
+        case working
+        /// It waits to be called.
+        case standingBy
+        /// It works, or is about to wake up, and has to work once more.
+        case called
+    }
+
+    private let name: String
+    private let work: @Sendable () -> Double?
+    private let phase = Mutex(Phase.none)
+    private let wakeUp = DispatchSemaphore(value: 0)
+
+    /// Seconds for which the thread waits for more to do.
+    static let stay = 0.1
+
+    /// - Parameters:
+    ///   - name: That of the thread.
+    ///   - work: Called by the thread after each call of `call(keeping:)`, once for all that were made meanwhile. It returns
+    ///     the seconds after which it is to be called anyway; nil: it need not be.
+    init(_ name: String, work: @escaping @Sendable () -> Double?) {
+        self.name = name
+        self.work = work
+    }
+
+    /// Has `work` called. From any thread, under any lock that `work` takes.
+    ///
+    /// - Parameter owner: It lives as long as the thread.
+    /// - Throws: The machine has no thread left.
+    func call(keeping owner: any AnyObject & Sendable) throws(SystemError) {
+        let before = phase.withLock { phase in
+            defer { phase = phase == .none ? .working : .called }
+            return phase
+        }
+        switch before {
+        case .working, .called: break
+        case .standingBy: wakeUp.signal()
+        case .none:
+            do throws(SystemError) {
+                try SystemThread.start(name: name) { [self] in
+                    withExtendedLifetime(owner) { serve() }
+                }
+            } catch {
+                phase.withLock { $0 = .none }
+                throw error
+            }
+        }
+    }
+
+    private func serve() {
+        while true {
+            let next = work()
+            let end = LoopClock.machineNow.advanced(bySeconds: next ?? Self.stay)
+            if !goesOn(until: end, mustWorkThen: next != nil) { return }
+        }
+    }
+
+    /// Waits for a call.
+    ///
+    /// - Returns: Whether there is something to do.
+    private func goesOn(until end: LoopInstant, mustWorkThen: Bool) -> Bool {
+        while true {
+            let goesOn = phase.withLock { phase -> Bool? in
+                if phase == .called {
+                    phase = .working
+                    return true
+                }
+                guard LoopClock.machineNow < end else {
+                    phase = mustWorkThen ? .working : .none
+                    return mustWorkThen
+                }
+                phase = .standingBy
+                return nil
+            }
+            if let goesOn { return goesOn }
+            // It returns at once where a call came when the time was up; then the time is looked at again.
+            let rest = end.seconds(since: LoopClock.machineNow)
+            _ = wakeUp.wait(timeout: .now() + max(0, rest))
+        }
+    }
+}
