@@ -306,6 +306,27 @@ import Testing
         #expect(entries == ["ordered", "block", "work"])
     }
 
+    @Test func `PL-19 a closure that an observer performs at the start of a pass waits for the next one`()
+        throws
+    {
+        let entries = try onLoopThread { loop in
+            let log = EventLog()
+            log.observe(.beforeTimers, of: loop, in: .default)
+            let model = Model(log)
+            let observer = RunLoop.Observer(activities: .beforeSources, repeats: false) { _, _ in
+                loop.perform(order: 0, modes: [.default], target: model) { model in
+                    model.note("ordered")
+                    loop.stop()
+                }
+            }
+            loop.add(observer, forMode: .default)
+            loop.add(Port(), forMode: .default)
+            #expect(loop.run(in: .default, for: 60, returnAfterSourceHandled: false) == .stopped)
+            return log.entries
+        }
+        #expect(entries == ["beforeTimers", "beforeTimers", "ordered"])
+    }
+
     @Test func `PL-19 cancelPerform takes back those of a target, in the batch that runs too`() throws {
         let entries = try onLoopThread { loop in
             let (model, other) = (Model(EventLog()), Model(EventLog()))

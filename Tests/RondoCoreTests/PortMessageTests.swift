@@ -38,6 +38,21 @@ import Testing
         }
     }
 
+    @Test
+    func `PM-13 a port has room for messages of peers as long as number and bytes are below their limits`() {
+        let port = Port()
+        port.maximumQueuedMessages = 3
+        func add(_ count: Int) {
+            port.enqueueFromPeer(PortContent(msgid: 0, components: [.data(Data(count: count))], sender: nil))
+        }
+        add(10_000)
+        #expect(port.hasRoomForPeers(bytes: 20_000))
+        add(10_000)
+        #expect(!port.hasRoomForPeers(bytes: 20_000) && port.hasRoomForPeers(bytes: 1 << 20))
+        add(0)
+        #expect(!port.hasRoomForPeers(bytes: 1 << 20))
+    }
+
     @Test func `PM-2 send hands the message to the port, and false says that it did not by the date`() throws
     {
         let port = Port()

@@ -10,9 +10,9 @@ public import RondoCore
 ///
 /// Everything that reaches the address can send, so a local port listens on the loopback address unless it is given
 /// another one, and is no public service: answer only peers that you trust, since a message names the address of its
-/// answer itself. Bytes that are no message close their connection alone; memory and connections have limits
-/// (`maximumMessageSize`, `maximumComponents`, `maximumConnections`, `maximumUnfinishedBytes`,
-/// `Port.maximumQueuedMessages`).
+/// answer itself, and give answers a near date, since that address may take no bytes. Bytes that are no message close
+/// their connection alone; memory and connections have limits (`maximumMessageSize`, `maximumComponents`,
+/// `maximumConnections`, `maximumUnfinishedBytes`, `Port.maximumQueuedMessages`).
 ///
 /// Of peers that use Foundation's: they ignore a message without components, and one with a single component of fewer than
 /// 12 bytes; they lose a message that comes in pieces, as large ones do, or together with the next. And as `sendPort` of
