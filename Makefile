@@ -4,7 +4,7 @@ SWIFT ?= swift
 FORMATTED = Sources Tests Examples Benchmarks Fuzz/Fuzzer Fuzz/Package.swift Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab docs build test interface rules sanitize stress-children stress-tasks fuzz bench bench-guard examples format format-check clean
+.PHONY: help install demo lab docs build test interface rules sanitize stress-children stress-tasks stress-sockets fuzz bench bench-guard examples format format-check clean
 
 help: ## print this list
 	@echo 'Rondo: make …'
@@ -97,6 +97,14 @@ stress-tasks: ## ten thousand tasks of one session, resumed, suspended and cance
 	@Scripts/prepare
 	$(SWIFT) build --product RondoTaskProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
 	.build-tsan/debug/RondoTaskProbe stress $(or $(COUNT),10000) 4 $(or $(SEED),1)
+
+stress-sockets: ## sockets, ports, descriptors and streams of handles, used and invalidated at random by several threads, under both sanitizers; COUNT=5000, SEED=1
+	@Scripts/prepare
+	$(SWIFT) build --product RondoSocketProbe --sanitize=thread -Xswiftc -DRONDO_THREAD_SANITIZER --scratch-path .build-tsan
+	.build-tsan/debug/RondoSocketProbe stress $(or $(COUNT),5000) 4 $(or $(SEED),1)
+	$(SWIFT) build --product RondoSocketProbe --sanitize=address --scratch-path .build-asan
+	LSAN_OPTIONS=suppressions=Scripts/leaks.supp \
+		.build-asan/debug/RondoSocketProbe stress $(or $(COUNT),5000) 4 $(or $(SEED),1)
 
 fuzz: ## feed a parser what libFuzzer makes, for SECONDS=60; SUBJECT=response, multipart, content, cookies, challenges, cache, redirects, parameters, proxies, trace, tls, stored, websocket or port
 	@Scripts/prepare

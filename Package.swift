@@ -162,6 +162,12 @@ let package = Package(
                 "RondoMutex", "Rondo", "RondoTesting", "RondoCore", "RondoTestSupport", "RondoMainLoopProbe",
             ],
             swiftSettings: settings),
+        // Sockets, descriptors, ports and streams of handles under stress, for the sanitizers.
+        .executableTarget(
+            name: "RondoSocketProbe",
+            dependencies: ["RondoMutex", "Rondo", "RondoCore", "RondoStreams"],
+            path: "Tests/RondoSocketProbe",
+            swiftSettings: settings),
         // Programs as they were written for Apple's systems, by Apple's names.
         .testTarget(
             name: "RondoApplePatternsTests",
@@ -205,7 +211,7 @@ let package = Package(
             name: "RondoTrapTests",
             dependencies: [
                 "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoBridgeProbe",
-                .product(name: "Logging", package: "swift-log"),
+                "RondoSocketProbe", .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Refused"], swiftSettings: settings),
         .testTarget(name: "RondoTestsImportClass", dependencies: ["Rondo"], swiftSettings: settings),

@@ -44,7 +44,8 @@ public func CFRunLoopGetCurrent() -> CFRunLoop! { .current }
 /// `RunLoop.main`.
 public func CFRunLoopGetMain() -> CFRunLoop! { .main }
 
-/// Runs the current loop's default mode until it is stopped or empty (rule RL-34).
+/// Runs the current loop's default mode until it is stopped or empty (rule RL-34), which the main loop never is: it has the
+/// main dispatch queue (rule RL-14).
 @available(*, noasync, message: "It blocks the thread.")
 public func CFRunLoopRun() {
     _ = RunLoop.current.run(in: .default, for: .infinity, returnAfterSourceHandled: false)

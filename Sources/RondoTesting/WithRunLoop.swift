@@ -21,7 +21,8 @@ internal import RondoMutex
 /// - Parameters:
 ///   - name: The thread's, for messages.
 ///   - clock: The loop's clock, if the test holds one: then timers of hours take no time.
-///   - failsOnLeftovers: Whether sources, timers and blocks that are left on the loop at the end are an error.
+///   - failsOnLeftovers: Whether sources, timers and blocks that are left on the loop at the end are an error. It is thrown,
+///     which every test library reports as an issue of the test: this one links none of them (rule XT-9).
 ///   - timeLimit: Seconds after which the test has failed, be it that `body` has not ended or that a callback has not returned:
 ///     what every loop of the process holds is printed then, with why it is not delivered, and `body`'s task is cancelled. Nil
 ///     or `infinity`: no limit.

@@ -168,10 +168,12 @@ import struct Synchronization.Atomic
                 LoopThread { _ in
                     while !isOver.load(ordering: .acquiring) {
                         let number = dup(silent.readEnd)
-                        let source = RunLoop.Source(fileDescriptor: number, interest: .read) { _, _ in }
-                        loop.add(source, forMode: .work)
+                        let sources = [RunLoop.Source.Interest.read, .write].map {
+                            RunLoop.Source(fileDescriptor: number, interest: $0) { _, _ in }
+                        }
+                        for source in sources { loop.add(source, forMode: .work) }
                         for _ in 0..<20 { sched_yield() }
-                        source.invalidate()
+                        for source in sources { source.invalidate() }
                         close(number)
                     }
                 }

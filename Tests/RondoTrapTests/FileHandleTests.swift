@@ -138,7 +138,8 @@ import Testing
                 close(client)
             }
             notes.forget()
-            #expect(try openDescriptorCount() == before)
+            // Those of an earlier test may be closed meanwhile.
+            #expect(try openDescriptorCount() <= before)
         }
     }
 

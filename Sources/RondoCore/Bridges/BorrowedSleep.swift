@@ -30,6 +30,11 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     /// late.
     private let alarm = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { _ in }
 
+    /// Has the gate opened again for the sleep of `numberToHold`. One for all, as above: Foundation on Linux never frees a
+    /// timer.
+    private var reopening: Foundation.Timer?
+    private var numberToHold: UInt64 = 0
+
     init(_ loop: RunLoop) {
         self.loop = loop
         Foundation.RunLoop.main.add(alarm, forMode: .default)
@@ -118,14 +123,20 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
     private func openAgain(unlessEnded number: UInt64) {
         guard sleeps.last?.number == number else { return }
         // Not at once: the callback may begin one run after another, which would all end by this.
-        // (By its interval alone Foundation's timer would fire at once.)
-        let again = Foundation.Timer(
-            fire: Date(timeIntervalSinceNow: Self.slice), interval: 0, repeats: false
-        ) { [weak self] _ in
-            guard let self, let sleep = sleeps.last, sleep.number == number else { return }
+        numberToHold = number
+        madeReopening.fireDate = Date(timeIntervalSinceNow: Self.slice)
+    }
+
+    private var madeReopening: Foundation.Timer {
+        // The bridge may have been ended in a callback of the sleep, which goes on until it is woken.
+        if let reopening, reopening.isValid { return reopening }
+        let timer = Foundation.Timer(fire: .distantFuture, interval: 1e9, repeats: true) { [weak self] _ in
+            guard let self, let sleep = sleeps.last, sleep.number == numberToHold else { return }
             _ = gate?.hold(sleep.descriptor)
         }
-        Foundation.RunLoop.main.add(again, forMode: .default)
+        reopening = timer
+        Foundation.RunLoop.main.add(timer, forMode: .default)
+        return timer
     }
 
     func serveIfOverdue() {
@@ -138,6 +149,7 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
 
     func end() {
         alarm.invalidate()
+        reopening?.invalidate()
         // A sleep that is under way ends.
         if !sleeps.isEmpty { loop.owner.kernel.wakeUp?.wake() }
     }

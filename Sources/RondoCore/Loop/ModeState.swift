@@ -104,6 +104,18 @@ struct ModeState {
         return stop.isEmpty && watch.isEmpty ? nil : Changes(stop: stop, watch: watch)
     }
 
+    /// Those of the outdated sources that are members no more, and are watched still. The caller releases them without
+    /// the lock.
+    mutating func takeWithdrawn() -> [RunLoop.Source] {
+        guard !outdated.isEmpty else { return [] }
+        var withdrawn: [RunLoop.Source] = []
+        for source in outdated where !listed.contains(source) && watched.remove(source) {
+            withdrawn.append(source)
+        }
+        for source in withdrawn { outdated.remove(source) }
+        return withdrawn
+    }
+
     /// To be called when the loop's thread has ended. The caller releases the result without the lock.
     mutating func forgetWatchers() -> [ObjectSet<RunLoop.Source>] {
         defer { (outdated, watched) = (ObjectSet(), ObjectSet()) }

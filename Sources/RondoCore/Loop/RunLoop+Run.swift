@@ -11,7 +11,8 @@ extension RunLoop {
         case handledSource = 4
     }
 
-    /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35).
+    /// Runs the default mode until nothing is left in it; neither time nor `stop()` ends it (rule RL-35). The main loop
+    /// always has the main dispatch queue left: on the main thread this does not return (rule RL-14).
     @available(*, noasync, message: "It blocks the thread. Use a RunLoopThread.")
     public func run() {
         guard isCurrent else { return }

@@ -15,9 +15,12 @@ struct WatcherUpdate {
     func apply(_ changes: ModeState.Changes) {
         // The locks of sources come before that of the loop.
         let interests = changes.watch.map(\.interest)
-        loop.state.withLock { [mode, modeLoop, owner = loop.owner] state in
+        let withdrawn = loop.state.withLock { [mode, modeLoop, owner = loop.owner] state in
+            // Those that were withdrawn since the changes were taken as well: their descriptors may be closed by now.
+            let withdrawn = state.modes[mode].takeWithdrawn()
             for source in changes.stop { modeLoop.unwatch(source) }
-            var isChanged = !changes.stop.isEmpty
+            for source in withdrawn { modeLoop.unwatch(source) }
+            var isChanged = !changes.stop.isEmpty || !withdrawn.isEmpty
             for (source, interest) in zip(changes.watch, interests) {
                 guard let descriptor = source.kind.behaviour.descriptor,
                     state.modes[mode].holds(source)
@@ -38,7 +41,10 @@ struct WatcherUpdate {
                 if owner.serving.contains(source) { modeLoop.pause(source) }
             }
             if isChanged { modeLoop.applyChanges() }
+            return withdrawn
         }
+        // Released without the lock.
+        withExtendedLifetime(withdrawn) {}
     }
 
     /// Has the sources watched anew whose watchers were stopped for a new epoll set.

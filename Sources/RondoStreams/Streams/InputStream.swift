@@ -64,10 +64,11 @@ open class InputStream: Foundation.InputStream, StreamDelegate {
     /// A stream that reads what `handle` has open: a pipe, a FIFO, a connected socket, a terminal, a device or a file
     /// (rule FH-15).
     ///
-    /// It is open when `open()` returns, unless the handle cannot be read: a closed one is EBADF, a socket that listens or
-    /// is not connected ENOTCONN or EINVAL, one of datagrams EPROTOTYPE, a folder EISDIR with the first read. While no mode of the stream
-    /// runs nothing is read, and the other end of a pipe or socket waits. A file is read from the handle's offset on, which
-    /// moves with what the stream gives (`.fileCurrentOffsetKey`), in pieces of at most 256 KiB off the loop's thread.
+    /// It is open when `open()` returns, unless the handle cannot be read: a closed one is EBADF, a socket that listens
+    /// or is not connected ENOTCONN or EINVAL, one of datagrams EPROTOTYPE; a folder is EISDIR soon after. While no mode
+    /// of the stream runs nothing is read, and the other end of a pipe or socket waits. A file is read from the handle's
+    /// offset on, which moves with what the stream gives (`.fileCurrentOffsetKey`), in pieces of at most 256 KiB, off the
+    /// loop's thread.
     ///
     /// The handle stays the program's: the stream retains it until it is closed, has ended or has failed, and never closes
     /// it. The flags of the open file, which other processes may share, are left alone. What something else reads of the

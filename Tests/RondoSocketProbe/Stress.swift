@@ -1,0 +1,167 @@
+import Rondo
+import RondoCore
+import RondoMutex
+
+/// What several threads do to a few objects at random, until all of it is invalidated.
+protocol Round: AnyObject, Sendable {
+    init(_ loops: Loops, _ random: inout Random) throws
+    /// One step, of any thread.
+    func step(_ random: inout Random, thread: Int, number: Int)
+    /// - Returns: What was wrong.
+    func finish() -> [String]
+}
+
+/// Rounds of random steps: no round may crash, hang, call back twice for one thing, or leave anything behind.
+struct Stress {
+    let rounds: Int
+    let threads: Int
+    let seed: UInt64
+    private(set) var summary = ""
+
+    private static let kinds: [any Round.Type] = [
+        SocketRound.self, ListenerRound.self, PortRound.self, DescriptorRound.self, HostRound.self,
+    ]
+    private static let stepsOfAThread = 25
+    private static let loopCount = 3
+
+    init(rounds: Int, threads: Int, seed: UInt64) {
+        self.rounds = rounds
+        self.threads = threads
+        self.seed = seed
+    }
+
+    /// What this program has: after the last round no more than after the first ones.
+    private struct Possessions {
+        /// What each names.
+        let descriptors: [String]
+        let objects: [Int]
+
+        /// A loop that waits inside of a read for the first time makes a mode for that, with an epoll set, and keeps the
+        /// last source that has left it until it runs in that mode again.
+        func isNoMore(than other: Possessions) -> Bool {
+            descriptors.filter { $0 != "anon_inode:[eventpoll]" }.count
+                <= other.descriptors.filter { $0 != "anon_inode:[eventpoll]" }.count
+                && zip(objects, other.objects).allSatisfy { $0 <= $1 + Stress.loopCount }
+        }
+
+        static var now: Possessions {
+            let census = LiveObject.census ?? [:]
+            let folder = "/proc/self/fd"
+            let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            return Possessions(
+                descriptors: numbers.compactMap {
+                    try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
+                }.sorted(),
+                objects: LiveObject.Kind.allCases.map { census[$0] ?? 0 })
+        }
+    }
+
+    /// - Returns: What was wrong.
+    mutating func run() -> [String] {
+        let loops = Loops(Self.loopCount)
+        defer { loops.stop() }
+        var random = Random(seed: seed)
+        // The first make what lives as long as the process.
+        var failures: [String] = []
+        for number in 0..<Self.kinds.count { failures += round(number, loops, &random) }
+        usleep(100_000)
+        let before = Possessions.now
+        let began = Date()
+        for number in 0..<rounds {
+            failures += round(number, loops, &random)
+            if failures.count > 20 { break }
+        }
+        let seconds = Date().timeIntervalSince(began)
+        if !settled({ $0.isNoMore(than: before) }) {
+            failures.append("before \(before), after \(Possessions.now)")
+        }
+        summary =
+            "\(rounds) rounds, \(threads) threads, seed \(seed), "
+            + "\(seconds.formatted(.number.precision(.fractionLength(1)))) s; \(before.descriptors.count) descriptors"
+        return failures
+    }
+
+    private func settled(_ condition: (Possessions) -> Bool) -> Bool {
+        let limit = Date(timeIntervalSinceNow: 60)
+        while Date() < limit {
+            if condition(.now) { return true }
+            // A descriptor's end is no event that a program could wait for.
+            usleep(2000)
+        }
+        return false
+    }
+
+    private func round(_ number: Int, _ loops: Loops, _ random: inout Random) -> [String] {
+        let kind = Self.kinds[number % Self.kinds.count]
+        let round: any Round
+        do {
+            round = try kind.init(loops, &random)
+        } catch {
+            return ["round \(number): \(kind) cannot begin: \(error)"]
+        }
+        let group = DispatchGroup()
+        for thread in 0..<threads {
+            group.enter()
+            let own = Random(seed: random.next())
+            Thread.detachNewThread {
+                var own = own
+                for step in 0..<Self.stepsOfAThread { round.step(&own, thread: thread, number: step) }
+                group.leave()
+            }
+        }
+        if group.wait(timeout: .now() + 60) != .success { return ["round \(number): \(kind) hangs"] }
+        let failures = round.finish()
+        loops.settle()
+        return failures.map { "round \(number), \(kind): \($0)" }
+    }
+}
+
+/// What callbacks do at random, and what they have noted.
+final class Happenings: Sendable {
+    private struct State {
+        var random: Random
+        var seen: Set<String> = []
+        var count = 0
+        var failures: [String] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ random: inout Random) { state = Mutex(State(random: Random(seed: random.next()))) }
+
+    func chance(_ count: Int) -> Int { state.withLock { $0.random.number(below: count) } }
+
+    /// Notes what may come once.
+    func once(_ word: String) {
+        state.withLock { state in
+            state.count += 1
+            if !state.seen.insert(word).inserted { state.failures.append("\(word) came twice") }
+        }
+    }
+
+    func fail(_ sentence: String) { state.withLock { $0.failures.append(sentence) } }
+
+    var failures: [String] { state.withLock { $0.failures } }
+    var count: Int { state.withLock { $0.count } }
+
+    /// Runs the thread's loop inside of a callback, now and then.
+    func runNested() {
+        if chance(8) == 0 { _ = RunLoop.current.run(in: .work, for: 0, returnAfterSourceHandled: true) }
+    }
+}
+
+/// A context whose `info` is `object`, which it retains.
+func retaining<Object: AnyObject & Sendable>(_ object: Object) -> CFCallBackContext {
+    CFCallBackContext(
+        // Unretained: the context retains it.
+        info: Unmanaged.passUnretained(object).toOpaque(),
+        retain: { info in info.map { UnsafeRawPointer(Unmanaged<Object>.fromOpaque($0).retain().toOpaque()) }
+        },
+        // What `retain` has retained.
+        release: { info in if let info { Unmanaged<Object>.fromOpaque(info).release() } })
+}
+
+/// The object that a context retains.
+func object<Object: AnyObject>(_ info: UnsafeMutableRawPointer, _ kind: Object.Type) -> Object {
+    Unmanaged<Object>.fromOpaque(info).takeUnretainedValue()
+}

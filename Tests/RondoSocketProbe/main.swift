@@ -1,0 +1,24 @@
+// Sockets, descriptors, ports and streams of handles, used by several threads and from inside their own callbacks at random:
+// a program, so that a sanitizer's build of it takes only what it needs.
+//
+//     RondoSocketProbe stress [ROUNDS [THREADS [SEED]]]
+//
+// Prints "stress holds" and what it saw, or "stress fails" and why, with status 1.
+
+import Rondo
+
+let arguments = CommandLine.arguments.dropFirst()
+guard arguments.first == "stress" else {
+    print("usage: RondoSocketProbe stress [ROUNDS [THREADS [SEED]]]")
+    exit(2)
+}
+// A pipe or socket whose other end is closed is no end of the program.
+signal(SIGPIPE, SIG_IGN)
+let numbers = arguments.dropFirst().map { Int($0) ?? 0 } + [0, 0, 0]
+var stress = Stress(
+    rounds: numbers[0] > 0 ? numbers[0] : 2_000, threads: numbers[1] > 0 ? numbers[1] : 4,
+    seed: UInt64(numbers[2] > 0 ? numbers[2] : 1))
+let failures = stress.run()
+for failure in failures.prefix(20) { print("stress fails: \(failure)") }
+print(failures.isEmpty ? "stress holds: \(stress.summary)" : "stress fails: \(stress.summary)")
+exit(failures.isEmpty ? 0 : 1)
