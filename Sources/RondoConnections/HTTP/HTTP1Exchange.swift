@@ -122,7 +122,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        connection.lastResponse.response(to: url, head, bodyLength: bodyLength)
+        connection.response(to: url, head, bodyLength: bodyLength)
     }
 
     func makePrivate() { connection.isPrivate = true }
@@ -436,6 +436,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 owner.received(.informational(head))
             }
         case .response(let head, let bodyLength):
+            let head = connection.shared(head)
             status = head.status
             // It need not be the answer to this request, and what follows not the one to the next.
             if head.status == 408 { connection.isOutOfStep = true }
