@@ -131,6 +131,36 @@ import Testing
         #expect(again != nil && again === last)
     }
 
+    /// Whichever connection is told the same, on one loop.
+    @Test func `UC-19 a response that the program holds is not given to another connection`() throws {
+        let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
+        let one = url("http://host.example/one")
+        let memory = ServerMemory()
+        var connections = [RememberedResponse(), RememberedResponse()]
+        func response(_ url: URL, _ index: Int) -> LoadedResponse? {
+            memory.response(to: url, head, bodyLength: 5, otherwise: &connections[index])
+        }
+        var kept = response(one, 0)
+        let identity = try ObjectIdentifier(#require(kept))
+        let own = response(one, 1)
+        #expect(own != nil && own !== kept && own?.isEqual(kept) ?? false)
+        // The connection's own is held as well.
+        #expect(response(one, 1) !== own)
+        kept = nil
+        for index in [0, 1, 0] {
+            let again = response(one, index)
+            #expect(again.map { ObjectIdentifier($0) } == identity)
+        }
+        // As long as there are not too many of others.
+        for number in 0..<ServerMemory.maximumResponses {
+            kept = nil
+            kept = response(one, 0)
+            #expect(kept.map { ObjectIdentifier($0) } == identity)
+            #expect(response(url("http://host.example/\(number)"), 0)?.url?.lastPathComponent == "\(number)")
+        }
+        #expect(response(one, 0) !== kept)
+    }
+
     @Test func `UC-25 expectedContentLength is the announced length, or -1`() throws {
         let announced = try load(Self.server(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"]).url())
         #expect(announced.response?.expectedContentLength == 4)

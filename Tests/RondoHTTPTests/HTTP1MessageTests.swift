@@ -39,18 +39,54 @@ import Testing
         #expect(second.isReusable)
     }
 
+    /// What a connection reads of `bytes` that come after a request.
+    private func heads(_ bytes: String, of connection: inout HTTP1Connection) throws -> ResponseHead? {
+        var output: [UInt8] = []
+        try connection.send(head: .get, body: .none, into: &output)
+        try connection.sendEnd(into: &output)
+        #expect(!output.isEmpty)
+        connection.receive(Array(bytes.utf8)[...])
+        guard case .response(let head, _) = try connection.nextEvent() else { return nil }
+        return head
+    }
+
+    @Test func `connections that have read the same share one copy of it`() throws {
+        func text(_ date: String) -> String {
+            "HTTP/1.1 200 OK\r\nDate: \(date)\r\nContent-Length: 0\r\n\r\n"
+        }
+        func next(_ text: String, _ connection: inout HTTP1Connection) throws -> ResponseHead {
+            let head = try #require(try heads(text, of: &connection))
+            let end = try connection.nextEvent()
+            let isNext = connection.startNextCycle()
+            #expect(end == .end && isNext)
+            return head
+        }
+        var shared = HTTP1Connection.LastHeads()
+        var (first, second) = (HTTP1Connection(), HTTP1Connection())
+        for date in ["0", "1", "2"] {
+            let head = try next(text(date), &first)
+            let same = try next(text(date), &second)
+            #expect(head !== same && head == same && first.hasNewHeads && second.hasNewHeads)
+            let held = [first.share(&shared, head), second.share(&shared, same)]
+            #expect(held.allSatisfy { $0 === head })
+            // They know it now, and have nothing new.
+            let again = [try next(text(date), &first), try next(text(date), &second)]
+            #expect(again.allSatisfy { $0 === head } && !first.hasNewHeads && !second.hasNewHeads)
+        }
+        // A head that is too large to be remembered stays what it is, and takes the place of none.
+        let filling = String(repeating: "x", count: ResponseHead.maximumRemembered)
+        let large = try next(text(filling), &first)
+        let held = first.share(&shared, large)
+        #expect(held === large)
+        var third = HTTP1Connection()
+        third.lastHeads = shared
+        let known = try [next(text("2"), &second), next(text("2"), &third)]
+        #expect(known[0] === known[1])
+    }
+
     @Test func `a connection that begins with the heads of another reads the same head as the same object`()
         throws
     {
-        func heads(_ bytes: String, of connection: inout HTTP1Connection) throws -> ResponseHead? {
-            var output: [UInt8] = []
-            try connection.send(head: .get, body: .none, into: &output)
-            try connection.sendEnd(into: &output)
-            #expect(!output.isEmpty)
-            connection.receive(Array(bytes.utf8)[...])
-            guard case .response(let head, _) = try connection.nextEvent() else { return nil }
-            return head
-        }
         let text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         var first = HTTP1Connection()
         let head = try #require(try heads(text, of: &first))

@@ -257,13 +257,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             body.open(in: schedule)
         }
         let exchange = ExchangeChoice.exchange(
-            of: outgoing, by: lease, opening: route.channel, for: self,
+            by: lease, opening: route.channel, for: self,
             telling: ExchangeTelling(steps: settings.values.onStep != nil, times: transfers != nil))
         // The delegate is asked about servers; about a proxy the proxy's own settings say whom to ask.
         if !route.isForProxy { askAboutTLS(of: exchange) }
         phase = .exchanging(exchange)
         owner.setInterest(exchange.interest)
-        exchange.start()
+        exchange.start(outgoing)
     }
 
     private func outgoingRequest(

@@ -10,10 +10,10 @@ protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
 
     /// Has these asked about the server while a new connection is secured; nil: nothing is asked. To be called before
-    /// `start()`.
+    /// `start(_:)`.
     func askAboutPeer(_ trust: ((TLSTrust) -> Void)?, identity: ((TLSIdentityRequest) -> Void)?)
-    /// Sends the request, now or once the connection is open.
-    func start()
+    /// Sends `request`, now or once the connection is open.
+    func start(_ request: consuming OutgoingRequest)
     /// Reads no more, so that flow control holds the server back.
     func pause()
     func resume()

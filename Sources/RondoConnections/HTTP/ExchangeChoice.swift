@@ -3,16 +3,15 @@ internal import RondoStreams
 /// Chooses the version of HTTP that carries a request: HTTP/1.1, over connections that were kept and over new ones, to which
 /// no other version is offered (ALPN).
 enum ExchangeChoice {
-    /// An exchange of `request` for `owner`, which is not started yet.
+    /// An exchange for `owner`, which is not started yet.
     ///
     /// - Parameters:
     ///   - lease: The exchange ends it.
     ///   - channel: How to open a channel where the lease has no connection yet.
     static func exchange(
-        of request: consuming OutgoingRequest, by lease: borrowing Lease,
-        opening channel: @autoclosure () -> SocketChannel.Configuration, for owner: any ExchangeOwner,
-        telling: ExchangeTelling
+        by lease: borrowing Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
+        for owner: any ExchangeOwner, telling: ExchangeTelling
     ) -> any Exchange {
-        HTTP1Exchange(request, by: lease, opening: channel(), of: owner, telling: telling)
+        HTTP1Exchange(by: lease, opening: channel(), of: owner, telling: telling)
     }
 }

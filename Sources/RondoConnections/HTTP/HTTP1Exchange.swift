@@ -22,13 +22,13 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     private let isNew: Bool
     /// Whether the connection was registered where it is to be served already.
     private let isRegistered: Bool
-    /// The request may be sent twice without doing twice what it does.
-    private let isIdempotent: Bool
-    /// Until the start.
-    private var request: OutgoingRequest?
+    /// The request may be sent twice without doing twice what it does. Known from the start on.
+    private var isIdempotent = false
     /// It lets go of its exchange when that is over.
     private let owner: any ExchangeOwner
-    private let tells: ExchangeTelling
+    private let tellsSteps: Bool
+    /// For the metrics; nil: they are not wanted.
+    private let times: ExchangeTimes?
     // Unchecked where there would be a check, since the owner lets one call in at a time: worth 2.5 % of the instructions of
     // bench-guard's http.request; what stands so in `ServerConnection`, `KnownRoutes` and `ReceiveBuffer` another 3.3 %.
     @exclusivity(unchecked) private var phase: Phase
@@ -47,8 +47,6 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     /// The end came without TLS's close_notify: anything between here and the server could have made it.
     private var endIsForgeable = false
     private var bodyReceived: Int64 = 0
-    /// For the metrics.
-    @exclusivity(unchecked) private var times = ExchangeTimes()
     /// Of the final response, once it is there.
     private var status: Int?
     private var hasInformational = false
@@ -62,13 +60,11 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     ///   - lease: The exchange ends it.
     ///   - channel: What is opened where the lease has no connection yet.
     init(
-        _ request: consuming OutgoingRequest, by lease: borrowing Lease,
-        opening channel: @autoclosure () -> SocketChannel.Configuration,
+        by lease: borrowing Lease, opening channel: @autoclosure () -> SocketChannel.Configuration,
         of owner: any ExchangeOwner, telling: ExchangeTelling
     ) {
-        tells = telling
-        isIdempotent = request.isIdempotent
-        self.request = consume request
+        tellsSteps = telling.steps
+        times = telling.times ? ExchangeTimes() : nil
         loop = lease.loop
         isNew = lease.connection == nil
         self.owner = owner
@@ -120,12 +116,13 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         ExchangeRecord(
             status: status, address: connection.channel.remoteAddress,
             isReusedConnection: connection.isReused,
-            times: times, headBytesSent: sender?.headSent ?? 0, bodyBytesSent: sender?.bodySent ?? 0,
+            times: times ?? ExchangeTimes(), headBytesSent: sender?.headSent ?? 0,
+            bodyBytesSent: sender?.bodySent ?? 0,
             bodyBytesReceived: bodyReceived)
     }
 
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        connection.lastResponse.response(to: url, head, bodyLength: bodyLength)
+        connection.response(to: url, head, bodyLength: bodyLength)
     }
 
     func makePrivate() { connection.isPrivate = true }
@@ -157,19 +154,19 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
 
     // MARK: - Running
 
-    func start() {
+    func start(_ request: consuming OutgoingRequest) {
+        isIdempotent = request.isIdempotent
         let channel = connection.channel
-        if tells.steps, !isNew {
+        if tellsSteps, !isNew {
             owner.received(.step(.reusing(address: channel.remoteAddress?.description ?? key.host)))
         }
-        if tells.times, !isNew { times.localAddress = channel.localAddress }
+        if !isNew { times?.localAddress = channel.localAddress }
         channel.label = owner.label
         channel.gate = self
         if !isRegistered { owner.forEachQueue { channel.schedule(with: $0) } }
         // Until `abandon()`.
         channel.handler = { [self] in handle($0) }
         do throws(HTTP1Error) {
-            guard let request = request.take() else { return }
             sender = try RequestSender(request, codec: &connection.codec)
         } catch {
             return fail(.http(error))
@@ -249,22 +246,19 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
         if case .upgraded(let upgrade) = phase { return hand(event, to: upgrade) }
         switch event {
         case .resolving(let host):
-            times.lookUpStart = LoopClock.now
+            times?.lookUpStart = LoopClock.now
             tell(.resolving(host: host))
         case .connecting(let address):
-            if times.connectStart == nil {
-                times.connectStart = LoopClock.now
-                if times.lookUpStart != nil { times.lookUpEnd = times.connectStart }
-            }
+            times?.beginConnecting()
             tell(.connecting(address: address.description))
         case .connected(let address):
-            times.connectEnd = LoopClock.now
-            if tells.times { times.localAddress = connection.channel.localAddress }
+            times?.connectEnd = LoopClock.now
+            times?.localAddress = connection.channel.localAddress
             tell(.connected(address: address.description))
         case .secured(let version, let cipher, let subject):
-            times.secureEnd = LoopClock.now
-            times.tls = (version, cipher)
-            if tells.times { times.isTLSResumed = connection.channel.isTLSResumed }
+            times?.secureEnd = LoopClock.now
+            times?.tls = (version, cipher)
+            times?.isTLSResumed = connection.channel.isTLSResumed
             tell(.secured(version: version, cipher: cipher, subject: subject))
         case .open: didOpen()
         case .readable: receive()
@@ -294,7 +288,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     /// HTTP is over. What came behind the head is the other protocol's.
     private func begin(_ upgrade: any Upgrade) {
         phase = .upgraded(upgrade)
-        if tells.times { times.responseEnd = LoopClock.now }
+        times?.responseEnd = LoopClock.now
         connection.channel.wantsWrite = false
         let rest = UnsafeRawBufferPointer(rebasing: unread[consumed...])
         consumed = filled
@@ -303,12 +297,12 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private func tell(_ step: @autoclosure () -> ExchangeStep) {
-        owner.received(tells.steps ? .step(step()) : .progress)
+        owner.received(tellsSteps ? .step(step()) : .progress)
     }
 
     private func didOpen() {
         phase = .open
-        if tells.times {
+        if let times {
             times.requestStart = LoopClock.now
             if times.tls == nil {
                 times.tls = connection.channel.tlsInformation.map { ($0.version, $0.cipherSuite) }
@@ -345,7 +339,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 // The server may have answered before it closed: what it said is worth more than our error.
                 sendFailure = error
             case .sent:
-                if tells.times, times.requestEnd == nil { times.requestEnd = LoopClock.now }
+                if let times, times.requestEnd == nil { times.requestEnd = LoopClock.now }
             }
             connection.channel.wantsWrite = false
             return
@@ -377,8 +371,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 switch try connection.channel.read(into: room) {
                 case .bytes(let count):
                     filled += count
-                    times.bytesReceived += Int64(count)
-                    if tells.times, times.responseStart == nil { times.responseStart = LoopClock.now }
+                    times?.received(count)
                     if !connection.channel.hasBufferedBytes && count < room.count { break fill }
                 case .wouldBlock:
                     break fill
@@ -443,10 +436,11 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
                 owner.received(.informational(head))
             }
         case .response(let head, let bodyLength):
+            let head = connection.shared(head)
             status = head.status
             // It need not be the answer to this request, and what follows not the one to the next.
             if head.status == 408 { connection.isOutOfStep = true }
-            if tells.steps { tell(.responseHead(Self.text(of: head))) }
+            if tellsSteps { tell(.responseHead(Self.text(of: head))) }
             guard case .open = phase else { return false }
             owner.received(.head(head, bodyLength: bodyLength))
         case .bodyRange(let range):
@@ -480,7 +474,7 @@ final class HTTP1Exchange: Exchange, ChannelGate, @unchecked Sendable {
     }
 
     private func end(by event: ExchangeEvent) {
-        if tells.times { times.responseEnd = LoopClock.now }
+        times?.responseEnd = LoopClock.now
         abandon()
         owner.received(event)
     }

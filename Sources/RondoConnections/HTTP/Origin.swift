@@ -22,7 +22,6 @@ final class Origin: BudgetCandidate {
     private let pool: ConnectionPool
     private let budget: ConnectionBudget
     private let state: UnfairMutex<State>
-    private let memories = UnfairMutex<[ServerConnection.Memory]>([])
 
     init(_ server: ConnectionKey.Server, of pool: ConnectionPool, _ limits: ConnectionLimits) {
         self.server = server
@@ -31,20 +30,6 @@ final class Origin: BudgetCandidate {
         state = UnfairMutex(
             State(limit: limits.connections(to: server), idleLimit: limits.idleConnectionsPerServer))
     }
-
-    // MARK: - What connections remember
-
-    /// Memories of connections that are over are kept for so many of those that come. Of a server that closes each
-    /// connection a GET takes a seventh more without them (W15).
-    static let maximumMemories = 16
-
-    func keep(_ memory: ServerConnection.Memory) {
-        memories.withLock { memories in
-            if memories.count < Self.maximumMemories { memories.append(memory) }
-        }
-    }
-
-    func takeMemory() -> ServerConnection.Memory? { memories.withLock { $0.popLast() } }
 
     // MARK: - Leases
 

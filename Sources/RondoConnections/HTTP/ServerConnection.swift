@@ -1,3 +1,4 @@
+internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
@@ -18,7 +19,8 @@ final class ServerConnection: DeferredWork {
     @exclusivity(unchecked) var codec = HTTP1Connection()
     /// It has served a request before.
     var isReused = false
-    @exclusivity(unchecked) var lastResponse = RememberedResponse()
+    /// Where the program holds what connections share.
+    @exclusivity(unchecked) private var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
     /// An answer came that may be to no request: what follows may belong to another one.
@@ -32,18 +34,7 @@ final class ServerConnection: DeferredWork {
         self.key = key
         self.origin = origin
         generation = origin.generation
-        if let memory = origin.takeMemory() {
-            codec.lastHeads = memory.heads
-            lastResponse = memory.response
-        }
-    }
-
-    /// What a connection remembers of what it was told last, for the next one.
-    ///
-    /// `@unchecked Sendable`: the response never changes, and one connection at a time has it.
-    struct Memory: @unchecked Sendable {
-        fileprivate let heads: HTTP1Connection.LastHeads
-        fileprivate let response: RememberedResponse
+        if let heads = ServerMemory.current?.heads(of: origin) { codec.lastHeads = heads }
     }
 
     /// A parked connection, made ready for use again.
@@ -53,17 +44,26 @@ final class ServerConnection: DeferredWork {
         isReused = true
     }
 
+    // MARK: What it is told
+
+    /// The same as `head`, which was read just now, as other connections of the loop hold it.
+    func shared(_ head: ResponseHead) -> ResponseHead {
+        guard codec.hasNewHeads, let memory = ServerMemory.current else { return head }
+        return memory.share(head, of: &codec, to: origin)
+    }
+
+    /// The response to a request for `url`; nil where Foundation makes none of `head`.
+    func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
+        guard let memory = ServerMemory.current else {
+            return lastResponse.response(to: url, head, bodyLength: bodyLength)
+        }
+        return memory.response(to: url, head, bodyLength: bodyLength, otherwise: &lastResponse)
+    }
+
     // MARK: The end of its use
 
     /// Ends the lease by which the connection, which is closed, was in use.
-    func endLease() {
-        if !lastResponse.isEmpty {
-            origin.keep(Memory(heads: codec.lastHeads, response: lastResponse))
-            // Whether a response is given again is told by the references to it.
-            lastResponse = RememberedResponse()
-        }
-        origin.endLease()
-    }
+    func endLease() { origin.endLease() }
 
     /// It serves no requests any more, and takes no place of its server's.
     func leavePlace() { origin.leavePlace() }

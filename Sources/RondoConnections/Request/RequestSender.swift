@@ -32,6 +32,18 @@ struct RequestSender {
     private static let prefixRoom = 18
     private static let suffixRoom = 2
 
+    /// A piece of a body from a stream, framed.
+    private final class Piece {
+        var buffer = [UInt8](repeating: 0, count: prefixRoom + pieceSize + suffixRoom)
+        /// What of `buffer` is to be written yet.
+        var unwritten = 0..<0
+        /// How much of the body it is; 0 once that was told.
+        var count = 0
+        var streamHasEnded = false
+        /// Bytes of the body that were read so far.
+        var taken: Int64 = 0
+    }
+
     private let body: OutgoingBody
     private let framing: RequestBodyFraming
     private let head: [UInt8]
@@ -41,14 +53,8 @@ struct RequestSender {
     private(set) var isWaitingForGoAhead: Bool
     private(set) var isSent = false
 
-    // Of a body from a stream.
-    private var buffer: [UInt8] = []
-    /// What of `buffer` is to be written yet.
-    private var unwritten = 0..<0
-    /// How much of the body the piece in `buffer` is.
-    private var pieceCount = 0
-    private var streamHasEnded = false
-    private var taken: Int64 = 0
+    /// The piece of a body from a stream that is on its way; nil before the first.
+    private var piece: Piece?
     /// How many bytes of the body may have gone out by the end of the pass.
     private var limit = RequestSender.maximumPerPass
 
@@ -67,8 +73,6 @@ struct RequestSender {
 
     var headText: String { String(decoding: head, as: UTF8.self) }
     var nothingWasSent: Bool { headSent == 0 }
-    /// All that has to be sent before the server says something.
-    var headWasSent: Bool { headSent == head.count }
 
     /// - Returns: Whether the body was waiting for it.
     mutating func goAhead() -> Bool {
@@ -138,38 +142,38 @@ struct RequestSender {
     private mutating func send(
         _ stream: BodyStream, over connection: ServerConnection
     ) throws(ChannelError) -> Outcome {
-        if buffer.isEmpty {
-            buffer = [UInt8](repeating: 0, count: Self.prefixRoom + Self.pieceSize + Self.suffixRoom)
-        }
+        let piece = piece ?? Piece()
+        self.piece = piece
         while true {
-            while !unwritten.isEmpty {
-                let count = try buffer.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
+            while !piece.unwritten.isEmpty {
+                let count = try piece.buffer.withUnsafeBufferPointer { (bytes) throws(ChannelError) in
                     try connection.channel.write(
-                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[unwritten]))
+                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[piece.unwritten]))
                 }
                 guard count > 0 else { return .blocked }
-                unwritten = unwritten.lowerBound + count..<unwritten.upperBound
+                piece.unwritten = piece.unwritten.lowerBound + count..<piece.unwritten.upperBound
             }
-            if pieceCount > 0 {
-                let count = pieceCount
-                pieceCount = 0
+            if piece.count > 0 {
+                let count = piece.count
+                piece.count = 0
                 bodySent += count
                 return .progress(count, total: bodySent, expected: length.map { Int($0) } ?? -1)
             }
-            if streamHasEnded {
+            if piece.streamHasEnded {
+                self.piece = nil
                 isSent = true
                 return .sent
             }
             if bodySent >= limit { return .blocked }
-            if let outcome = readPiece(of: stream, for: connection) { return outcome }
+            if let outcome = read(piece, of: stream, for: connection) { return outcome }
         }
     }
 
     /// Fills the buffer with the next piece, or the body's end.
     ///
     /// - Returns: Nil if there is something to write.
-    private mutating func readPiece(of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
-        let reading = buffer.withUnsafeMutableBytes { bytes in
+    private func read(_ piece: Piece, of stream: BodyStream, for connection: ServerConnection) -> Outcome? {
+        let reading = piece.buffer.withUnsafeMutableBytes { bytes in
             let room = bytes[Self.prefixRoom..<Self.prefixRoom + Self.pieceSize]
             return stream.read(into: UnsafeMutableRawBufferPointer(rebasing: room))
         }
@@ -179,23 +183,23 @@ struct RequestSender {
                 return .failed(.bodyStreamFailed(error as NSError))
             case .notReady:
                 // A body of the length that was announced is complete, whatever else its stream does.
-                guard let length, taken == length else { return .waitsForBody }
-                try end(connection)
+                guard let length, piece.taken == length else { return .waitsForBody }
+                try end(piece, connection)
             case .end:
-                if let length, taken < length {
-                    return .failed(.bodyTooShort(announced: length, given: taken))
+                if let length, piece.taken < length {
+                    return .failed(.bodyTooShort(announced: length, given: piece.taken))
                 }
-                try end(connection)
+                try end(piece, connection)
             case .bytes(let count):
-                taken += Int64(count)
-                if let length, taken > length { return .failed(.bodyTooLong(announced: length)) }
+                piece.taken += Int64(count)
+                if let length, piece.taken > length { return .failed(.bodyTooLong(announced: length)) }
                 let (prefix, suffix) = try connection.codec.frame(bodyOf: count)
                 let start = Self.prefixRoom - prefix.count
-                buffer.replaceSubrange(start..<Self.prefixRoom, with: prefix)
+                piece.buffer.replaceSubrange(start..<Self.prefixRoom, with: prefix)
                 let end = Self.prefixRoom + count
-                buffer.replaceSubrange(end..<end + suffix.count, with: suffix)
-                unwritten = start..<end + suffix.count
-                pieceCount = count
+                piece.buffer.replaceSubrange(end..<end + suffix.count, with: suffix)
+                piece.unwritten = start..<end + suffix.count
+                piece.count = count
             }
         } catch {
             return .failed(.http(error))
@@ -203,11 +207,11 @@ struct RequestSender {
         return nil
     }
 
-    private mutating func end(_ connection: ServerConnection) throws(HTTP1Error) {
+    private func end(_ piece: Piece, _ connection: ServerConnection) throws(HTTP1Error) {
         var last: [UInt8] = []
         try connection.codec.sendEnd(into: &last)
-        buffer.replaceSubrange(0..<last.count, with: last)
-        unwritten = 0..<last.count
-        streamHasEnded = true
+        piece.buffer.replaceSubrange(0..<last.count, with: last)
+        piece.unwritten = 0..<last.count
+        piece.streamHasEnded = true
     }
 }

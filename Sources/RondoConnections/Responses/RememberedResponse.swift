@@ -2,40 +2,46 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The response that was made last of what came over one connection, to be given again where the next one would be the same.
+/// A response that was made of a head, to be given again where the next one would be the same.
 ///
 /// Foundation's initialiser spells every name of a field anew: of the six fields of a small response it takes some 4 µs, a
 /// fifth of all that a GET on a kept connection takes. A server that is asked for the same thing again answers with the same
 /// head until its clock shows another second.
 struct RememberedResponse {
-    private struct Made {
+    private final class Made {
         let url: URL
         let head: ResponseHead
         let bodyLength: Int64?
-        var response: LoadedResponse
+        private var response: LoadedResponse
+
+        init(_ url: URL, _ head: ResponseHead, _ bodyLength: Int64?, _ response: LoadedResponse) {
+            (self.url, self.head, self.bodyLength, self.response) = (url, head, bodyLength, response)
+        }
+
+        /// Nil while there is another reference to it.
+        var unused: LoadedResponse? { isKnownUniquelyReferenced(&response) ? response : nil }
     }
 
     private var last: Made?
 
     var isEmpty: Bool { last == nil }
 
-    /// The response to a request for `url`; nil where Foundation makes none of `head`.
-    ///
-    /// A response is given again only when no other reference to it is left. It never changes, so that a weak reference
-    /// alone can tell.
+    func isMade(of head: ResponseHead, for url: URL, bodyLength: Int64?) -> Bool {
+        guard let last else { return false }
+        return last.head === head && last.bodyLength == bodyLength && last.url == url
+    }
+
+    /// What was made, if no other reference to it is left. It never changes, so that a weak reference alone can tell that it
+    /// is given again.
+    var unused: LoadedResponse? { last?.unused }
+
+    /// The response to a request for `url`: the one that was made before, or a new one, which takes its place. Nil where
+    /// Foundation makes none of `head`.
     mutating func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        // Taken out, so that a reference to the response is not counted twice.
-        if var known = last.take(), known.head === head, known.bodyLength == bodyLength, known.url == url,
-            isKnownUniquelyReferenced(&known.response)
-        {
-            let response = known.response
-            last = known
-            return response
-        }
+        if isMade(of: head, for: url, bodyLength: bodyLength), let unused { return unused }
         guard let made = LoadedResponse(url: url, head: head, bodyLength: bodyLength) else { return nil }
         last =
-            head.fields.size <= ResponseHead.maximumRemembered
-            ? Made(url: url, head: head, bodyLength: bodyLength, response: made) : nil
+            head.fields.size <= ResponseHead.maximumRemembered ? Made(url, head, bodyLength, made) : nil
         return made
     }
 }

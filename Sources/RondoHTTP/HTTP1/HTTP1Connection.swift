@@ -39,29 +39,50 @@ package struct HTTP1Connection: Sendable {
     private var state = HTTP1State()
     private var reader: HTTP1Reader
     private var received = ByteQueue()
-    private let limits: HTTP1Limits
     private var written = WrittenHead()
     private var known: KnownHead?
+    /// Its last heads have changed since they were shared.
+    package private(set) var hasNewHeads = false
 
     /// Whether anything at all has come since the request's head was sent. If not, and the connection breaks,
     /// the server has probably not seen the request.
     package private(set) var hasReceivedAnyByteOfResponse = false
 
-    package init(limits: HTTP1Limits = HTTP1Limits()) {
-        self.limits = limits
-        reader = HTTP1Reader(limits: limits)
-    }
+    package init(limits: HTTP1Limits = HTTP1Limits()) { reader = HTTP1Reader(limits: limits) }
 
     /// The heads that were written and read last on a connection.
     package struct LastHeads: Sendable {
-        fileprivate let written: WrittenHead
-        fileprivate let read: RememberedHead
+        fileprivate var written = WrittenHead()
+        fileprivate var read = RememberedHead()
+        fileprivate var known: KnownHead?
+
+        package init() {}
     }
 
-    /// Taken from a connection that is over, and given to one that begins: it may be told the same.
+    /// Given to a connection that begins: it may be told the same.
     package var lastHeads: LastHeads {
-        get { LastHeads(written: written, read: reader.lastHead) }
-        set { (written, reader.lastHead) = (newValue.written, newValue.read) }
+        get {
+            var heads = LastHeads()
+            (heads.written, heads.read, heads.known) = (written, reader.lastHead, known)
+            return heads
+        }
+        set { (written, reader.lastHead, known) = (newValue.written, newValue.read, newValue.known) }
+    }
+
+    /// Holds those of `heads` that are the same as its own in their place, so that there is one copy of each; and has `heads`
+    /// be what the connection holds then.
+    ///
+    /// - Parameter head: What was read just now.
+    /// - Returns: The same, as it is held from here on.
+    package mutating func share(_ heads: inout LastHeads, _ head: ResponseHead) -> ResponseHead {
+        hasNewHeads = false
+        if written.isSame(as: heads.written) { written = heads.written }
+        let isRemembered = reader.lastHead.head === head
+        if reader.lastHead.isSame(as: heads.read) {
+            (reader.lastHead, known) = (heads.read, heads.known)
+        }
+        heads = lastHeads
+        return isRemembered ? reader.lastHead.head ?? head : head
     }
 
     /// Whether `startNextCycle()` makes it ready for another request: request and response are complete, neither wanted the
@@ -106,7 +127,7 @@ package struct HTTP1Connection: Sendable {
         try state.requestHead(facts, framing: body)
         let start = output.count
         HTTP1Writer.write(head, body, into: &output)
-        if start == 0 { written.note(head, body, facts, output) }
+        if start == 0, written.note(head, body, facts, output) { hasNewHeads = true }
         reader.expectHead()
     }
 
@@ -250,7 +271,7 @@ package struct HTTP1Connection: Sendable {
 
     private mutating func takeHead(_ head: ResponseHead) throws(HTTP1Error) -> HTTP1Event {
         if head.isInformational {
-            try state.informational(limit: limits.maximumInformationalResponses)
+            try state.informational(limit: reader.limits.maximumInformationalResponses)
             reader.expectHead()
             return .informational(head)
         }
@@ -262,8 +283,8 @@ package struct HTTP1Connection: Sendable {
         } else {
             framing = try ResponseFraming(of: head, answering: facts)
             saysKeepAlive = head.saysKeepAlive
-            known = KnownHead(
-                head: head, answered: facts, framing: framing, saysKeepAlive: saysKeepAlive)
+            known = KnownHead(head, facts, framing, saysKeepAlive)
+            hasNewHeads = true
         }
         state.finalHead(framing, saysKeepAlive: saysKeepAlive)
         reader.expectBody(framing)
@@ -272,11 +293,18 @@ package struct HTTP1Connection: Sendable {
 
     /// What the last final head says of its body and its connection. Where the reader gives the same head again
     /// (`RememberedHead`), that is not found out anew: 650 instructions, 1.5 % of a small GET (bench-guard's http.request).
-    private struct KnownHead: Sendable {
+    fileprivate final class KnownHead: Sendable {
         let head: ResponseHead
         let answered: RequestFacts
         let framing: ResponseFraming
         let saysKeepAlive: Bool
+
+        init(
+            _ head: ResponseHead, _ answered: RequestFacts, _ framing: ResponseFraming, _ saysKeepAlive: Bool
+        ) {
+            (self.head, self.answered) = (head, answered)
+            (self.framing, self.saysKeepAlive) = (framing, saysKeepAlive)
+        }
     }
 
     private mutating func refuseUnsolicited(_ rest: UnsafeRawBufferPointer) throws(HTTP1Error) {

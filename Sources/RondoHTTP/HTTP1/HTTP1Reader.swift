@@ -29,15 +29,25 @@ struct HTTP1Reader: Sendable {
 
     private var phase = Phase.complete
     private var unfinished: [UInt8] = []
-    private let limits: HTTP1Limits
-    /// By other limits the head that was read last might be too large.
-    private let hasUsualLimits: Bool
+    private let bounds: Bounds
     var lastHead = RememberedHead()
 
-    init(limits: HTTP1Limits) {
-        self.limits = limits
-        hasUsualLimits = limits == HTTP1Limits()
+    init(limits: HTTP1Limits) { bounds = limits == HTTP1Limits() ? .usual : .own(limits) }
+
+    private enum Bounds: Sendable {
+        case usual
+        /// The head that was read last might be too large by them.
+        indirect case own(HTTP1Limits)
     }
+
+    var limits: HTTP1Limits {
+        switch bounds {
+        case .usual: HTTP1Limits()
+        case .own(let limits): limits
+        }
+    }
+
+    private var hasUsualLimits: Bool { if case .usual = bounds { true } else { false } }
 
     // MARK: What comes next
 

@@ -20,7 +20,7 @@ struct HTTP1State: Sendable {
         case idle
         case body(RequestBodyFraming, sent: Int64)
         case complete
-        case failed(HTTP1Error)
+        indirect case failed(HTTP1Error)
     }
 
     private enum ResponseSide: Sendable {
@@ -32,7 +32,7 @@ struct HTTP1State: Sendable {
         /// The connection carries something else from here on; said once, then `switched`.
         case switching
         case switched
-        case failed(HTTP1Error)
+        indirect case failed(HTTP1Error)
     }
 
     /// What may be done with bytes that the server sent.

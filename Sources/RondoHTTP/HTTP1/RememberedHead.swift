@@ -2,22 +2,31 @@ internal import Glibc
 
 /// The head that was read last on a connection. A server that is asked for the same thing again says the same as long as its
 /// clock shows the same second: then nothing has to be taken apart anew.
+///
+/// One reference, which connections that have read the same can share.
 struct RememberedHead: Sendable {
-    /// The status line as it came, with its line end; empty: nothing is remembered.
-    private var line: [UInt8] = []
-    /// Its fields hold the rest of the bytes.
-    private var head = ResponseHead(status: 0)
+    private final class Last: Sendable {
+        /// The status line as it came, with its line end.
+        let line: [UInt8]
+        /// Its fields hold the rest of the bytes.
+        let head: ResponseHead
+
+        init(_ line: [UInt8], _ head: ResponseHead) { (self.line, self.head) = (line, head) }
+    }
+
+    private var last: Last?
+
+    var head: ResponseHead? { last?.head }
 
     /// The head at the beginning of `input`, if it is this one, and how many bytes it has there.
     func find(in input: UnsafeRawBufferPointer) -> (head: ResponseHead, size: Int)? {
-        let (lineSize, fieldsSize) = (line.count, head.fields.bytes.count)
-        guard lineSize > 0, lineSize + fieldsSize <= input.count, let start = input.baseAddress else {
-            return nil
-        }
+        guard let last else { return nil }
+        let (lineSize, fieldsSize) = (last.line.count, last.head.fields.bytes.count)
+        guard lineSize + fieldsSize <= input.count, let start = input.baseAddress else { return nil }
         // The fields first: it is their date that differs.
-        let areSame = head.fields.bytes.withUnsafeBytes { Self.isEqual($0, start + lineSize) }
-        guard areSame, line.withUnsafeBytes({ Self.isEqual($0, start) }) else { return nil }
-        return (head, lineSize + fieldsSize)
+        let areSame = last.head.fields.bytes.withUnsafeBytes { Self.isEqual($0, start + lineSize) }
+        guard areSame, last.line.withUnsafeBytes({ Self.isEqual($0, start) }) else { return nil }
+        return (last.head, lineSize + fieldsSize)
     }
 
     /// Remembers a head.
@@ -28,9 +37,15 @@ struct RememberedHead: Sendable {
         guard bytes.count <= ResponseHead.maximumRemembered, !head.fields.isEmpty,
             let start = bytes.baseAddress
         else { return }
-        let isSameLine = line.count == lineSize && line.withUnsafeBytes { Self.isEqual($0, start) }
-        if !isSameLine { line = [UInt8](bytes[..<lineSize]) }
-        self.head = head
+        let known = last?.line ?? []
+        let isSameLine = known.count == lineSize && known.withUnsafeBytes { Self.isEqual($0, start) }
+        last = Last(isSameLine ? known : [UInt8](bytes[..<lineSize]), head)
+    }
+
+    /// The other one was read from the same bytes.
+    func isSame(as other: RememberedHead) -> Bool {
+        guard let last, let other = other.last else { return false }
+        return last === other || last.line == other.line && last.head.fields.bytes == other.head.fields.bytes
     }
 
     /// - Parameter other: So many bytes are there.
