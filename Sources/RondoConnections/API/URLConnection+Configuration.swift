@@ -59,7 +59,9 @@ extension URLConnection {
         ///
         /// What loads receive for the shared storage is also kept in `cookies.sqlite`, beside Foundation's own file, below
         /// `$XDG_DATA_HOME` or `~/.local/share` in the folder that is named for the program's; files are made with mode
-        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished. A broken
+        /// 0600, folders with 0700. It is there, as far as it has an expiry, when the load has finished; Foundation's file is
+        /// written once a second at most, and when the program ends in an orderly way. After a process that was killed the
+        /// storage shows what that file lacks from the next process's first request on. A broken
         /// file is forgotten. Where it cannot be written, cookies are remembered until the program ends, and a
         /// warning in the log, `rondo.connections`, says so once. Other storages are Foundation's to keep.
         public var cookieStorage: HTTPCookieStorage? {
