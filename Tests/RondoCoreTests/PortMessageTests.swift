@@ -466,6 +466,34 @@ import Testing
         }
     }
 
+    @Test func `PM-9 a port that two threads add and remove at once is freed in the end`() throws {
+        let thread = RunLoopThread(name: "ports", mode: .work)
+        let loop = thread.start()
+        for _ in 0..<200 {
+            weak var weakPort: Port?
+            do {
+                let port = Port()
+                weakPort = port
+                let others = (0..<2).map { number in
+                    LoopThread { [port] _ in
+                        for round in 0..<40 {
+                            if round.isMultiple(of: 2) == (number == 0) {
+                                loop.add(port, forMode: .work)
+                            } else {
+                                loop.remove(port, forMode: .work)
+                            }
+                        }
+                    }
+                }
+                for other in others { try other.value() }
+                port.invalidate()
+            }
+            try waitFor("the end of a port") { weakPort == nil ? () : nil }
+        }
+        thread.stop()
+        thread.join()
+    }
+
     @Test func `PM-1 a port that is dropped with messages and without a loop is freed`() {
         weak var weakPort: Port?
         do {

@@ -73,7 +73,7 @@ struct Stress {
         }
         let seconds = Date().timeIntervalSince(began)
         if !settled({ $0.isNoMore(than: before) }) {
-            failures.append("before \(before), after \(Possessions.now)")
+            failures.append("before \(before), after \(Possessions.now)\n\(LoopReport.ofAllLoops)")
         }
         summary =
             "\(rounds) rounds, \(threads) threads, seed \(seed), "

@@ -179,7 +179,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
     private func entered(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         state.withLock { state in
             state.memberships += 1
-            state.held = self
+            // Another thread may have taken the port out of the mode again, and said so before.
+            state.held = state.memberships > 0 ? self : nil
         }
         backing?.entered(loop, mode)
         schedule(in: loop, forMode: mode)
@@ -191,7 +192,7 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         // Released after the lock is let go: it may be the last reference.
         let released = state.withLock { state -> Port? in
             state.memberships -= 1
-            guard state.memberships == 0 else { return nil }
+            guard state.memberships <= 0 else { return nil }
             defer { state.held = nil }
             return state.held
         }
