@@ -10,8 +10,10 @@ internal import RondoMutex
 /// taken for an answer (rule UC-73), and what would take another's place gets one of its own
 /// (`ForeignStore+Places`). It knows nothing of when a response came and which request it answered: that goes with
 /// the response, in the user info under `recordKey`.
-struct ForeignStore: ResponseStore {
+final class ForeignStore: ResponseStore {
     let cache: URLCache
+
+    init(cache: URLCache) { self.cache = cache }
 
     /// The key in a cached response's user info of what Rondo has to know of it: a property list in JSON.
     static let recordKey = "org.rondo.cache-record"

@@ -3,7 +3,7 @@ internal import RondoCore
 internal import RondoHTTP
 
 /// Where loads keep responses and look for them: a `ResponseCache`, or a `URLCache` of the program's.
-protocol ResponseStore: Sendable {
+protocol ResponseStore: AnyObject, Sendable {
     /// What is kept for `request`; where there are variants, the one for `fields`. It may not match the request: the
     /// rules look at that.
     ///

@@ -15,9 +15,6 @@ struct ContentReader {
         case end
     }
 
-    private let limits: RondoHTTP.ContentLimits
-    /// False: the body is the content, whatever its head says.
-    private let decodes: Bool
     /// Where the content goes, if it is that of a download.
     private(set) var download: DownloadTarget?
     /// Nil where the body is the content.
@@ -29,19 +26,18 @@ struct ContentReader {
     private var sawEnd = false
 
     /// - Parameter earlier: What an earlier download has left of this one.
-    init(
-        limits: RondoHTTP.ContentLimits, decodes: Bool = true, isDownload: Bool,
-        continuing earlier: PartialDownload? = nil
-    ) {
+    init(isDownload: Bool, continuing earlier: PartialDownload?) {
         download = isDownload ? DownloadTarget(earlier) : nil
-        self.limits = limits
-        self.decodes = decodes
     }
 
     /// Gets ready for the content of `reply`, whose response is `response`. A part of a multipart is such a reply, too.
-    mutating func begin(_ reply: LoadReply, _ response: URLResponse, method: String) throws(LoadFailure) {
+    ///
+    /// - Parameter limits: Of what is decoded; nil: the body is the content, whatever its head says.
+    mutating func begin(
+        _ reply: LoadReply, _ response: URLResponse, method: String, limits: RondoHTTP.ContentLimits?
+    ) throws(LoadFailure) {
         if case .http = reply { discard() }
-        if decodes, case .http(let head, _) = reply {
+        if let limits, case .http(let head, _) = reply {
             do throws(ContentDecodingError) {
                 pipe = try ContentPipe.of(head, method: method, limits: limits)
             } catch {

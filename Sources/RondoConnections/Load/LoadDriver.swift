@@ -30,9 +30,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         state = LoadState(
             request, protocols: settings.values.protocols, redirects: settings.values.redirects,
             isWebSocket: upgrade?.isRequired ?? false)
-        content = ContentReader(
-            limits: settings.values.contentLimits, decodes: settings.values.decodesContent,
-            isDownload: writesFile, continuing: earlier)
+        content = ContentReader(isDownload: writesFile, continuing: earlier)
     }
 
     private var client: (any LoadClient)? { load.client }
@@ -344,7 +342,9 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
             return deliver(reply, response, to: upgrade)
         }
         do throws(LoadFailure) {
-            try content.begin(reply, response, method: state.lastSent.method)
+            try content.begin(
+                reply, response, method: state.lastSent.method,
+                limits: settings.values.decodesContent ? settings.values.contentLimits : nil)
         } catch {
             return perform(state.failed(error))
         }

@@ -4,7 +4,9 @@ package import RondoHTTP
 package import RondoStreams
 
 /// Why a load ended without a response, as its own layers know it; `URLErrors` makes a `URLError` of it.
-package enum LoadFailure: Error, Equatable {
+///
+/// Indirect, since each load has room for one, and hardly any fails.
+package indirect enum LoadFailure: Error, Equatable {
     case channel(ChannelError)
     case http(HTTP1Error)
     case timedOut(seconds: Double)

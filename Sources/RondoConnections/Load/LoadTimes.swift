@@ -7,7 +7,8 @@ struct LoadTimes {
     private var timeout: LoadTimeout
     /// Silence is a failure.
     private var limitsSilence = true
-    private var total: TotalTime
+    /// Nil: the settings set no limit.
+    private let total: TotalTime?
     /// How fast it takes bytes; nil: the settings set no limit.
     let pace: LoadLimits?
     private var hasBegun = false
@@ -16,7 +17,7 @@ struct LoadTimes {
 
     init(timeout: TimeInterval, _ settings: LoadSettings, in schedule: [LoopMode]) {
         self.timeout = LoadTimeout(seconds: timeout, in: schedule)
-        total = TotalTime(seconds: settings.values.totalTimeout)
+        total = TotalTime.of(seconds: settings.values.totalTimeout)
         pace = settings.values.maximumRate.map { LoadLimits(bytesPerSecond: $0, in: schedule) }
     }
 
@@ -25,7 +26,7 @@ struct LoadTimes {
         _ registration: borrowing LoadRegistration, makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
         let isToldOfDelay = timeout.start(registration, makeTimer: makeTimer)
-        total.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
+        total?.start(registration, isToldOfDelay: isToldOfDelay, makeTimer: makeTimer)
     }
 
     /// The load makes its first step, if it has not yet.
@@ -38,7 +39,7 @@ struct LoadTimes {
 
     mutating func stop() {
         timeout.stop()
-        total.stop()
+        total?.stop()
         pace?.stop()
     }
 
@@ -59,13 +60,13 @@ struct LoadTimes {
     /// No time passes until `go()`.
     mutating func hold() {
         timeout.hold()
-        total.hold()
+        total?.hold()
     }
 
     /// - Returns: Whether the clock has to be looked at.
     mutating func go() -> Bool {
         timeout.go()
-        return total.go()
+        return total?.go() ?? false
     }
 
     /// What a look at the clock asks for.
@@ -81,18 +82,18 @@ struct LoadTimes {
     mutating func look(isOnThisSide: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> Look {
         let isIdle = limitsSilence && timeout.look(isOnThisSide: isOnThisSide, makeTimer: makeTimer)
         // What has come by then is looked at before: it may be all (rule US-69).
-        let isOver = total.look(makeTimer: makeTimer)
+        let isOver = total?.look(makeTimer: makeTimer) ?? false
         if isIdle { return .pass(mayWait: false) }
         return isOver ? .pass(mayWait: true) : .nothing
     }
 
     /// The last look has found a time over.
-    var isOver: Bool { total.isReached || timeout.isReached }
+    var isOver: Bool { timeout.isReached || total?.isReached ?? false }
 
     /// Why the load fails, where a time was found over; once.
     mutating func takeFailure(isOnThisSide: Bool) -> LoadFailure? {
-        let (isOver, isIdle) = (total.takeReached(), timeout.takeReached())
-        if isOver { return .exceededTotalTime(seconds: total.seconds) }
+        let isIdle = timeout.takeReached()
+        if let total, total.takeReached() { return .exceededTotalTime(seconds: total.seconds) }
         // What it was idle for may have come meanwhile.
         guard isIdle, timeout.secondsLeft(isOnThisSide: isOnThisSide) <= 0 else { return nil }
         return .timedOut(seconds: timeout.seconds)

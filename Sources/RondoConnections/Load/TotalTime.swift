@@ -1,13 +1,12 @@
 internal import RondoCore
 
-/// How long a load may take in all, and the timer that looks whether it has (rule US-69).
+/// How long a load may take in all, and the timer that looks whether it has (rule US-69). Most loads have no such limit.
 ///
 /// Time counts from the start, whether the load's modes run or not, but for the time that it was suspended.
-struct TotalTime {
+final class TotalTime {
     /// Longer limits are none, in seconds: 31 years.
     private static let longest: TimeInterval = 1e9
 
-    /// Infinite: there is no limit.
     let seconds: TimeInterval
     /// When the time that counts began last; nil before the start.
     private var since: LoopInstant?
@@ -17,38 +16,40 @@ struct TotalTime {
     private var timer: ScheduleTimer?
     private(set) var isReached = false
 
-    init(seconds: TimeInterval?) {
-        let seconds = seconds ?? .infinity
-        self.seconds = seconds < Self.longest ? max(seconds, 0) : .infinity
+    private init(seconds: TimeInterval) { self.seconds = seconds }
+
+    /// Nil: there is no limit.
+    static func of(seconds: TimeInterval?) -> TotalTime? {
+        guard let seconds, seconds < longest else { return nil }
+        return TotalTime(seconds: max(seconds, 0))
     }
 
     /// Most loads are over in no time: so there is a timer only for one that takes longer than a short delay.
     ///
     /// - Parameter isToldOfDelay: `look(makeTimer:)` is called after a short delay in any case.
-    mutating func start(
+    func start(
         _ registration: borrowing LoadRegistration, isToldOfDelay: Bool,
         makeTimer: (TimeInterval) -> ScheduleTimer
     ) {
-        guard seconds.isFinite else { return }
         since = LoopClock.now
         if seconds <= 2 * SharedQueue.shortDelay || !(isToldOfDelay || registration.notifyAfterShortDelay()) {
             timer = makeTimer(seconds)
         }
     }
 
-    mutating func stop() { timer.take()?.invalidate() }
+    func stop() { timer.take()?.invalidate() }
 
     /// No time passes until `go()`.
-    mutating func hold() {
-        guard seconds.isFinite, !isHeld else { return }
+    func hold() {
+        guard !isHeld else { return }
         earlier = passed
         isHeld = true
         isReached = false
         stop()
     }
 
-    /// - Returns: Whether the clock has to be looked at: the load was held, and has a limit.
-    mutating func go() -> Bool {
+    /// - Returns: Whether the clock has to be looked at: the load was held.
+    func go() -> Bool {
         guard isHeld else { return false }
         isHeld = false
         if since != nil { since = LoopClock.now }
@@ -63,7 +64,7 @@ struct TotalTime {
     /// Looks at the clock, and again when the time can be over.
     ///
     /// - Returns: Whether it is over. See `takeReached()`.
-    mutating func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
+    func look(makeTimer: (TimeInterval) -> ScheduleTimer) -> Bool {
         guard since != nil, !isHeld else { return false }
         let left = seconds - passed
         guard left > 0 else {
@@ -77,7 +78,7 @@ struct TotalTime {
     }
 
     /// Whether the last look has found it over; once.
-    mutating func takeReached() -> Bool {
+    func takeReached() -> Bool {
         defer { isReached = false }
         return isReached
     }
