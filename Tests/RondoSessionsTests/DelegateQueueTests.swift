@@ -3,6 +3,9 @@ import RondoTestSupport
 import Testing
 
 import class Rondo.URLSession
+import protocol Rondo.URLSessionDataDelegate
+import class Rondo.URLSessionDataTask
+import class Rondo.URLSessionTask
 
 @testable import RondoConnections
 
@@ -68,6 +71,41 @@ import class Rondo.URLSession
         session.invalidateAndCancel()
     }
 
+    @Test func `US-17 a handler that suspends the session's own queue is the last for now, too`() throws {
+        let server = try echoServer()
+        let session = URLSession(configuration: .default)
+        let (seen, entered, mayGoOn, first, last) = (Box(0), Latch(), Latch(), Latch(), Latch())
+        let tasks = (0..<3).map { _ in
+            session.dataTask(with: server.url()) { _, _, _ in
+                seen.value += 1
+                if seen.value == 1 {
+                    entered.open()
+                    do { try mayGoOn.wait() } catch { Issue.record(error) }
+                    session.delegateQueue.isSuspended = true
+                    first.open()
+                }
+                if seen.value == 3 { last.open() }
+            }
+        }
+        tasks[0].resume()
+        try entered.wait()
+        for task in tasks[1...] {
+            task.resume()
+            try waitFor("the end") { task.state == .completed ? () : nil }
+        }
+        // The handlers wait for the queue by now: the loop that has handed them in is done with them.
+        try RunLoop.loader.waitUntilAsleep()
+        mayGoOn.open()
+        try first.wait()
+        try waitFor("the operation's end") {
+            session.delegateQueue.operations.allSatisfy { !$0.isExecuting } ? () : nil
+        }
+        #expect(seen.value == 1)
+        session.delegateQueue.isSuspended = false
+        try last.wait()
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-17 cancelAllOperations loses no call`() throws {
         let server = try echoServer()
         let queue = serialQueue(suspended: true)
@@ -108,20 +146,71 @@ import class Rondo.URLSession
         session.invalidateAndCancel()
     }
 
-    @Test func `US-17 calls without end leave the program's barrier its turn`() throws {
-        let queue = serialQueue()
-        let calls = DelegateQueue(queue)
+    @Test func `US-17 what a call adds to its queue, or to the queue under it, comes before the next call`()
+        throws
+    {
+        let server = try echoServer()
+        let serial = DispatchQueue(label: "under")
+        let given = serialQueue()
+        given.underlyingQueue = serial
+        for queue in [given, nil] {
+            let log = EventLog()
+            let delegate = AddingDelegate(log, queue == nil ? nil : serial)
+            let session = URLSession(configuration: .default, delegate: delegate, delegateQueue: queue)
+            session.dataTask(with: server.url()).resume()
+            try waitFor("the end") { log.entries.count == 5 ? () : nil }
+            #expect(log.entries == ["response", "added", "data", "added", "complete"])
+            session.invalidateAndCancel()
+        }
+    }
+
+    /// Adds something after each call but the last.
+    private final class AddingDelegate: NSObject, URLSessionDataDelegate, Sendable {
+        private let log: EventLog
+        private let serial: DispatchQueue?
+
+        /// - Parameter serial: Nil: an operation is added to the session's queue.
+        init(_ log: EventLog, _ serial: DispatchQueue?) {
+            self.log = log
+            self.serial = serial
+        }
+
+        private func note(_ call: String, _ session: URLSession) {
+            log.note(call)
+            let added: @Sendable () -> Void = { [log] in log.note("added") }
+            if let serial { serial.async(execute: added) } else { session.delegateQueue.addOperation(added) }
+        }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            note("response", session)
+            completionHandler(.allow)
+        }
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+            note("data", session)
+        }
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+        ) {
+            log.note("complete")
+        }
+    }
+
+    @Test func `US-17 calls without end leave an operation its turn that one of them adds`() throws {
+        let calls = DelegateQueue()
         let (count, last) = (Box(0), Latch())
         let most = 100_000
         // Each call hands in the next one, so that one always waits.
         @Sendable func call() {
             count.change { $0 += 1 }
-            if count.value == 10 { queue.addBarrierBlock { last.open() } }
+            if count.value == 10 { OperationQueue.current?.addOperation { last.open() } }
             if count.value < most, !last.isOpen { calls.submit { call() } }
         }
         calls.submit { call() }
         try last.wait()
-        try waitFor("the calls' end") { queue.operationCount == 0 ? () : nil }
+        try waitFor("the calls' end") { calls.seenQueue.operationCount == 0 ? () : nil }
         #expect(count.value < most)
     }
 }

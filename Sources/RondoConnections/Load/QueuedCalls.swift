@@ -2,7 +2,7 @@ internal import RondoCore
 internal import RondoMutex
 
 /// Calls that wait for the delegate queue: made in order and one at a time, however wide the queue is
-/// (rule UC-11).
+/// (rule UC-11). Each is submitted when the one before it has returned.
 package final class QueuedCalls: Sendable {
     /// Bytes that may wait for the delegate; while there are more, the socket is not read.
     static let maximumWaitingBytes = 1024 * 1024
@@ -25,7 +25,7 @@ package final class QueuedCalls: Sendable {
         var isDraining = false
         /// No call is made at present.
         var isHeld = false
-        /// Has the queue make the calls that wait; kept while there are any.
+        /// Has the queue make the first call that waits, and then the next; kept while there are any.
         var drain: (@Sendable () -> Void)?
     }
 
@@ -44,9 +44,7 @@ package final class QueuedCalls: Sendable {
         let (isTaken, drain, mayRead) = state.withLock { state -> (Bool, (@Sendable () -> Void)?, Bool) in
             guard queue != nil || state.isDraining else { return (false, nil, true) }
             if let queue, state.drain == nil {
-                state.drain = { [self] in
-                    queue.submit { while let next = self.next() { make(next) } }
-                }
+                state.drain = { [self] in queue.submit { self.makeFirst(make) } }
             }
             state.waiting.append(waiting)
             state.bytes += waiting.call.size
@@ -76,25 +74,29 @@ package final class QueuedCalls: Sendable {
             defer {
                 state.waiting = []
                 state.bytes = 0
-                state.drain = nil
+                // One that is under way lets go of it at its end.
+                if !state.isDraining { state.drain = nil }
             }
             return (state.waiting, state.drain)
         }
         withExtendedLifetime(dropped) {}
     }
 
-    private func next() -> DelegateCall? {
-        state.withLock { state -> Waiting? in
-            guard !state.isHeld, !state.waiting.isEmpty else {
-                state.isDraining = false
-                // With all that it holds, and without the lock: this operation is made of it, and holds it still.
-                if state.waiting.isEmpty { state.drain = nil }
-                return nil
-            }
+    /// In an operation of the queue.
+    private func makeFirst(_ make: (DelegateCall) -> Void) {
+        let first = state.withLock { state -> Waiting? in
+            guard !state.isHeld, !state.waiting.isEmpty else { return nil }
             let first = state.waiting.removeFirst()
             state.bytes -= first.call.size
             return first
-        }?.call
+        }
+        if let first { make(first.call) }
+        let (goesOn, drain) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            state.isDraining = !state.isHeld && !state.waiting.isEmpty
+            // Released without the lock, with all that it holds.
+            return (state.isDraining, state.waiting.isEmpty ? state.drain.take() : state.drain)
+        }
+        if goesOn { drain?() }
     }
 
     var mayRead: Bool { state.withLock { $0.bytes <= Self.maximumWaitingBytes / 2 } }

@@ -5,7 +5,7 @@ public import RondoCore
 
 extension URLSession {
     static let sharedSession = URLSession(
-        .default, SessionCalls(nil), .queue(DelegateQueue(serialQueue())), isShared: true)
+        .default, SessionCalls(nil), .queue(DelegateQueue()), isShared: true)
 
     /// A session without a delegate, whose handlers come on a serial queue of its own.
     public convenience init(configuration: URLSessionConfiguration) {
@@ -22,7 +22,7 @@ extension URLSession {
         delegateQueue queue: OperationQueue?
     ) {
         self.init(
-            configuration, SessionCalls(delegate), .queue(DelegateQueue(queue ?? Self.serialQueue())),
+            configuration, SessionCalls(delegate), .queue(queue.map { DelegateQueue($0) } ?? DelegateQueue()),
             isShared: false)
     }
 
@@ -43,11 +43,5 @@ extension URLSession {
             if !places.contains(place) { places.append(place) }
         }
         self.init(configuration, SessionCalls(delegate), .loop(places), isShared: false)
-    }
-
-    private static func serialQueue() -> OperationQueue {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        return queue
     }
 }

@@ -22,7 +22,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     let audience: any SessionAudience
     private let ownConfiguration: URLSessionConfiguration
     /// Of a session on a run loop it is never used.
-    private let queue: OperationQueue
+    private let queue: DelegateQueue
     private let name = Mutex<String?>(nil)
     private let live = LiveObject(.session)
 
@@ -34,7 +34,7 @@ open class URLSession: NSObject, @unchecked Sendable {
         ownConfiguration = configuration.copy() as? URLSessionConfiguration ?? .default
         engine = SessionEngine(ownConfiguration.values, driver, isShared: isShared)
         self.audience = audience
-        queue = driver.queue?.queue ?? OperationQueue()
+        queue = driver.queue ?? DelegateQueue()
         super.init()
     }
 
@@ -51,7 +51,7 @@ open class URLSession: NSObject, @unchecked Sendable {
     }
 
     /// The queue of the session's calls. Of a session on a run loop it is one that Rondo never uses.
-    open var delegateQueue: OperationQueue { queue }
+    open var delegateQueue: OperationQueue { queue.seenQueue }
 
     /// Nil once the session has become invalid.
     open var delegate: (any URLSessionDelegate)? { audience.delegate }

@@ -14,7 +14,7 @@ extension TaskWork {
                     ? "it is suspended: call resume() once for each suspend()"
                     : "it was not resumed: call resume()")
         }
-        if let queue = engine?.driver.queue?.queue, queue.isSuspended {
+        if let queue = engine?.driver.queue, queue.isSuspended {
             return DeliveryObstacle(reason: .suspended, description: "its delegate queue is suspended")
         }
         let obstacle = DeliveryObstacle(places: places)
