@@ -144,6 +144,8 @@ def jobs(workload, peers, left_out):
         for pages in (600, 60_000):
             for kind in ("plain", "cold", "warm"):
                 add("rondo-plain" if kind == "plain" else "rondo", rondo, "crawl", "http://localhost:{http}", pages, kind)
+        for kind in ("ignored", "cookies", "session"):
+            add("rondo-ignored" if kind == "ignored" else "rondo", rondo, "crawl", "http://localhost:{http}", 6_000, kind)
     if workload == "W15":
         for scheme, requests in (("http", 20_000), ("https", 4_000)):
             url = f"{scheme}://localhost:{{{scheme}}}/once.txt"

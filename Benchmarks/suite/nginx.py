@@ -38,6 +38,7 @@ http {{
         root {site}/www;
         # For W14: pages that differ by their addresses alone, as static files come, with an entity tag and a date.
         location /page/ {{ rewrite ^ /1k.txt break; }}
+        # The same, each with another value of one cookie.
         location /kept-cookie/ {{ rewrite ^ /1k.txt break; add_header Set-Cookie "at=$request_uri; Path=/; Max-Age=86400"; }}
         location /session-cookie/ {{ rewrite ^ /1k.txt break; add_header Set-Cookie "at=$request_uri; Path=/"; }}
         # For W15: a connection each, and nothing that a cache could keep.

@@ -104,6 +104,8 @@ ROWS = [
     Row("W14.600.warm", "the same pages again in another process", "µs", "rondo-plain", 1.2, 1.1),
     Row("W14.60000.cold", "60,000 pages with the default cache and cookies, CPU a page", "µs", "rondo-plain", 1.2, 1.1),
     Row("W14.60000.warm", "the same pages again in another process", "µs", "rondo-plain", 1.2, 1.1),
+    Row("W14.6000.cookies", "6,000 pages that change a cookie each, CPU a page", "µs", "rondo-ignored", 1.2, 1.1),
+    Row("W14.6000.session", "the same, a cookie of the session", "µs", "rondo-ignored", 1.2, 1.1),
     Row("W15.http.c16.cpu", "small GETs with a connection each, 16 in flight, CPU a request", "µs", "curl-multi", 1.0, 0.8,
         factor=100),
     Row("W15.https.c16.cpu", "the same over HTTPS", "µs", "curl-multi", 0.9, 0.8, factor=100),

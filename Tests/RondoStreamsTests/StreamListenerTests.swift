@@ -411,6 +411,29 @@ import Testing
         #expect(findings == ["true", "true", "true", "true"])
     }
 
+    @Test func `in a run that returns after a source a crowd of handshakes is held to the limit too`() throws
+    {
+        let findings = try onStreamThread { loop in
+            var configuration = StreamListener.Configuration()
+            configuration.tls = try TLSServerTests.settings()
+            configuration.maximumUnfinishedHandshakes = 3
+            let listener = try StreamListener(port: 0, host: "localhost", configuration: configuration)
+            let opener = Opener(listener, loop)
+            let peers = try (0..<60).map { _ in try PlainSocket.connected(to: listener.port) }
+            defer { for peer in peers { close(peer) } }
+            // A handshake that has begun has a source; a connection that waits to be opened has none.
+            let sources = { LiveObject.census?[.source] ?? 0 }
+            let before = sources()
+            var most = 0
+            try loop.run {
+                most = max(most, sources() - before)
+                return opener.codes.count == 57
+            }
+            return ["\(most <= 6)", "\(opener.codes.values.allSatisfy { $0 == Int(ECONNABORTED) })"]
+        }
+        #expect(findings == ["true", "true"])
+    }
+
     // MARK: - Unix-domain sockets
 
     @Test func `a Unix socket is made and removed`() throws {

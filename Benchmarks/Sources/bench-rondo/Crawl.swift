@@ -21,6 +21,23 @@ enum CrawlKind: String {
     /// Leaves what `warm` finds, and reports nothing.
     case fill
 
+    /// The figures that it stands for: what the others are measured against stands for each of them.
+    var reportedNames: [String] {
+        switch self {
+        case .plain: ["cold", "warm"]
+        case .ignored: ["cookies", "session"]
+        case .cold, .warm, .cookies, .session, .fill: [rawValue]
+        }
+    }
+
+    var peer: String {
+        switch self {
+        case .plain: "rondo-plain"
+        case .ignored: "rondo-ignored"
+        case .cold, .warm, .cookies, .session, .fill: "rondo"
+        }
+    }
+
     var folder: String {
         switch self {
         case .cold, .warm, .plain, .fill: "/page/"
@@ -54,9 +71,9 @@ func crawl(_ address: String, pages: Int, _ kind: CrawlKind, home: String?) {
     usleep(300_000)
     if kind == .fill { return }
     let cpu = cpuSeconds()
-    let peer = kind == .plain ? "rondo-plain" : peer
-    for name in kind == .plain ? ["cold", "warm"] : [kind.rawValue] {
-        report("W14.\(pages).\(name)", peer, cpu * 1e6 / Double(pages), "cpu-us/page", wall: wall, cpu: cpu)
+    for name in kind.reportedNames {
+        report(
+            "W14.\(pages).\(name)", kind.peer, cpu * 1e6 / Double(pages), "cpu-us/page", wall: wall, cpu: cpu)
     }
 }
 

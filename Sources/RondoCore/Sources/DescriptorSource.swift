@@ -25,7 +25,9 @@ extension RunLoop.Source {
     ///
     /// The descriptor stays the caller's; it should be non-blocking, since another callback may have read
     /// what made it ready (rule SRC-17). Invalidate the source before you close it: a descriptor found
-    /// closed invalidates the source and sets `error` (rule SRC-27).
+    /// closed invalidates the source and sets `error` (rule SRC-27). What cannot be helped is a descriptor that another
+    /// thread closes, without having invalidated the source, at the very moment at which the loop's thread has looked at it
+    /// and hands it to the kernel: libev, as Debian builds it, ends the process there (an assertion in `ev_epoll.c`).
     /// - Parameter perform: Gets the source and what it is ready for; called on the loop's thread.
     public convenience init(
         fileDescriptor: Int32, interest: Interest, schedule: ModeCallback? = nil,

@@ -1,0 +1,57 @@
+import RondoTestSupport
+import Testing
+
+@testable import RondoConnections
+
+/// A thread that stays for a moment after its work.
+@Suite(.timeLimit(.minutes(5))) struct StandbyThreadTests {
+    private final class Owner: Sendable {}
+
+    @Test func `calls that come while it works are served together afterwards`() throws {
+        let (entered, released, count) = (Latch(), Latch(), Box(0))
+        let thread = StandbyThread("test") {
+            count.mutate { $0 += 1 }
+            if count.value == 1 {
+                entered.open()
+                try? released.wait()
+            }
+            return nil
+        }
+        try thread.call(keeping: Owner())
+        try entered.wait()
+        for _ in 0..<3 { try thread.call(keeping: Owner()) }
+        released.open()
+        try waitFor("the calls") { count.value == 2 ? () : nil }
+        try thread.call(keeping: Owner())
+        try waitFor("another call") { count.value >= 3 ? () : nil }
+        #expect(count.value == 3)
+    }
+
+    @Test func `it works without a call when the time that it has asked for is over`() throws {
+        let count = Box(0)
+        let thread = StandbyThread("test") {
+            count.mutate { $0 += 1 }
+            return count.value < 3 ? 0.001 : nil
+        }
+        try thread.call(keeping: Owner())
+        try waitFor("the third time") { count.value == 3 ? () : nil }
+    }
+
+    @Test func `it ends without a call, lets go of its owner, and is made anew for the next one`() throws {
+        let count = Box(0)
+        let thread = StandbyThread("test") {
+            count.mutate { $0 += 1 }
+            return nil
+        }
+        for round in 1...2 {
+            weak var owner: Owner?
+            do {
+                let kept = Owner()
+                owner = kept
+                try thread.call(keeping: kept)
+            }
+            try waitFor("the end of the thread") { owner == nil ? () : nil }
+            #expect(count.value == round)
+        }
+    }
+}
