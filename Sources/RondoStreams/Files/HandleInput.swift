@@ -97,8 +97,8 @@ final class HandleInput: StreamBackend, Sendable {
             defer { state.file.endReading(nil) }
             return (state.handle.take(), state.source.take(), state.descriptor.take(), state.waiters)
         }
-        // Before its descriptor is closed.
-        source?.invalidate()
+        // Before its descriptor is closed. A loop of another thread lets go of it when it looks.
+        source?.invalidateAndWakeUp()
         if let handle { FileHandleStreams.remove(self, of: handle) }
         withExtendedLifetime(descriptor) {}
         for waiter in waiters { waiter.signalAndWakeUp() }
@@ -119,6 +119,8 @@ final class HandleInput: StreamBackend, Sendable {
     func remove(from mode: ScheduledMode) {
         guard let source = state.withLock({ $0.source }) else { return }
         mode.loop.remove(source, forMode: mode.mode)
+        // The loader, whose thread is another one, lets go of the source when it looks.
+        if !mode.loop.isCurrent { mode.loop.wakeUp() }
     }
 
     func advance() {}
