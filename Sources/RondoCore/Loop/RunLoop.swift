@@ -154,6 +154,9 @@ public final class RunLoop: NSObject, Sendable {
         !isCurrent || owner.isEmbedded || owner.isInFoundation
     }
 
+    /// Whether the caller is a callback of Foundation's, and this loop the main one, which sleeps in a run of Foundation's.
+    var sleepsBelowCaller: Bool { isMain && isCurrent && owner.isInFoundation }
+
     // MARK: - Blocks
 
     /// Runs `block` on this loop's thread the next time the loop runs in the default mode, and wakes it.

@@ -215,7 +215,9 @@ extension RunLoop {
         /// Asks for the source to be served. Any number of signals before that are one (rule SRC-3).
         ///
         /// It wakes no loop: to have a sleeping one serve it at once, call its `wakeUp()` as well (rule
-        /// SRC-2). A descriptor source ignores it: the kernel alone signals those. Any thread.
+        /// SRC-2). Only where a callback of Foundation's calls this during a sleep that Foundation's loop has
+        /// lent to the main loop, that sleep ends (rule BR-7). A descriptor source ignores signals: the kernel
+        /// alone makes those. Any thread.
         public func signal() {
             signal(wakesLoops: false)
         }
@@ -241,7 +243,9 @@ extension RunLoop {
                             loopState.modes[index].signalled.insert(self)
                         }
                     }
-                    guard wakesLoops, let asleep = membership.loop.askForAttention() else { return }
+                    guard wakesLoops || (isNew && membership.loop.sleepsBelowCaller),
+                        let asleep = membership.loop.askForAttention()
+                    else { return }
                     if wakeUp == nil { wakeUp = asleep } else { others.append(asleep) }
                 }
                 return (isNew, isTraced ? state.memberships.all : [])
