@@ -15,18 +15,26 @@ enum OptionalMethod {
 /// The delegate need not be Sendable. `@unchecked Sendable`: it is handed over when the connection is made,
 /// and one callback at a time gets it.
 final class DelegateObject: @unchecked Sendable {
-    let base: (any URLConnectionDelegate)?
     let data: (any URLConnectionDataDelegate)?
-    let download: (any URLConnectionDownloadDelegate)?
     let kind: DelegateClass?
-    /// Kept alive, whatever it is.
+    /// Of a delegate that is more or less than a data delegate, which nearly all are.
     private let other: Other?
 
     private final class Other {
-        let object: Any
+        let base: (any URLConnectionDelegate)?
+        let download: (any URLConnectionDownloadDelegate)?
+        /// Kept alive, whatever it is.
+        private let object: Any
 
-        init(_ object: Any) { self.object = object }
+        init(_ object: Any, isForDownloads: Bool) {
+            self.object = object
+            download = isForDownloads ? object as? any URLConnectionDownloadDelegate : nil
+            base = download ?? (object as? any URLConnectionDelegate)
+        }
     }
+
+    var base: (any URLConnectionDelegate)? { data ?? other?.base }
+    var download: (any URLConnectionDownloadDelegate)? { other?.download }
 
     /// - Parameter given: Anything, since it may be an Optional that was handed on as `Any`.
     static func of(_ given: consuming Any?) -> DelegateObject {
@@ -38,14 +46,13 @@ final class DelegateObject: @unchecked Sendable {
         return DelegateObject(object, kind)
     }
 
-    private init() { (base, data, download, kind, other) = (nil, nil, nil, nil, nil) }
+    private init() { (data, kind, other) = (nil, nil, nil) }
 
     private init(_ object: Any, _ kind: DelegateClass) {
         self.kind = kind
         data = kind.dataDelegate(object)
-        download = kind.isForDownloads ? object as? any URLConnectionDownloadDelegate : nil
-        base = data ?? download ?? (object as? any URLConnectionDelegate)
-        other = base == nil ? Other(object) : nil
+        let isDataDelegateAlone = data != nil && !kind.isForDownloads
+        other = isDataDelegateAlone ? nil : Other(object, isForDownloads: kind.isForDownloads)
     }
 
     /// The default of `method` was called for `object`: this delegate itself, or an object that it has forwarded to.
