@@ -262,6 +262,30 @@ import Testing
 
     private final class AnsweringToo: Answering {}
 
+    private final class Rewriting: Answering {
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest {
+            var request = request
+            request.url = request.url?.appendingPathComponent("more")
+            return request
+        }
+    }
+
+    @Test func `UC-29 US-14 a protocol is asked once for the canonical form of a request`() throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.protocolClasses = [Rewriting.self]
+        let session = URLSession(configuration: configuration)
+        let done = Latch()
+        let task = session.dataTask(with: try #require(URL(string: "rewritten://host/a"))) { _, _, error in
+            #expect(error == nil)
+            done.open()
+        }
+        task.resume()
+        try done.wait()
+        #expect(task.currentRequest?.url?.path == "/a/more")
+        #expect(task.originalRequest?.url?.path == "/a")
+        session.invalidateAndCancel()
+    }
+
     @Test func `US-14 protocol classes are asked in their order, before Rondo's own`() throws {
         let server = try echoServer()
         for (classes, answer) in [

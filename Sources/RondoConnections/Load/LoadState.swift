@@ -22,7 +22,7 @@ struct LoadState {
         /// The delegate was asked whether the credential storage may be used (rule UC-43).
         case askingAboutStorage
         /// The delegate was shown the canonical request; nothing has been sent.
-        case askingAboutCanonical
+        case askingAboutCanonical(URLRequest)
         /// The request goes out once its cookies can be read.
         case waitingForCookies(LoadRequest)
         /// The request is answered, and no response has come.
@@ -169,7 +169,7 @@ struct LoadState {
             phase = .answering
             return .send(request)
         }
-        phase = .askingAboutCanonical
+        phase = .askingAboutCanonical(canonical)
         return .ask(canonical, redirect: nil)
     }
 
@@ -213,9 +213,10 @@ struct LoadState {
     /// The delegate's answer to `.ask`.
     mutating func answered(_ answer: URLRequest?) -> Action {
         switch phase {
-        case .askingAboutCanonical:
+        case .askingAboutCanonical(let canonical):
             guard let answer else { return fail(.canonicalRequestRefused) }
-            return go(to: answer)
+            // A protocol of the program may make another one of its own canonical form: it is asked once.
+            return answer == canonical ? send(canonical) : go(to: answer)
         case .askingAboutRedirect(let reply):
             guard let answer else {
                 phase = .receiving
@@ -258,6 +259,10 @@ struct LoadState {
 
     private mutating func go(to answer: URLRequest) -> Action {
         guard let next = CanonicalRequest.of(answer, by: protocols) else { return fail(.unsupportedURL) }
+        return send(next)
+    }
+
+    private mutating func send(_ next: URLRequest) -> Action {
         request = LoadRequest(next)
         phase = .answering
         return .send(request)
