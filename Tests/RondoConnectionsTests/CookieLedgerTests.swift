@@ -111,6 +111,28 @@ import Testing
         #expect(scene.kept == ["a=1"])
     }
 
+    @Test func `UC-57 a cookie of the session that changes leaves nothing to write, unless one was kept`()
+        throws
+    {
+        var scene = Scene(now: now)
+        for second in 0..<3 {
+            scene.receive(cookie("a", expires: nil, after: Double(second)))
+            #expect(!scene.ledger.hasDirtyRows)
+            try scene.show()
+            #expect(!scene.ledger.isUnfiled)
+        }
+        scene.receive(cookie("k", after: 5))
+        try scene.settle()
+        #expect(scene.kept == ["k=1"])
+        scene.receive(cookie("k", expires: nil, after: 6))
+        #expect(scene.ledger.hasDirtyRows)
+        try scene.show()
+        #expect(scene.ledger.isUnfiled)
+        try scene.settle()
+        #expect(scene.kept == [])
+        #expect(scene.sent == "a=1; k=1")
+    }
+
     @Test func `UC-57 what the program sets is sent, and is Foundation's to keep`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"))

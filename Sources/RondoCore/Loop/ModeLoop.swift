@@ -30,6 +30,8 @@ final class ModeLoop {
     @exclusivity(unchecked) private var started = StartedWatchers()
     private var paused: Set<ObjectIdentifier> = []
     private var interrupted: [AnyObject] = []
+    /// It is started to see whether the kernel refuses it, and is not among `started`.
+    private var tried: WatcherPointer?
     /// Whether `takeInterrupted()` has some.
     var hasInterrupted: Bool { !interrupted.isEmpty }
     /// The number of libev's epoll set, which `OwnDescriptors` contains.
@@ -171,7 +173,7 @@ final class ModeLoop {
     /// Stops a watcher, whose source is to be watched anew: see `takeInterrupted()`.
     private func interrupt(_ watcher: WatcherPointer) {
         watcher.stop(in: loop)
-        started.remove(watcher)
+        if watcher != tried { started.remove(watcher) }
         if let source = watcher.pointee.source { interrupted.append(source.takeUnretainedValue()) }
     }
 
@@ -225,7 +227,8 @@ final class ModeLoop {
                 } else {
                     listError(watcher, again == 0 ? code : again)
                 }
-            } else if watcher.pointee.source != nil {
+            } else if watcher.pointee.source != nil, watcher.pointee.isStarted {
+                // Or else libev has made a new epoll set meanwhile, and the source is watched anew.
                 noteStarted(watcher)
             }
         }
@@ -244,7 +247,9 @@ final class ModeLoop {
         _ = rondo_epoll_remove(setDescriptor, watcher.pointee.io.fd)
         watcher.startAnew(watcher.pointee.io.fd, events: watcher.pointee.events, in: loop, ioReadiness)
         errno = 0
+        tried = watcher
         rondo_ev_poll(loop, 0)
+        tried = nil
         defer { refused = others + refused.filter { $0.watcher != watcher } }
         guard let code = refused.first(where: { $0.watcher == watcher })?.code else { return nil }
         watcher.stop(in: loop)
