@@ -6,44 +6,13 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// What a load tells the server's answer beyond the request.
-protocol ServerAnswerOwner: AnswerOwner {
-    /// What the connection is called in run loops while it serves the load; nil: nothing of its own.
-    var nameInRunLoops: String? { get }
-
-    /// The shared queue of the only loop and mode that serve the load; nil: there are several.
-    var onlyQueue: SharedQueue? { get }
-
-    func forEachQueue(_ body: (SharedQueue) -> Void)
-
-    /// Whether the load began at the origin of `address`.
-    func isAtOrigin(_ address: WebAddress) -> Bool
-
-    /// Adds the fields of cookies and cache.
-    func addFields(of request: LoadRequest, to fields: inout HeaderFields)
-
-    /// Where it stands among those that wait for a connection.
-    var priority: Float { get }
-
-    func noteStanding(_ standing: LoadStanding)
-
-    /// The request is on its way with these fields.
-    func noteSent(_ fields: HeaderFields)
-
-    /// A proxy makes a tunnel for http too.
-    var wantsTunnel: Bool { get }
-
-    /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
-    func setInterest(_ interest: ChannelInterest?)
-}
-
 /// A server's answers to the requests of one load, one after the other.
 ///
 /// A request goes through steps, each of which may have to wait: its body is there, its connection is to be had, and
 /// the exchange is under way. A connection that breaks before the server can have acted on the request is replaced
 /// once, unnoticed.
 ///
-/// `@unchecked Sendable`: used inside the gate of its load, but for `shared`, which has a lock.
+/// `@unchecked Sendable`: used inside the gate of its load, but for `admittedWaiterID`, which has a lock, and `rank`.
 final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Sendable {
     /// Times that a request is sent again because the connection that it went over broke before anything was
     /// heard of the server.
@@ -69,18 +38,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case exchanging(any Exchange)
     }
 
-    private struct Shared {
-        /// The server's go-ahead is waited for no longer.
-        var mustGoAhead = false
-        var admittedWaiterID: Int?
-    }
-
     private let schedule: [LoopMode]
     private let settings: LoadSettings
     private let defaults: DelegateDefaults?
     /// Released by `close()`.
     private var owner: (any ServerAnswerOwner)?
-    private let shared = Mutex(Shared())
+    /// The request that may have a connection now; set by any thread.
+    private let admittedWaiterID = Mutex<Int?>(nil)
 
     // Inside the gate of the load:
     private var phase = Phase.idle
@@ -93,7 +57,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     private var isWaitingForBody = false
     /// Allocated by the first request whose body is a stream.
     private var body: RequestBody?
-    private var goAheadTimer: ScheduleTimer?
+    private var goAheadWait: GoAheadWait?
     /// Allocated by the first challenge, proxy or question of TLS: most loads have none.
     private var challenges: ServerChallenges?
     /// What the delegate has said (rule UC-43).
@@ -226,7 +190,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// A connection may be in use for the request that waits as `waiterID`. Any thread.
     func isAdmitted(with waiterID: Int) {
-        shared.withLock { $0.admittedWaiterID = waiterID }
+        admittedWaiterID.withLock { $0 = waiterID }
         wakeUp()
     }
 
@@ -311,31 +275,27 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     // MARK: - Answer
 
     func serve() {
-        let (mustGoAhead, waiterID) = shared.withLock { shared in
-            defer { shared.mustGoAhead = false }
-            return (shared.mustGoAhead, shared.admittedWaiterID)
-        }
         challenges?.takeResponses()
         switch phase {
         case .idle, .waitingForBodyStream: break
         case .hashingBody(let attempt): hashBody(attempt)
         case .waitingForConnection(let attempt, let wanted, let route):
-            if waiterID == wanted { connectAdmitted(attempt, by: route) } else { noteRank() }
+            let isAdmitted = admittedWaiterID.withLock { $0 == wanted }
+            if isAdmitted { connectAdmitted(attempt, by: route) } else { noteRank() }
         case .exchanging(let exchange):
-            if mustGoAhead { exchange.goAhead() }
+            if goAheadWait?.takeEnd() ?? false { exchange.goAhead() }
             exchange.serveUpgrade()
             // That may have ended the load.
-            guard case .exchanging = phase else { break }
-            guard isWaitingForBody else { break }
+            guard current != nil, isWaitingForBody else { break }
             isWaitingForBody = false
             owner?.noteCall()
             exchange.bodyIsReady()
         }
     }
 
-    func pause() { if case .exchanging(let exchange) = phase { exchange.pause() } }
+    func pause() { current?.pause() }
 
-    func resume() { if case .exchanging(let exchange) = phase { exchange.resume() } }
+    func resume() { current?.resume() }
 
     func cancel() { releaseExchange(mayStay: false) }
 
@@ -344,15 +304,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         switch phase {
         case .idle, .hashingBody: return false
         case .waitingForBodyStream, .waitingForConnection: return true
-        case .exchanging(let exchange):
-            return exchange.isHeldByClient
+        case .exchanging(let exchange): return exchange.isHeldByClient
         }
     }
 
     /// The connection under way carries another protocol from here on.
-    func upgrade(to upgrade: any Upgrade) {
-        if case .exchanging(let exchange) = phase { exchange.upgrade(to: upgrade) }
-    }
+    func upgrade(to upgrade: any Upgrade) { current?.upgrade(to: upgrade) }
 
     /// The load is over.
     func close() {
@@ -364,19 +321,20 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
 
     /// The response that `head` makes; nil where Foundation makes none.
     func response(to url: URL, _ head: ResponseHead, bodyLength: Int64?) -> LoadedResponse? {
-        guard case .exchanging(let exchange) = phase else {
-            return LoadedResponse(url: url, head: head, bodyLength: bodyLength)
-        }
-        return exchange.response(to: url, head, bodyLength: bodyLength)
+        guard let current else { return LoadedResponse(url: url, head: head, bodyLength: bodyLength) }
+        return current.response(to: url, head, bodyLength: bodyLength)
+    }
+
+    /// The exchange that is under way.
+    private var current: (any Exchange)? {
+        if case .exchanging(let exchange) = phase { exchange } else { nil }
     }
 
     /// A request is under way on a connection.
-    var isExchanging: Bool { if case .exchanging = phase { true } else { false } }
+    var isExchanging: Bool { current != nil }
 
     /// A call that was turned away at the load's gate has silenced the channel; it is heard again.
-    func resumeInterest() {
-        if case .exchanging(let exchange) = phase { exchange.resumeInterest() }
-    }
+    func resumeInterest() { current?.resumeInterest() }
 
     /// The failure, if the sender of `head` says that it knows the password, and does not.
     func verifySender(of head: ResponseHead) -> LoadFailure? { authenticator?.received(head) }
@@ -393,12 +351,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         case .waitsForGoAhead: return waitForGoAhead()
         default: owner?.noteProgress()
         }
-        guard case .exchanging(let exchange) = phase else { return }
+        guard let exchange = current else { return }
         switch event {
         case .step(let step): owner?.received(.step(step))
         case .progress, .waitsForBody, .waitsForGoAhead: break
         case .informational(let head): owner?.received(.informational(head))
-        case .mayGoAhead: stopGoAheadTimer()
+        case .mayGoAhead: endGoAheadWait()
         case .sent(let bytes, let total, let expected):
             owner?.received(.sent(bytes, total: total, expected: expected))
         case .head(let head, let bodyLength):
@@ -408,13 +366,12 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
             owner?.received(.content(data))
         case .end: ended(exchange)
         case .failed(let failure):
-            failed(
-                LoadFailure(failure, toProxyFor: isAskingProxy ? request?.url?.host : nil), exchange)
+            failed(failure.ofLoad(throughProxyTo: isAskingProxy ? request?.url?.host : nil), exchange)
         }
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, by exchange: any Exchange) {
-        stopGoAheadTimer()
+        endGoAheadWait()
         transfers?.received(head, bodyLength: bodyLength)
         if exchange.hasServerTimedOut, retries < Self.maximumRetries, let request {
             releaseExchange(mayStay: false)
@@ -458,7 +415,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     /// - Parameter mayStay: The connection may stay in its loop for the next request.
     private func releaseExchange(mayStay: Bool) {
         isWaitingForBody = false
-        stopGoAheadTimer()
+        endGoAheadWait()
         let phase = phase
         self.phase = .idle
         switch phase {
@@ -513,16 +470,13 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     }
 
     private func waitForGoAhead() {
-        guard goAheadTimer == nil else { return }
-        let seconds = max(0, settings.values.goAheadTimeout)
-        goAheadTimer = ScheduleTimer(schedule, after: seconds, repeats: false) { [weak self] _ in
-            // In a pass of the shared queue, because what comes of it is a delivery (rule UC-72).
-            self?.shared.withLock { $0.mustGoAhead = true }
+        guard goAheadWait == nil else { return }
+        goAheadWait = GoAheadWait(in: schedule, for: max(0, settings.values.goAheadTimeout)) { [weak self] in
             self?.wakeUp()
         }
     }
 
-    private func stopGoAheadTimer() { goAheadTimer.take()?.invalidate() }
+    private func endGoAheadWait() { goAheadWait.take()?.stop() }
 
     /// The body of the request is needed no more.
     func closeBody() { body?.close() }
@@ -538,8 +492,7 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
         guard schedule.servesCallingThread, let owner else { return }
         owner.enterForEvents {
             // The same load may have gone on to another request.
-            guard case .exchanging(let current) = phase, current === exchange else { return }
-            body()
+            if current === exchange { body() }
         }
     }
 
@@ -547,18 +500,4 @@ final class ServerAnswer: Answer, ExchangeOwner, ConnectionWaiter, @unchecked Se
     func forEachQueue(_ body: (SharedQueue) -> Void) { owner?.forEachQueue(body) }
     func noteReceived() { owner?.noteProgress() }
     func wakeUp() { owner?.wakeUp() }
-}
-
-extension LoadFailure {
-    /// - Parameter host: The host that a proxy was asked for; nil: the host itself was asked.
-    fileprivate init(_ failure: ExchangeFailure, toProxyFor host: String?) {
-        self =
-            switch failure {
-            case .channel(let error): .channel(host.map { error.ofProxy(onWayTo: $0) } ?? error)
-            case .http(let error): .http(error)
-            case .bodyStreamFailed(let error): .bodyStreamFailed(error)
-            case .bodyTooShort(let announced, let given): .bodyTooShort(announced: announced, given: given)
-            case .bodyTooLong(let announced): .bodyTooLong(announced: announced)
-            }
-    }
 }

@@ -108,15 +108,6 @@ enum ExchangeEvent {
     case failed(ExchangeFailure)
 }
 
-/// Why an exchange has ended without a whole response.
-enum ExchangeFailure: Error {
-    case channel(ChannelError)
-    case http(HTTP1Error)
-    case bodyStreamFailed(NSError)
-    case bodyTooShort(announced: Int64, given: Int64)
-    case bodyTooLong(announced: Int64)
-}
-
 /// What an exchange took, for the metrics.
 struct ExchangeRecord {
     let status: Int?

@@ -1,0 +1,34 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// What a load tells the server's answer beyond the request.
+protocol ServerAnswerOwner: AnswerOwner {
+    /// What the connection is called in run loops while it serves the load; nil: nothing of its own.
+    var nameInRunLoops: String? { get }
+
+    /// The shared queue of the only loop and mode that serve the load; nil: there are several.
+    var onlyQueue: SharedQueue? { get }
+
+    func forEachQueue(_ body: (SharedQueue) -> Void)
+
+    /// Whether the load began at the origin of `address`.
+    func isAtOrigin(_ address: WebAddress) -> Bool
+
+    /// Adds the fields of cookies and cache.
+    func addFields(of request: LoadRequest, to fields: inout HeaderFields)
+
+    /// Where it stands among those that wait for a connection.
+    var priority: Float { get }
+
+    func noteStanding(_ standing: LoadStanding)
+
+    /// The request is on its way with these fields.
+    func noteSent(_ fields: HeaderFields)
+
+    /// A proxy makes a tunnel for http too.
+    var wantsTunnel: Bool { get }
+
+    /// What makes the loops leave the channel alone while another call is inside the gate; nil: there is none.
+    func setInterest(_ interest: ChannelInterest?)
+}

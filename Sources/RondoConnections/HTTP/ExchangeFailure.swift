@@ -1,0 +1,27 @@
+internal import RondoCore
+internal import RondoHTTP
+internal import RondoStreams
+
+/// Why an exchange has ended without a whole response.
+enum ExchangeFailure: Error {
+    case channel(ChannelError)
+    case http(HTTP1Error)
+    case bodyStreamFailed(NSError)
+    case bodyTooShort(announced: Int64, given: Int64)
+    case bodyTooLong(announced: Int64)
+}
+
+extension ExchangeFailure {
+    /// The same, of a load.
+    ///
+    /// - Parameter host: The host that a proxy was asked for; nil: the host itself was asked.
+    func ofLoad(throughProxyTo host: String?) -> LoadFailure {
+        switch self {
+        case .channel(let error): .channel(host.map { error.ofProxy(onWayTo: $0) } ?? error)
+        case .http(let error): .http(error)
+        case .bodyStreamFailed(let error): .bodyStreamFailed(error)
+        case .bodyTooShort(let announced, let given): .bodyTooShort(announced: announced, given: given)
+        case .bodyTooLong(let announced): .bodyTooLong(announced: announced)
+        }
+    }
+}
