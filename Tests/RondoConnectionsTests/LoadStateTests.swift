@@ -59,6 +59,22 @@ import Testing
         #expect(unsupported.isEnded)
     }
 
+    @Test func `UC-28 what the delegate adds to the canonical form is sent, though the two count as equal`()
+        throws
+    {
+        var state = LoadState(LoadRequest(Self.bare))
+        _ = state.begin()
+        var answer = Self.bare
+        answer.url = url("http://a.example/")
+        answer.setValue("yes", forHTTPHeaderField: "X-Added")
+        answer.httpBody = Data("body".utf8)
+        guard case .send(let sent) = state.answered(answer) else { throw Unexpected() }
+        #expect(sent.value.value(forHTTPHeaderField: "X-Added") == "yes")
+        #expect(sent.value.httpBody == Data("body".utf8))
+    }
+
+    private struct Unexpected: Error {}
+
     @Test(arguments: Phase.allCases) func `an answer counts only while it is asked for`(phase: Phase) {
         var other = Self.plain
         other.url = url("http://b.example/z")

@@ -11,6 +11,27 @@ import class Rondo.URLSessionTask
 
 /// What a program may do to the queue that it gave a session.
 @Suite(.timeLimit(.minutes(2)), .leavesNoConnections) struct DelegateQueueTests {
+    @Test
+    func `US-80 a call that is submitted once the program has seen the queue waits behind those before it`()
+        throws
+    {
+        let (queue, go, done) = (DelegateQueue(), Latch(), Latch())
+        let order = Box<[String]>([])
+        queue.submit {
+            try? go.wait()
+            order.change { $0.append("first") }
+            _ = queue.seenQueue
+            queue.submit {
+                order.change { $0.append("last") }
+                done.open()
+            }
+        }
+        for name in ["second", "third"] { queue.submit { order.change { $0.append(name) } } }
+        go.open()
+        try done.wait()
+        #expect(order.value == ["first", "second", "third", "last"])
+    }
+
     private func serialQueue(suspended: Bool = false) -> OperationQueue {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

@@ -458,6 +458,37 @@ import Testing
         #expect(texts == ["", "x"])
     }
 
+    @Test func `FH-14 a socket that listens has no end: its handler is called for each connection`() throws {
+        let count = try onLoopThread { loop in
+            let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            // The kernel gives it a name.
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            var size = socklen_t(MemoryLayout<sa_family_t>.size)
+            let clients = (0..<2).map { _ in socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0) }
+            defer { for client in clients { close(client) } }
+            withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                    #expect(bind(listener, address, size) == 0 && listen(listener, 8) == 0)
+                    size = socklen_t(MemoryLayout<sockaddr_un>.size)
+                    #expect(getsockname(listener, address, &size) == 0)
+                    for client in clients { #expect(connect(client, address, size) == 0) }
+                }
+            }
+            let log = EventLog()
+            let handle = FileHandle(fileDescriptor: listener, closeOnDealloc: true)
+            handle.readabilityHandler = { handle in
+                close(accept(handle.fileDescriptor, nil, nil))
+                log.note("accepted")
+                if log.entries.count == 2 { handle.readabilityHandler = nil }
+            }
+            try? handle.schedule(in: loop, forMode: .work)
+            #expect(loop.run(in: .work, for: 60, returnAfterSourceHandled: false) == .finished)
+            return log.entries.count
+        }
+        #expect(count == 2)
+    }
+
     @Test func `FH-14 a schedule that finds no descriptor throws, and leaves the handler as it was`() async {
         await #expect(processExitsWith: .success) {
             try onLoopThread { loop in

@@ -37,7 +37,7 @@ struct DownloadResumption: Codable, Equatable {
         if let tag = response.value(forHTTPHeaderField: "ETag") {
             let isWeak = tag.uppercased().hasPrefix("W/")
             // What reads as a date would be compared as one.
-            let isSound = !tag.isEmpty && tag.utf8.allSatisfy(Grammar.isFieldValue) && date(tag) == nil
+            let isSound = !tag.isEmpty && tag.utf8.allSatisfy(isPlain) && date(tag) == nil
             return isSound && !isWeak ? tag : nil
         }
         guard let modified = response.value(forHTTPHeaderField: "Last-Modified"),
@@ -46,6 +46,9 @@ struct DownloadResumption: Codable, Equatable {
         else { return nil }
         return modified
     }
+
+    /// Whether resume data can name a validator that holds this byte.
+    static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7F ~= byte }
 
     /// An IMF-fixdate.
     private static func date(_ text: String) -> Date? {

@@ -20,7 +20,8 @@ package struct ResumeData: Codable, Sendable {
     /// Nil where these are no such data.
     package init?(_ data: Data) {
         guard let decoded = try? PropertyListDecoder().decode(Self.self, from: data),
-            decoded.resumption.bytes > 0, decoded.resumption.validator.utf8.allSatisfy({ 0x20..<0x7F ~= $0 }),
+            decoded.resumption.bytes > 0,
+            decoded.resumption.validator.utf8.allSatisfy(DownloadResumption.isPlain),
             ["http", "https"].contains(decoded.resumption.url.scheme?.lowercased())
         else { return nil }
         self = decoded

@@ -60,7 +60,8 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// calls this does not wait where the system has no thread for the queue.
     package func submit(_ body: @escaping @Sendable () -> Void) {
         let (isAlone, mustAdd) = state.withLock { state -> (Bool, Bool) in
-            if state.isSeen, state.operation != .owed { return (true, false) }
+            // Behind calls that wait for an operation it has to wait too.
+            if state.isSeen, state.operation == .none { return (true, false) }
             state.waiting.append(body)
             let mustAdd = state.operation == .none
             if mustAdd { state.operation = .owed }

@@ -165,7 +165,10 @@ struct LoadState {
         guard let canonical = CanonicalRequest.of(request.value, by: protocols) else {
             return fail(.unsupportedURL)
         }
-        guard canonical != request.value else {
+        // `==` does not look at the fields.
+        let isSame =
+            canonical == request.value && canonical.allHTTPHeaderFields == request.value.allHTTPHeaderFields
+        guard !isSame else {
             phase = .answering
             return .send(request)
         }
@@ -216,7 +219,8 @@ struct LoadState {
         case .askingAboutCanonical(let canonical):
             guard let answer else { return fail(.canonicalRequestRefused) }
             // A protocol of the program may make another one of its own canonical form: it is asked once.
-            return answer == canonical ? send(canonical) : go(to: answer)
+            // (Requests that differ in fields or body alone are equal: what is sent is the answer.)
+            return answer == canonical ? send(answer) : go(to: answer)
         case .askingAboutRedirect(let reply):
             guard let answer else {
                 phase = .receiving

@@ -37,23 +37,19 @@ final class StandbyThread: Sendable {
     /// - Parameter owner: It lives as long as the thread.
     /// - Throws: The machine has no thread left.
     func call(keeping owner: any AnyObject & Sendable) throws(SystemError) {
-        let before = phase.withLock { phase in
-            defer { phase = phase == .none ? .working : .called }
-            return phase
-        }
-        switch before {
-        case .working, .called: break
-        case .standingBy: wakeUp.signal()
-        case .none:
-            do throws(SystemError) {
+        let mustWake = try phase.withLock { phase throws(SystemError) -> Bool in
+            if phase == .none {
+                // Under the lock: a call that came before the failure was known would be lost.
                 try SystemThread.start(name: name) { [self] in
                     withExtendedLifetime(owner) { serve() }
                 }
-            } catch {
-                phase.withLock { $0 = .none }
-                throw error
+                phase = .working
+                return false
             }
+            defer { phase = .called }
+            return phase == .standingBy
         }
+        if mustWake { wakeUp.signal() }
     }
 
     private func serve() {

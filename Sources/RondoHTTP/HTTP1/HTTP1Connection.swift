@@ -63,7 +63,9 @@ package struct HTTP1Connection: Sendable {
     package var lastHeads: LastHeads {
         get {
             var heads = LastHeads()
-            (heads.written, heads.read, heads.known) = (written, reader.lastHead, known)
+            (heads.written, heads.read) = (written, reader.lastHead)
+            // It may be about a head that was too long to be remembered.
+            if known?.head === reader.lastHead.head { heads.known = known }
             return heads
         }
         set { (written, reader.lastHead, known) = (newValue.written, newValue.read, newValue.known) }
@@ -78,7 +80,7 @@ package struct HTTP1Connection: Sendable {
         hasNewHeads = false
         if written.isSame(as: heads.written) { written = heads.written }
         let isRemembered = reader.lastHead.head === head
-        if reader.lastHead.isSame(as: heads.read) {
+        if reader.lastHead.head !== heads.read.head, reader.lastHead.isSame(as: heads.read) {
             (reader.lastHead, known) = (heads.read, heads.known)
         }
         heads = lastHeads

@@ -68,6 +68,8 @@ struct FileAhead {
                 ? Glibc.read(file.number, &buffer, buffer.count)
                 : pread(file.number, &buffer, buffer.count, offset)
         }
-        return Piece(offset: offset, bytes: buffer.prefix(count))
+        // A short piece does not hold the room of a long one.
+        let bytes = count < maximumCount / 2 ? Array(buffer.prefix(count))[...] : buffer.prefix(count)
+        return Piece(offset: offset, bytes: bytes)
     }
 }

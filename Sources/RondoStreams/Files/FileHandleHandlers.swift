@@ -188,8 +188,8 @@ final class FileHandleHandlers: Sendable {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         if count >= 0 { return count == 0 }
-        // A connection that its peer has broken says so once, and this was the time: the handler finds the end. A socket that
-        // listens is not connected.
-        return errno != EAGAIN && errno != EINTR && errno != ENOTCONN
+        // A connection that its peer has broken says so once, and this was the time: the handler finds the end. Other errors
+        // are no end: a socket that listens gives ENOTCONN or EINVAL.
+        return [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED, EHOSTUNREACH, ENETUNREACH].contains(errno)
     }
 }

@@ -4,7 +4,7 @@ internal import RondoCore
 /// number name another file, without the stream reading that (rule FH-15).
 ///
 /// The open file is still the handle's, and its flags are those of all who have it, other processes among them. They
-/// are left alone; no call here waits, whatever they are.
+/// are left alone. No call here waits, whatever they are, but for another reader of the file that was quicker.
 final class HandleDescriptor: Sendable {
     enum Kind {
         /// A pipe or a FIFO.

@@ -4,7 +4,8 @@
 // is read, and the other end waits. Files are always ready; of these one piece is read ahead on a thread of its own, so
 // that no loop waits for a disk.
 //
-// Threads: what changes is behind the Mutex. With it held only calls are made that neither wait nor call back. The close
+// Threads: what changes is behind the Mutex. With it held only calls are made that call nothing back and wait for nobody but, where a kind of file
+// cannot be read without waiting, for another reader of it that was quicker. The close
 // of the handle may come from any thread, in the middle of a read: so a thread that waits inside of one waits in its
 // loop's private mode (rule ST-25), from which it can be called back, and never in a system call.
 
@@ -137,6 +138,9 @@ final class HandleInput: StreamBackend, Sendable {
         guard core.state.wantsToBeReady || isWaitedFor else {
             // Dropped only now, when it was in vain: most clients have read before the next pass.
             source.interest = []
+            // A client on another thread that began to wait meanwhile has found the source watched.
+            let isWaitedForNow = state.withLock { !$0.waiters.isEmpty }
+            if core.state.wantsToBeReady || isWaitedForNow { source.interest = .read }
             return
         }
         switch descriptor.look() {
@@ -221,6 +225,8 @@ final class HandleInput: StreamBackend, Sendable {
             if source.interest != .read { source.interest = .read }
         } else if !isReady {
             readAhead()
+            // The piece may have come before the stream was set to wait for it.
+            if state.withLock({ $0.file.isReady }) { core.update { $0.setReady(true) } }
         }
     }
 

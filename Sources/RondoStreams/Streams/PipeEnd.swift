@@ -96,6 +96,8 @@ final class PipeEnd: StreamBackend, Sendable {
         } else {
             // Dropped only now, when it was in vain: most clients have read or written before the next pass.
             source.interest = []
+            // A client on another thread that began to wait meanwhile has found the source watched.
+            if core.state.wantsToBeReady { source.interest = interest }
         }
     }
 
