@@ -30,10 +30,11 @@ final class ModeLoop {
     @exclusivity(unchecked) private var started = StartedWatchers()
     private var paused: Set<ObjectIdentifier> = []
     private var interrupted: [AnyObject] = []
+    /// Whether `takeInterrupted()` has some. Each pass asks twice: of the array itself that takes the guard's
+    /// pass.other-mode 79 instructions more.
+    private(set) var hasInterrupted = false
     /// It is started to see whether the kernel refuses it, and is not among `started`.
     private var tried: WatcherPointer?
-    /// Whether `takeInterrupted()` has some.
-    var hasInterrupted: Bool { !interrupted.isEmpty }
     /// The number of libev's epoll set, which `OwnDescriptors` contains.
     private(set) var setDescriptor: Int32 = -1
     /// The watchers that libev has stopped in this look, since the kernel has refused their descriptors.
@@ -174,14 +175,16 @@ final class ModeLoop {
     private func interrupt(_ watcher: WatcherPointer) {
         watcher.stop(in: loop)
         if watcher != tried { started.remove(watcher) }
-        if let source = watcher.pointee.source { interrupted.append(source.takeUnretainedValue()) }
+        guard let source = watcher.pointee.source else { return }
+        interrupted.append(source.takeUnretainedValue())
+        hasInterrupted = true
     }
 
     /// The sources that are not watched since libev has made a new epoll set, or the first one. They have to be
     /// watched anew like those that were just added: by `WatcherUpdate`, under the lock that every removal
     /// needs.
     func takeInterrupted() -> [AnyObject] {
-        defer { interrupted = [] }
+        defer { (interrupted, hasInterrupted) = ([], false) }
         return interrupted
     }
 
