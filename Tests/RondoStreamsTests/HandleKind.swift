@@ -82,7 +82,7 @@ final class HandlePeer: @unchecked Sendable {
 }
 
 extension FileHandle {
-    /// The flags of the open file, which all who have it share.
+    /// The flags of the open file: its other descriptors, in other processes too, have the same.
     var flags: Int32 { fcntl(fileDescriptor, F_GETFL) }
 
     /// How many bytes wait to be read.

@@ -20,7 +20,7 @@ final class ServerConnection: DeferredWork {
     /// It has served a request before.
     var isReused = false
     /// Where the program holds what connections share.
-    @exclusivity(unchecked) private var lastResponse = RememberedResponse()
+    private var lastResponse = RememberedResponse()
     /// A delegate has let the server through, or shown an identity: no other load may use it.
     var isPrivate = false
     /// An answer came that may be to no request: what follows may belong to another one.

@@ -20,8 +20,7 @@ final class ServerMemory {
     }
 
     private var servers: [Server] = []
-    /// Unchecked: see `HTTP1Exchange.phase`. On the loop's thread only.
-    @exclusivity(unchecked) private var responses: [RememberedResponse] = []
+    private var responses: [RememberedResponse] = []
 
     /// That of the calling thread's loop; nil: it has none, or one that is ending.
     static var current: ServerMemory? { RunLoop.stored(ServerMemory.self, orMake: ServerMemory.init) }

@@ -3,8 +3,9 @@ internal import RondoCore
 /// A stream's own descriptor for the file that a `FileHandle` has open: the program may close the handle, and have its
 /// number name another file, without the stream reading that (rule FH-15).
 ///
-/// The open file is still the handle's, and its flags are those of all who have it, other processes among them. They
-/// are left alone. No call here waits, whatever they are, but for another reader of the file that was quicker.
+/// The stream shares the open file with the handle, and its flags (`O_NONBLOCK`) with each process that has the file open:
+/// this class changes no flag. A read does not block whatever the flags are, except for a file that the kernel cannot read
+/// without blocking, when another reader has taken the bytes between `poll` and `read`.
 final class HandleDescriptor: Sendable {
     enum Kind {
         /// A pipe or a FIFO.

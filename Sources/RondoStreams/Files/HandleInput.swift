@@ -4,10 +4,10 @@
 // is read, and the other end waits. Files are always ready; of these one piece is read ahead on a thread of its own, so
 // that no loop waits for a disk.
 //
-// Threads: what changes is behind the Mutex. With it held only calls are made that call nothing back and wait for nobody but, where a kind of file
-// cannot be read without waiting, for another reader of it that was quicker. The close
-// of the handle may come from any thread, in the middle of a read: so a thread that waits inside of one waits in its
-// loop's private mode (rule ST-25), from which it can be called back, and never in a system call.
+// Threads: the Mutex guards `State`. The calls made while it is locked call nothing back. They do not block either, except
+// a read of a file that the kernel cannot read without blocking, when another reader has taken the bytes between `poll` and
+// `read`. Any thread may close the handle in the middle of a read: so a thread that waits in `read` runs its loop in a private
+// mode (rule ST-25), from which the close can call it back, and blocks in no system call.
 
 internal import Glibc
 internal import RondoCore
