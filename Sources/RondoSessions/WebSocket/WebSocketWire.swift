@@ -249,11 +249,14 @@ final class WebSocketWire: Upgrade, @unchecked Sendable {
             owner.call("receive", size: message.size) { receiver(.success(message)) }
         }
         let isClosing = if case .closing = phase { true } else { false }
+        let isOpen = if case .open = phase { true } else { false }
         let (error, senders, receivers) = link.state.withLock { state in
             guard let error = state.closing.error else {
                 return (nil as URLError?, [WebSocketQueues.Completion](), [WebSocketQueues.Receiver]())
             }
-            let senders = (isClosing ? [] : state.queues.takeSenders()) + state.late
+            // The program may have closed it since this look began: what it had sent goes before its close frame (rule WS-18).
+            let mayBeSent = isClosing || isOpen && state.queues.close != nil
+            let senders = (mayBeSent ? [] : state.queues.takeSenders()) + state.late
             state.late = []
             // While a message waits for them, the receivers do as well.
             return (error, senders, state.queues.hasMessages ? [] : state.queues.takeReceivers())
