@@ -156,10 +156,10 @@ def jobs(workload, peers, left_out):
     if workload == "W16":
         # With a home of its own, where the cookies and the cache of programs lie that set nothing.
         home, url = f"{BUILD}/start", "http://127.0.0.1:{port}/"
-        installed = ["--", "W16.start", "rondo-installed", INSTALLED, "fetch", "-s", url] if os.path.exists(INSTALLED) else []
         add("rondo", "env", f"XDG_CACHE_HOME={home}/cache", f"XDG_DATA_HOME={home}/data", c("start_time"), 40,
             "--", "W16.start", "curl", program("curl"), "-s", url, "--", "W16.start", "rondo", RONDO, "fetch", "-s", url,
-            *installed, "--", "W16.start", "rondo-load", rondo, "load", url, "--", "W16.start", "rondo-plain", rondo, "load", url, "plain",
+            "--", "W16.start", "rondo-installed", INSTALLED, "fetch", "-s", url,
+            "--", "W16.start", "rondo-load", rondo, "load", url, "--", "W16.start", "rondo-plain", rondo, "load", url, "plain",
             "--", "W16.request", "request", session, "request", url, server=[c("answer_server")])
     return found
 

@@ -21,9 +21,10 @@ def program(name):
     return shutil.which(name, path=path)
 
 
-# The command, which is a product of the package above; and as `make install` builds it, where that was done.
+# The command, which is a product of the package above; and as `make install` builds it, with Swift's libraries inside.
 RONDO = f"{SWIFT}/rondo"
-INSTALLED = f"{os.path.dirname(ROOT)}/.build-static/release/rondo"
+INSTALLED_BUILD = f"{os.path.dirname(ROOT)}/.build-static"
+INSTALLED = f"{INSTALLED_BUILD}/release/rondo"
 
 
 def swift(name):
@@ -46,3 +47,10 @@ def build(peers, *options):
     subprocess.run(
         ["swift", "build", "-c", "release", "--package-path", ROOT, *options], check=True,
         env=dict(os.environ, RONDO_BENCH_PEERS=peers, SWIFT_DETERMINISTIC_HASHING="1"))
+
+
+def build_installed():
+    """Builds the command as `make install` does."""
+    subprocess.run(
+        ["swift", "build", "-c", "release", "--package-path", os.path.dirname(ROOT), "--product", "rondo",
+         "--static-swift-stdlib", "--scratch-path", INSTALLED_BUILD], check=True)

@@ -110,7 +110,9 @@ ROWS = [
         factor=100),
     Row("W15.https.c16.cpu", "the same over HTTPS", "µs", "curl-multi", 0.9, 0.8, factor=100),
     # By curl, of which this is the whole work.
-    Row("W16.start", "a whole process: `rondo fetch` of 1 KiB, wall", "ms", "curl", 2.5, 2.0),
+    Row("W16.start", "a whole process: `rondo fetch` of 1 KiB, as `make install` builds it, wall", "ms", "curl", 2.5, 2.0,
+        ours="rondo-installed"),
+    Row("W16.start", "the same with Swift's libraries shared", "ms", "curl", 2.5, 2.0),
     Row("W16.start", "a program with one load, with the default cache and cookies", "ms", "curl", 2.5, 2.0, ours="rondo-load"),
     Row("W16.start", "the same without cache and cookies", "ms", "curl", 2.5, 2.0, ours="rondo-plain"),
     # The run loop's thread alone: how late a timer is depends on what else the machine does.
