@@ -1,2 +1,3 @@
-// `URLRequest`, `URLResponse`, `URLCache` and their kin are Foundation's own, and challenges those of connections.
+// Foundation's own `URLRequest`, `URLResponse`, `URLCache` and related types are used; challenges are those
+// of RondoConnections.
 @_exported public import RondoConnections

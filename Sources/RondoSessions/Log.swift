@@ -1,6 +1,6 @@
 internal import Logging
 
-/// Where sessions write their warnings: the log `rondo.sessions`.
+/// The log of sessions, `rondo.sessions`.
 enum Log {
     static let sessions = Logger(label: "rondo.sessions")
 }

@@ -3,21 +3,23 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// One wait of a Swift task for what a handler is called with, or until it is cancelled; it ends exactly once.
+/// Lets a Swift task wait for the value that a completion handler gets, or for the task's cancellation. The
+/// wait ends exactly once.
 final class AsyncTurn<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, any Error>
 
     private struct State {
         var continuation: CheckedContinuation<Value, any Error>?
         var outcome: Outcome?
-        /// Of what was begun; nil: it was not yet.
+        /// The number of the operation; nil before it was begun.
         var identifier: Int?
         var isCancelled = false
     }
 
     private let state = Mutex(State())
 
-    /// Resumes the waiting task when the handler is let go without having been called.
+    /// The completion handler. If it is released without a call, the waiting task fails with
+    /// `URLError.cancelled`.
     private final class Handler: Sendable {
         private let turn: AsyncTurn
         init(_ turn: AsyncTurn) { self.turn = turn }
@@ -25,9 +27,13 @@ final class AsyncTurn<Value: Sendable>: Sendable {
         func call(_ outcome: Outcome) { turn.end(outcome) }
     }
 
+    /// Begins an operation and waits for its outcome.
+    ///
     /// - Parameters:
-    ///   - begin: Hands a handler over, and returns the number by which it can be taken back.
-    ///   - cancel: Takes it back; false: it is too late for that.
+    ///   - begin: Begins the operation with the given completion handler, and returns the operation's
+    ///     number.
+    ///   - cancel: Cancels the operation of that number. Returns false if the handler was called or will be
+    ///     called anyway.
     func value(
         begin: (@escaping @Sendable (Outcome) -> Void) -> Int, cancel: @escaping @Sendable (Int) -> Bool
     ) async throws -> Value {

@@ -2,8 +2,10 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// Brings the content of a task to the reader of `bytes(for:)`. It is held by the task: a session on a run loop whose thread
-/// has ended lets go of it without a word, and the reader fails.
+/// Passes the content of a task to the reader of `bytes(for:)`.
+///
+/// The task owns it. If the thread of the session's run loop ends, the session releases its tasks without a
+/// call: then the `deinit` here fails the reader.
 final class ByteFeed: Sendable {
     let source: ByteSource
     private let url: URL?
@@ -15,7 +17,7 @@ final class ByteFeed: Sendable {
 
     deinit { source.failed(URLErrors.loopHasEnded(url: url)) }
 
-    /// - Parameter error: Nil: all has come.
+    /// - Parameter error: Nil if the whole body has arrived.
     func end(_ error: (any Error)?) {
         if let error { source.failed(URLErrors.urlError(error, url: url)) } else { source.finished() }
     }

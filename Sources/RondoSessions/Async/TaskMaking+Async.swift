@@ -1,14 +1,17 @@
 internal import RondoCore
 
-// Tasks that an async function waits for.
+// Tasks whose outcome an async function awaits.
 
 extension TaskMaking {
-    /// Takes in a task, with the delegate that the function was given.
+    /// Gives a new task the delegate that the async function was called with, and adds the task to the
+    /// session.
     func awaited<Made: URLSessionTask>(_ task: Made, _ delegate: (any URLSessionTaskDelegate)?) -> Made {
         if let delegate { task.delegate = delegate }
         return made(task)
     }
 
+    /// Adds the task to the session, resumes it and waits for its outcome. Cancelling the Swift task cancels
+    /// `task`.
     nonisolated(nonsending) func outcome<Value: Sendable>(
         of task: URLSessionTask, _ delegate: (any URLSessionTaskDelegate)?, _ wait: TaskWait<Value>
     ) async throws -> Value {

@@ -3,21 +3,24 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// What an async function waits for: the outcome of a task, or its own cancellation; the first one counts.
+/// The wait of an async function for the outcome of a session's task or for its own cancellation, whichever
+/// is first.
 ///
-/// No continuation is resumed under the lock (rule US-82).
+/// No continuation is resumed while the lock is held (rule US-82).
 final class TaskWait<Value: Sendable>: Sendable {
     private enum State {
-        /// The function has not begun to wait.
+        /// The function does not wait yet, and there is no outcome.
         case early
         case waiting(CheckedContinuation<Value, any Error>)
-        /// It was over before the function began to wait.
+        /// The outcome arrived before the function began to wait.
         case kept(Result<Value, any Error>)
         case over
     }
 
-    /// The side that owes the outcome. A session on a run loop whose thread has ended lets go of it without a word: then the
-    /// function fails.
+    /// The sender of the outcome.
+    ///
+    /// If the thread of the session's run loop ends, the session releases its tasks without a call. Then this
+    /// object goes too, and the function fails.
     final class Promise: Sendable {
         private let wait: TaskWait
 
@@ -25,7 +28,7 @@ final class TaskWait<Value: Sendable>: Sendable {
 
         deinit { wait.end(.failure(URLErrors.loopHasEnded(url: wait.url))) }
 
-        /// - Returns: False: the function has its outcome already.
+        /// - Returns: False if the function has its outcome already.
         @discardableResult
         func keep(_ outcome: Result<Value, any Error>) -> Bool { wait.end(outcome) }
     }
@@ -35,10 +38,11 @@ final class TaskWait<Value: Sendable>: Sendable {
 
     init(url: URL?) { self.url = url }
 
-    /// To be held by what tells the outcome, and by nothing else.
+    /// Makes the sender of the outcome. Only the task's completion handler may own it.
     func promise() -> Promise { Promise(self) }
 
-    /// Resumes the session's task, unless the function's own was cancelled, and waits.
+    /// Calls `resume`, unless the Swift task was cancelled before, and waits for the outcome. `cancel` is
+    /// called when the Swift task is cancelled.
     nonisolated(nonsending) func outcome(
         resume: @Sendable () -> Void, cancel: @escaping @Sendable () -> Void
     ) async throws -> Value {
@@ -80,7 +84,7 @@ final class TaskWait<Value: Sendable>: Sendable {
 }
 
 extension TaskWait {
-    /// The handler of a task that has either a value with a response, or an error.
+    /// A completion handler for tasks that yield either a value with a response, or an error.
     func handler<Part: Sendable>() -> @Sendable (Part?, URLResponse?, (any Error)?) -> Void
     where Value == (Part, URLResponse) {
         let promise = promise()
@@ -95,7 +99,8 @@ extension TaskWait {
 }
 
 extension TaskWait where Value == (URL, URLResponse) {
-    /// The same of a download, whose file would be removed when the handler returns: it gets a name of its own.
+    /// A completion handler for downloads. It renames the file, which would be deleted when the handler
+    /// returns.
     func fileHandler() -> @Sendable (URL?, URLResponse?, (any Error)?) -> Void {
         let promise = promise()
         return { [url] file, response, error in
@@ -106,7 +111,7 @@ extension TaskWait where Value == (URL, URLResponse) {
             let name = "rondo-download-\(UUID().uuidString)"
             let kept = file.deletingLastPathComponent().appendingPathComponent(name)
             if rename(file.path, kept.path) == 0 {
-                // Cancelled meanwhile: the file is of no use any more.
+                // The function was cancelled meanwhile, so the file has no owner.
                 if !promise.keep(.success((kept, response))) { unlink(kept.path) }
             } else {
                 let reason = String(cString: strerror(errno))
@@ -121,12 +126,13 @@ extension TaskWait where Value == (URL, URLResponse) {
 }
 
 extension URLErrors {
-    /// A session's loop whose thread has ended makes no calls.
+    /// The error of a task whose session's run loop has lost its thread, so that no call can be made.
     static func loopHasEnded(url: URL?) -> URLError {
         error(.cancelled, "The thread of the session's run loop has ended, and its tasks with it.", url: url)
     }
 
-    /// What a `URLProtocol` of the program says may be any error: then it is the cause (rule US-81).
+    /// `error` as a `URLError`. A `URLProtocol` of the program may fail with any error, which then is the
+    /// underlying error (rule US-81).
     static func urlError(_ error: (any Error)?, url: URL?) -> URLError {
         if let error = error as? URLError { return error }
         return self.error(

@@ -2,14 +2,17 @@ public import FoundationNetworking
 internal import RondoConnections
 public import RondoCore
 
-// They work in every session. In one on a run loop they go on only while that loop runs in the session's modes.
+// These functions work in every session. In a session on a run loop they make progress only while that loop
+// runs in the session's modes (rule US-81).
 //
-// The delegate that is handed in is the task's: it is asked first, and hears of response and content too; the session's
-// delegate hears of the rest (rule US-83). Where the Swift task is cancelled, the load is, and `URLError.cancelled` is thrown at
-// once, wherever the load stands (rule US-82).
+// `delegate` becomes the task's own delegate: its methods are called before those of the session's delegate,
+// and it alone gets response and content (rule US-83). When the Swift task is cancelled, the load is
+// cancelled too, and the function throws `URLError.cancelled` at once, in whatever state the load is
+// (rule US-82).
 
 extension URLSession {
-    /// Loads `request` and returns its whole body, up to 1 GiB. An error status is a response.
+    /// Loads `request` and returns its whole body, of at most 1 GiB (rule US-44). A response with an error
+    /// status is returned like any other.
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public nonisolated(nonsending) func data(
@@ -21,22 +24,28 @@ extension URLSession {
         return try await making.outcome(of: task, delegate, wait)
     }
 
-    /// Loads a URL; see `data(for:delegate:)`.
+    /// Loads `url`; see `data(for:delegate:)`.
     public nonisolated(nonsending) func data(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Sends `bodyData` with `request`, in the place of a body that it has, and returns the response's body as
-    /// `data(for:delegate:)` does. The method is the request's.
+    /// Sends `bodyData` as the body of `request`, in place of the request's own body, and returns the
+    /// response's body as `data(for:delegate:)` does. The method stays that of the request.
+    ///
+    /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await upload(request, .data(bodyData), delegate)
     }
 
-    /// The same of a file, which is read as it is sent, in constant memory (rule US-59).
+    /// Sends the content of a file as the body of `request`; see `upload(for:from:delegate:)`. The file is
+    /// read as it is sent, in constant memory (rule US-59).
+    ///
+    /// - Throws: A `URLError`, also if the file cannot be read; `.cancelled` if the Swift task was
+    ///   cancelled.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -52,24 +61,28 @@ extension URLSession {
         return try await making.outcome(of: task, delegate, wait)
     }
 
-    /// Loads `request` into a temporary file, in constant memory. The file is the caller's to move or remove.
+    /// Loads `request` into a temporary file, in constant memory. The caller owns the file and moves or
+    /// deletes it.
     ///
-    /// - Throws: A `URLError`, with `downloadTaskResumeData` where the download can be continued; `.cancelled`, without, if the
-    ///   Swift task was cancelled.
+    /// - Throws: A `URLError`, with `downloadTaskResumeData` if the download can be continued. If the Swift
+    ///   task was cancelled, `.cancelled` without resume data.
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         try await download(request, .ofRequest, delegate)
     }
 
-    /// Loads a URL; see `download(for:delegate:)`.
+    /// Loads `url` into a temporary file; see `download(for:delegate:)`.
     public nonisolated(nonsending) func download(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
         try await download(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Goes on with a download that was cancelled or has failed, where the server can; otherwise it begins anew (rule US-64).
+    /// Continues a download that was cancelled or failed, if the server can; otherwise starts again
+    /// (rule US-64). See `download(for:delegate:)`.
+    ///
+    /// - Throws: A `URLError`; `.unsupportedURL` if `resumeData` is not the resume data of a download.
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -87,8 +100,8 @@ extension URLSession {
         return try await making.outcome(of: task, delegate, wait)
     }
 
-    /// Loads `request` and returns once the response is there; the body is read as it comes: byte by byte, by `lines`,
-    /// `characters` and other ways.
+    /// Loads `request` and returns as soon as the response is there. The body is read as it arrives: as
+    /// bytes, lines or characters (rule US-84).
     ///
     /// - Throws: A `URLError`; `.cancelled` if the Swift task was cancelled.
     public nonisolated(nonsending) func bytes(
@@ -105,7 +118,7 @@ extension URLSession {
         return (AsyncBytes(bytes: URLConnection.Bytes(handle: handle), task: task), response)
     }
 
-    /// Loads a URL; see `bytes(for:delegate:)`.
+    /// Loads `url`; see `bytes(for:delegate:)`.
     public nonisolated(nonsending) func bytes(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -113,7 +126,7 @@ extension URLSession {
     }
 }
 
-/// A task, to the reader of its bytes.
+/// The task as the reader of its bytes controls it.
 private struct TaskFlow: ByteFlow {
     let task: URLSessionTask
 

@@ -1,8 +1,9 @@
 public import FoundationNetworking
 public import RondoCore
 
-// The async functions without their last parameter: a protocol of the program's that asks for `data(for:)` alone, so that
-// tests can hand in something else, is met by a session only if it has that very function (rule US-3).
+// The async functions without their `delegate` parameter. A program may declare a protocol with `data(for:)`
+// alone, to substitute the session in tests: a session conforms to it only if it has exactly that function
+// (rule US-3).
 
 extension URLSession {
     /// `data(for:delegate:)` without a delegate.

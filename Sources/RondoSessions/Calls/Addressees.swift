@@ -2,32 +2,33 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What one call of a task is made with: session, task, and the delegates that are asked for it.
+/// The session, the task and the delegates of one call.
 struct Addressees: Sendable {
     let session: URLSession
     let task: URLSessionTask
     let receiver: TaskReceiver
-    /// In the order in which they are asked (rule US-40).
+    /// In the order in which they are asked for a method (rule US-40).
     let delegates: [SessionDelegateObject]
-    /// Those of them that hear of response, content and file.
+    /// The delegates that get response, content and file.
     let contentDelegates: [SessionDelegateObject]
 
     // MARK: - Telling
 
-    /// Calls the first of the delegates that has `method`.
+    /// Calls the first delegate that implements `method`.
     ///
-    /// - Parameter delegates: Nil: of all.
+    /// - Parameter delegates: The candidates; nil means all delegates.
     func tell(
         _ method: SessionMethod, _ delegates: [SessionDelegateObject]? = nil,
         _ call: (SessionDelegateObject) -> Void
     ) {
         for delegate in delegates ?? self.delegates where !delegate.kind.lacks(method) {
             call(delegate)
-            // It may have been a default that was called.
+            // Try the next delegate if the call showed that this one has only the default implementation.
             if !delegate.kind.lacks(method) { return }
         }
     }
 
+    /// Calls the first of the content delegates that implements `method` of `URLSessionDownloadDelegate`.
     func tellOfFile(
         _ method: SessionMethod, _ call: (any URLSessionDownloadDelegate, URLSessionDownloadTask) -> Void
     ) {
@@ -35,7 +36,8 @@ struct Addressees: Sendable {
         tell(method, contentDelegates) { delegate in delegate.download.map { call($0, task) } }
     }
 
-    /// The file is complete. It is gone when this returns, unless the delegate has moved it.
+    /// Hands the complete file to the delegate. The file is deleted on return unless the delegate has moved
+    /// it.
     func finish(_ file: DownloadFile) {
         if let task = task as? URLSessionDownloadTask {
             for delegate in contentDelegates {
@@ -49,11 +51,12 @@ struct Addressees: Sendable {
 
     // MARK: - Asking
 
-    /// Has the first delegate answer that can.
+    /// Puts `question` to the first delegate that can answer it.
     ///
     /// - Parameters:
-    ///   - delegates: Nil: all.
-    ///   - answer: What its answer is to the load; nil: no delegate has such a method, or has answered.
+    ///   - delegates: The candidates; nil means all delegates.
+    ///   - answer: Turns the delegate's answer into the load's; nil stands for no delegate with such a
+    ///     method, or no answer.
     func ask<Value>(
         _ question: Question<Value>, of work: TaskWork, _ delegates: [SessionDelegateObject]? = nil,
         _ answer: @escaping @Sendable (Value?) -> DelegateCall.Answer
@@ -72,7 +75,7 @@ struct Addressees: Sendable {
 
     // MARK: - Challenges (rules US-55 and US-56)
 
-    /// The delegate answers by the challenge's sender.
+    /// Passes a challenge to the delegates. The answer goes to the challenge's sender.
     func show(_ challenge: URLAuthenticationChallenge, isOfTLS: Bool) {
         guard isOfTLS else { return showToTasks(challenge) }
         let driver = session.engine.driver
@@ -99,7 +102,7 @@ struct Addressees: Sendable {
         }
     }
 
-    /// Any thread.
+    /// Passes the delegate's verdict to the challenge's sender. Any thread.
     private func give(_ verdict: ChallengeVerdict, to challenge: URLAuthenticationChallenge) {
         let sender = challenge.sender
         switch verdict.disposition {

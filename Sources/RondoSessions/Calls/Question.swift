@@ -1,30 +1,32 @@
 internal import RondoCore
 
-/// What a delegate is asked, by the method that has a completion handler or by the one that waits.
+/// A call that asks a delegate for an answer, by the method with a completion handler or by its async form.
 struct Question<Value: Sendable>: Sendable {
     enum Asked {
         case answered(Value)
-        /// The answer goes to `later`.
+        /// The answer will be passed to `later`.
         case later
-        /// No delegate has such a method.
+        /// No delegate implements either method.
         case notImplemented
     }
 
-    /// Of the method, for the log.
+    /// The name of the method, for the log.
     let name: String
     let method: SessionMethod
     let asyncMethod: SessionMethod
-    /// Makes the call; false: the delegate does not conform to the protocol.
+    /// Makes the call. Returns false if the delegate does not conform to the protocol.
     let call: @Sendable (SessionDelegateObject, @escaping @Sendable (Value) -> Void) -> Bool
-    /// The same; nil: it does not conform.
+    /// Makes the call of the async form. Returns nil if the delegate does not conform to the protocol.
     let callAsync: @Sendable (SessionDelegateObject) async -> Value?
 
-    /// Asks the first of `delegates` that has one of the methods. Where the session's calls come.
+    /// Asks the first of `delegates` that implements one of the methods. On the delegate queue or the
+    /// session's run loop.
     ///
     /// - Parameters:
-    ///   - driver: Where the method that waits runs.
-    ///   - later: Takes an answer that comes after this function has returned; nil: no delegate has such a method. On any
-    ///     thread.
+    ///   - driver: Runs the async method.
+    ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
+    ///     delegate implements the
+    ///     method.
     func ask(
         _ delegates: [SessionDelegateObject], on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void
@@ -55,7 +57,7 @@ struct Question<Value: Sendable>: Sendable {
     }
 }
 
-/// Runs the delegate's functions that wait where the session's calls come.
+/// Runs the delegate's async methods on the delegate queue or the session's run loop.
 private final class SessionExecutor: TaskExecutor {
     private let driver: SessionDriver
 

@@ -1,26 +1,28 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The answer that a delegate owes by a completion handler; the first one counts (rule US-26).
+/// The answer that a delegate owes through a completion handler. The first answer counts (rule US-26).
 ///
-/// It is alive as long as the handler is: with it goes the hope for an answer.
+/// Only the completion handler owns it. If the handler is released without a call, `deinit` reports that no
+/// answer comes.
 final class Reply<Value: Sendable>: Sendable {
     private enum State {
-        /// The delegate's method has not returned.
+        /// The delegate's method has not returned yet.
         case inCall
         case given(Value)
-        /// It has, without an answer.
+        /// The method has returned without an answer.
         case open
-        /// It has had its effect.
+        /// The answer was passed on, or does not count.
         case done
     }
 
     private let state = Mutex(State.inCall)
-    /// The method, for the log.
+    /// The name of the delegate's method, for the log.
     private let name: String
     private let later: @Sendable (Value?) -> Void
 
-    /// - Parameter later: Takes an answer that comes after the method has returned; nil: none comes. On any thread.
+    /// - Parameter later: Gets an answer that comes after the method has returned, or nil if none will
+    ///   come. On any thread.
     init(_ name: String, later: @escaping @Sendable (Value?) -> Void) {
         self.name = name
         self.later = later
@@ -32,7 +34,7 @@ final class Reply<Value: Sendable>: Sendable {
         later(nil)
     }
 
-    /// Any thread.
+    /// Takes the delegate's answer. Any thread.
     func give(_ value: Value) {
         let (isLate, isSecond) = state.withLock { state in
             switch state {
@@ -51,9 +53,9 @@ final class Reply<Value: Sendable>: Sendable {
         }
     }
 
-    /// The method has returned.
+    /// Notes that the method has returned.
     ///
-    /// - Returns: The answer; nil: it comes later.
+    /// - Returns: The answer, or nil if it comes later.
     func endCall() -> Value? {
         state.withLock { state in
             guard case .given(let value) = state else {
@@ -65,6 +67,6 @@ final class Reply<Value: Sendable>: Sendable {
         }
     }
 
-    /// The method was a default: what it has answered does not count.
+    /// Discards the answer: the method that gave it was the default implementation.
     func withdraw() { state.withLock { $0 = .done } }
 }

@@ -1,7 +1,7 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The calls of a session: its delegate, which its tasks' calls go to as well.
+/// The delegate of a session, and the calls to it.
 final class SessionCalls: SessionAudience, Sendable {
     private let object: Mutex<SessionDelegateObject?>
 
@@ -25,7 +25,7 @@ final class SessionCalls: SessionAudience, Sendable {
 
     func tellInvalid(_ session: URLSession) {
         delegate?.urlSession(session, didBecomeInvalidWithError: nil)
-        // Released without the lock.
+        // Released after the lock.
         let delegate = object.withLock { $0.take() }
         withExtendedLifetime(delegate) {}
     }

@@ -5,7 +5,7 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// A method of the delegates that a class may leave out.
+/// A delegate method that a class may leave unimplemented.
 enum SessionMethod: UInt8 {
     case sessionChallenge, sessionChallengeAsync
     case created, waiting, redirect, redirectAsync, taskChallenge, taskChallengeAsync, bodyStream
@@ -18,10 +18,10 @@ enum SessionMethod: UInt8 {
     fileprivate var bit: UInt64 { 1 << UInt64(rawValue) }
 }
 
-/// Which methods of a class of delegates are defaults, as far as that is known.
+/// The methods that a delegate class is known to leave to the default implementations.
 ///
-/// Whether a class has a method of its own can only be told by calling it, and stays as it is from then on: so a default is
-/// called once for each class, and the calls after it are left out (rule US-5).
+/// Only a call can tell whether a class implements a method, and the result never changes. So a default is
+/// called once for each class; later calls of it are skipped (rule US-5).
 final class SessionDelegateClass: Sendable {
     private static let known = Mutex<[ObjectIdentifier: SessionDelegateClass]>([:])
 
@@ -35,9 +35,9 @@ final class SessionDelegateClass: Sendable {
     }
 
     private let defaults: Atomic<UInt64>
-    /// What the loads know of a task whose calls all go to a delegate of this class.
+    /// The methods that a load may skip, for tasks with this class as their only delegate.
     let ofTasks = DelegateDefaults()
-    /// The same of a task with a completion handler, which is told less.
+    /// The same for tasks with a completion handler, which call fewer methods.
     let ofHandlers = DelegateDefaults()
 
     private init() {
@@ -47,22 +47,22 @@ final class SessionDelegateClass: Sendable {
         ofHandlers.insert(.willCacheResponse)
     }
 
-    /// It is known to have no such method.
+    /// True if the class is known not to implement the method.
     func lacks(_ method: SessionMethod) -> Bool { defaults.load(ordering: .relaxed) & method.bit != 0 }
 
     func lacks(_ methods: SessionMethod...) -> Bool { methods.allSatisfy { lacks($0) } }
 
-    /// The default of `method` was called.
+    /// The default implementation of `method` was called.
     func noteDefault(_ method: SessionMethod) { noteLacking(method) }
 
-    /// It does not conform to the protocol of these methods.
+    /// The class does not conform to the protocol of these methods.
     func noteLacking(_ methods: SessionMethod...) {
         let bits = methods.reduce(0) { $0 | $1.bit }
         let (old, new) = defaults.bitwiseOr(bits, ordering: .relaxed)
         if old != new { share(new) }
     }
 
-    /// Tells loads what they spare by it.
+    /// Tells the loads which calls they can skip.
     private func share(_ defaults: UInt64) {
         for loads in [ofTasks, ofHandlers] {
             if lacks(.metrics) { loads.insert(.didCollectMetrics) }
@@ -76,10 +76,10 @@ final class SessionDelegateClass: Sendable {
 }
 
 extension DelegateDefaults {
-    /// Of a task whose completion handler alone is told of it.
+    /// For a task without delegates.
     static let ofNoDelegate = DelegateDefaults(lacking: [])
 
-    /// Of several delegates, each of which may have what the others lack.
+    /// For a task with several delegates: a call is skipped if none of them implements the method.
     convenience init(lacking classes: [SessionDelegateClass]) {
         self.init()
         insert(.shouldUseCredentialStorage)

@@ -1,9 +1,9 @@
 internal import RondoCore
 
-/// What an object is to the tasks that it is a delegate of; found out once, and not in every call.
+/// A delegate object with its conformances, which are looked up once and not at each call.
 ///
-/// `@unchecked Sendable`: a delegate need not be Sendable. It is handed over when its session or task is made, and is used
-/// where the session's calls come.
+/// `@unchecked Sendable`: a delegate need not be Sendable. It is handed over when its session or task is
+/// made; afterwards only the delegate queue or the session's run loop uses it.
 final class SessionDelegateObject: @unchecked Sendable {
     let base: any URLSessionDelegate
     let task: (any URLSessionTaskDelegate)?
@@ -34,7 +34,8 @@ final class SessionDelegateObject: @unchecked Sendable {
         if download == nil { kind.noteLacking(.wrote, .resumed) }
         if webSocket == nil { kind.noteLacking(.opened, .closed) }
         if stream == nil { kind.noteLacking(.readClosed, .writeClosed, .captured) }
-        // A class that conforms to the lesser protocols alone may have methods of the others.
+        // A class that conforms only to the base protocols may have methods of the others by mistake: a
+        // warning names them.
         DelegateMethodCheck.sessions.lookOnce(
             at: type(of: object), conforms: data != nil || download != nil)
     }

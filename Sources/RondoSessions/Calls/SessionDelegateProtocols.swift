@@ -1,6 +1,7 @@
 internal import RondoCore
 
-// The methods of the delegates' protocols, by name and types: what a class has by the same name is meant for one of them.
+// The methods of the delegate protocols, by name and types. A method of the same name in a delegate class is
+// probably meant to be one of them.
 
 extension DelegateMethodCheck {
     static let sessions = DelegateMethodCheck(protocols: [

@@ -3,34 +3,37 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The calls of one task: makes of what its work has to tell calls of delegates' methods, or of a completion handler.
+/// The calls of one task: turns the calls of its work into calls of delegate methods or of a completion
+/// handler.
 ///
-/// While the task runs its session holds it, and it holds its session; with the last call all of it is let go.
+/// While the task runs, its session and this object own each other; the last call releases everything.
 final class TaskCalls: TaskAudience, Sendable {
     private struct State {
         /// Nil once the task has ended.
         var session: URLSession?
-        /// Those of the session, with its delegate: the program may have tasks that have ended, which hold neither.
+        /// The calls of the session, with its delegate; nil once the task has ended, so that a finished task
+        /// keeps neither alive.
         var sessionCalls: SessionCalls?
-        /// The task that was made, until it begins, and while only the program holds it.
+        /// The task as it was made, until `begin()`; also while only the program owns it.
         weak var made: URLSessionTask?
-        /// Held from the beginning to the last call; another one where the task has become a download, or where the program
-        /// has let go of it while only the program held it.
+        /// Owned from `begin()` to the last call. It is a different object once the task has become a
+        /// download, or if the program has released a task that only it owned.
         var task: URLSessionTask?
-        /// The program alone decides how long the task is there (rule WS-27).
+        /// Only the program keeps the task alive (rule WS-27).
         var isLoose = false
-        /// The task's own.
+        /// The task's own delegate.
         var delegate: SessionDelegateObject?
         var receiver: TaskReceiver
-        /// What a completion handler is to get.
+        /// The body for a completion handler.
         var body = CollectedBody()
         var hasBegun = false
-        /// No delegate hears of the task.
+        /// The task has neither a delegate of its own nor one of its session.
         var hasNoDelegates = false
 
-        /// The task that calls are made with; nil once it has ended.
+        /// The task to make calls with; nil once it has ended.
         ///
-        /// - Parameter work: Nil: another one is not made in its place.
+        /// - Parameter work: Allows to make a new task object if the program has released the old one; nil
+        ///   does not.
         mutating func currentTask(of work: TaskWork?, _ calls: TaskCalls) -> URLSessionTask? {
             if let task { return task }
             guard isLoose else { return nil }
@@ -61,9 +64,9 @@ final class TaskCalls: TaskAudience, Sendable {
         if !state.hasBegun { state.session?.table.forget(identifier) }
     }
 
-    /// Nil once the task has ended.
+    /// The addressees of a call; nil once the task has ended.
     ///
-    /// - Parameter work: Of the task, where a call is about to be made.
+    /// - Parameter work: The work of the task, if a call is about to be made.
     private func addressees(of work: TaskWork? = nil) -> Addressees? {
         let (session, sessionCalls, task, receiver, own) = state.withLock {
             ($0.session, $0.sessionCalls, $0.currentTask(of: work, self), $0.receiver, $0.delegate)
@@ -121,7 +124,7 @@ final class TaskCalls: TaskAudience, Sendable {
         return !addressees.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
-    /// Of a task that has a delegate of its own that one alone has agreed.
+    /// False for a task with a delegate of its own: its verdict on a server holds for no other task.
     var sharesVerdicts: Bool {
         state.withLock { $0.delegate == nil && !($0.session?.engine.isShared ?? true) }
     }
@@ -144,9 +147,9 @@ final class TaskCalls: TaskAudience, Sendable {
         old.session?.taskDidEnd(old.task?.taskIdentifier ?? identifier)
     }
 
-    /// No call is made any more.
+    /// Releases the references that calls need; no call can be made afterwards.
     ///
-    /// - Returns: What was held for them, to be let go without the lock.
+    /// - Returns: The old references, to be released after the lock.
     private func letGo() -> State {
         state.withLock { state in
             let old = state
@@ -166,7 +169,7 @@ final class TaskCalls: TaskAudience, Sendable {
         let (session, task) = (all.session, all.task)
         switch call {
         case .willSend(let request, let redirect):
-            // There is no response to show with a canonical request (rule US-53).
+            // A canonical request has no response to show (rule US-53).
             guard let response = redirect as? HTTPURLResponse else { return .request(request) }
             return askAboutRedirect(response, request, of: work, all)
         case .shouldUseCredentialStorage: return .usesStorage(true)
@@ -264,7 +267,7 @@ final class TaskCalls: TaskAudience, Sendable {
                 task.cancel()
                 return .later
             case .becomeDownload:
-                // The answer may have come on any thread.
+                // The answer may have been given on any thread.
                 all.session.engine.driver.perform { self.becomeDownload(task, response, of: work, all) }
                 return .later
             }
@@ -285,7 +288,7 @@ final class TaskCalls: TaskAudience, Sendable {
         }
     }
 
-    /// Rule US-46.
+    /// Makes a download task that takes the place of the data task (rule US-46).
     private func becomeDownload(
         _ dataTask: URLSessionDataTask, _ response: URLResponse, of work: TaskWork, _ all: Addressees
     ) {
@@ -300,7 +303,7 @@ final class TaskCalls: TaskAudience, Sendable {
         work.answer(.disposition(.becomeDownload(response)))
     }
 
-    /// Rule US-47.
+    /// Makes a stream task that takes the place of the data task (rule US-47).
     private func becomeStream(_ dataTask: URLSessionDataTask, of work: TaskWork, _ all: Addressees) {
         guard work.isOutstanding else { return }
         let url = dataTask.currentRequest?.url
@@ -309,7 +312,7 @@ final class TaskCalls: TaskAudience, Sendable {
             driver: all.session.engine.driver, awaitsConnection: true)
         let stream = all.session.making.stream(over: link)
         if let own = state.withLock({ $0.delegate })?.task { stream.delegate = own }
-        // It begins before the data task ends: so the session is never without a task.
+        // The stream task begins before the data task ends, so that the session is never without a task.
         stream.resume()
         all.tell(.becameStream) {
             $0.data?.urlSession(all.session, dataTask: dataTask, didBecome: stream)
@@ -319,9 +322,9 @@ final class TaskCalls: TaskAudience, Sendable {
 
     // MARK: - The end
 
-    /// The last calls.
+    /// Makes the last calls of the task.
     ///
-    /// - Parameter partial: What there is of a download that has failed.
+    /// - Parameter partial: The part that has arrived of a download that failed.
     private func end(
         _ outcome: Result<DownloadFile?, any Error>, _ partial: PartialDownload? = nil, of work: TaskWork,
         _ all: Addressees
@@ -330,7 +333,7 @@ final class TaskCalls: TaskAudience, Sendable {
         var outcome = known
         if case .success(let file?) = outcome, all.receiver.isDelegate {
             all.finish(file)
-            // That call may have cancelled the task.
+            // The delegate may have cancelled the task in that call.
             if work.isCanceling { outcome = .failure(work.cancellation) }
         }
         var error: (any Error)? = if case .failure(let error) = outcome { error } else { nil }
@@ -399,7 +402,7 @@ extension TaskCalls: TaskDelegation {
             state.isLoose = true
             return (session, task)
         }
-        // The program may have let go of the task already: then it goes with `loosened`.
+        // If the program has released the task already, `loosened` is its last reference.
         if let (session, task) = loosened { session.table.loosen(task.taskIdentifier) }
     }
 
@@ -440,7 +443,7 @@ extension TaskCalls: WebSocketClient {
 }
 
 extension TaskCalls: StreamClient {
-    /// Calls the first of the delegates that has `method`.
+    /// Calls the first delegate that implements `method`.
     private func tellOfStream(
         _ method: SessionMethod,
         _ call: (any URLSessionStreamDelegate, URLSession, URLSessionStreamTask) -> Void

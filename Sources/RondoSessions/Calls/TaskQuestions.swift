@@ -3,11 +3,11 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoStreams
 
-// The questions that the delegates of a task are asked.
+// The questions that a task puts to its delegates.
 
-/// What a delegate says to a challenge.
+/// A delegate's answer to a challenge.
 ///
-/// `@unchecked Sendable`: a credential never changes.
+/// `@unchecked Sendable`: a credential is immutable.
 struct ChallengeVerdict: @unchecked Sendable {
     let disposition: URLSession.AuthChallengeDisposition
     let credential: URLCredential?
@@ -18,15 +18,15 @@ struct ChallengeVerdict: @unchecked Sendable {
     }
 }
 
-/// A new body stream.
+/// A body stream from a delegate.
 ///
-/// `@unchecked Sendable`: handed over once; the delegate does not use it any more.
+/// `@unchecked Sendable`: it is handed over once; the delegate must not use the stream afterwards.
 struct GivenBodyStream: @unchecked Sendable {
     let stream: RondoStreams.InputStream?
 }
 
 extension Question where Value == ChallengeVerdict {
-    /// A challenge of TLS.
+    /// Asks the session-level method, for challenges of TLS.
     static func session(_ session: URLSession, _ challenge: URLAuthenticationChallenge) -> Self {
         Question(
             name: "urlSession(_:didReceive:completionHandler:)", method: .sessionChallenge,
@@ -40,6 +40,7 @@ extension Question where Value == ChallengeVerdict {
         }
     }
 
+    /// Asks the task-level method.
     static func task(
         _ session: URLSession, _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge
     ) -> Self {

@@ -1,22 +1,23 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// Takes what a task brings.
+/// The receiver of a task's response and content.
 enum TaskReceiver: Sendable {
-    /// The delegate, piece by piece.
+    /// The delegate; it gets the content piece by piece.
     case delegate
-    /// A completion handler, which gets all of it at the end.
+    /// A completion handler, called with the whole content at the end.
     case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
-    /// A completion handler of a download, which gets the file.
+    /// A download's completion handler, called with the file at the end.
     case download(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
-    /// The reader of `bytes(for:)`, as it comes.
+    /// The reader of `bytes(for:)`; it gets the content piece by piece.
     case bytes(ByteFeed)
 
     var isDelegate: Bool { if case .delegate = self { true } else { false } }
 
     var feed: ByteFeed? { if case .bytes(let feed) = self { feed } else { nil } }
 
-    /// The task has failed before anything of it could come; completion handlers are called by `driver`.
+    /// Reports that the task failed before any of its content arrived. Completion handlers are called by
+    /// `driver`.
     func fail(_ error: URLError, on driver: SessionDriver) {
         switch self {
         case .delegate: break

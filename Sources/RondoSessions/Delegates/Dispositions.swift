@@ -1,32 +1,32 @@
 extension URLSession {
-    /// What becomes of a challenge; the numbers are Apple's.
+    /// The answer to an authentication challenge (rule US-56). The raw values are Apple's.
     public enum AuthChallengeDisposition: Int, Sendable {
-        /// The credential is used; nil: the load goes on without one.
+        /// Use the credential; with nil the load continues without one.
         case useCredential = 0
-        /// As if the method were not implemented.
+        /// Handle the challenge as if the method were not implemented.
         case performDefaultHandling = 1
-        /// The task ends as by `cancel()`.
+        /// End the task as `cancel()` does.
         case cancelAuthenticationChallenge = 2
-        /// The next protection space that the server offers is asked about; where there is none, the response to the
-        /// challenge is the result, and a challenge of TLS fails.
+        /// Ask about the next protection space that the server offers. If there is none, the response with
+        /// the challenge is the result of the task; a challenge of TLS fails.
         case rejectProtectionSpace = 3
     }
 
-    /// What becomes of a response to a data task; the numbers are Apple's.
+    /// The answer to the response of a data task (rules US-45 to US-47). The raw values are Apple's.
     public enum ResponseDisposition: Int, Sendable {
-        /// The task ends as by `cancel()`.
+        /// End the task as `cancel()` does.
         case cancel = 0
-        /// The body follows.
+        /// Load the body.
         case allow = 1
-        /// The body goes to a file, by a download task that takes this task's place.
+        /// Save the body in a file, by a download task that takes this task's place.
         case becomeDownload = 2
-        /// Of a 101: the connection is a stream task's, which takes this task's place (rule US-47). Any other response counts as
-        /// `cancel`.
+        /// Turn the connection of a 101 response into a stream task, which takes this task's place. With any
+        /// other response the task ends as by `cancel`.
         case becomeStream = 3
     }
 
-    /// What becomes of a request that was delayed; the numbers are Apple's. Only background sessions delay requests, and
-    /// there are none on Linux (rule US-15).
+    /// The answer for a delayed request. The raw values are Apple's. Only background sessions delay requests,
+    /// and Linux has none (rule US-15).
     public enum DelayedRequestDisposition: Int, Sendable {
         case continueLoading = 0
         case useNewRequest = 1

@@ -1,36 +1,43 @@
 public import FoundationNetworking
 public import RondoCore
 
-/// Is told of data tasks and upload tasks, beside what `URLSessionTaskDelegate` is told; all methods are optional.
+/// The delegate of data and upload tasks, in addition to the methods of `URLSessionTaskDelegate`. All methods
+/// are optional.
+///
+/// Methods are called on the session's delegate queue, or on the thread of its run loop.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
-    /// A response has come. Its body is not read before the answer. It comes again for each part of
-    /// multipart/x-mixed-replace.
+    /// A response has arrived. Its body is not read before the answer (rule US-45). A
+    /// multipart/x-mixed-replace response calls it once for each part. Not implemented: `.allow`.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void)
 
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
-    /// A download task has taken the place of the data task, of which nothing more is told (rule US-46).
+    /// A download task has taken the place of the data task, whose delegate gets no further calls for it
+    /// (rule US-46).
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
-    /// A stream task has taken the place of the data task, of which nothing more is told (rule US-47). Its first bytes are
-    /// those behind the response's head.
+    /// A stream task has taken the place of the data task, whose delegate gets no further calls for it
+    /// (rule US-47). The first bytes of the stream are those that follow the response's head.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
 
-    /// The next piece of the body. All pieces together are the body.
+    /// The next piece of the body, decoded. All pieces together are the body.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
-    /// The response is to be stored. The answer is stored in its place; nil stores nothing.
+    /// The response is about to be cached (rule US-49). The answer is stored in its place; nil stores
+    /// nothing. Not implemented: `proposedResponse` is stored.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask,
         willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void)
 
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask,
         willCacheResponse proposedResponse: CachedURLResponse

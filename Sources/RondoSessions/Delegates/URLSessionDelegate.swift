@@ -1,25 +1,26 @@
 public import FoundationNetworking
 public import RondoCore
 
-/// What a session tells its delegate; all methods are optional.
+/// The delegate of a session. All methods are optional.
 ///
-/// Calls are operations of the session's queue, or come on the thread of its run loop (rules US-17 to US-21). The delegate
-/// need not be Sendable: one call at a time gets it, unless its queue is a concurrent one.
+/// Methods are called as operations of the delegate queue, or on the thread of the session's run loop
+/// (rules US-17 to US-21). The delegate need not be Sendable: calls do not overlap, unless the delegate queue
+/// is concurrent.
 public protocol URLSessionDelegate: NSObjectProtocol {
-    /// The last call of a session that was invalidated (rule US-73).
+    /// The session has become invalid; this is its last call (rule US-73).
     ///
-    /// - Parameter error: Nil.
+    /// - Parameter error: Always nil.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
-    /// A server is to be trusted or not, or wants to be shown a certificate. All other challenges go to the delegate of
-    /// tasks (rule US-55).
+    /// TLS asks whether to trust a server, or for a client certificate; Negotiate and NTLM challenges come
+    /// here too. All other challenges go to `URLSessionTaskDelegate` (rule US-55).
     ///
-    /// - Parameter completionHandler: Takes the answer, now or later, on any thread.
+    /// - Parameter completionHandler: Takes the answer, now or later, on any thread (rule US-26).
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
-    /// The same as a function that waits; asked where the one with a completion handler is missing.
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
@@ -43,6 +44,6 @@ extension URLSessionDelegate {
         return (.performDefaultHandling, nil)
     }
 
-    /// A default was called: the class of this object has no method of its own.
+    /// The default implementation was called: the class of this object does not implement `method`.
     func noteDefault(_ method: SessionMethod) { SessionDelegateClass.of(type(of: self)).noteDefault(method) }
 }

@@ -1,22 +1,29 @@
 public import RondoCore
 
-/// Is told of download tasks, beside what `URLSessionTaskDelegate` is told.
+/// The delegate of download tasks, in addition to the methods of `URLSessionTaskDelegate`.
+///
+/// Methods are called on the session's delegate queue, or on the thread of its run loop.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
-    /// The body is complete in a file, which is deleted when the call returns, unless it was moved.
+    /// The body is complete in the file at `location`, which is deleted when the call returns, unless the
+    /// delegate has moved it (rule US-62).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
-    /// A piece of the body was written.
+    /// A piece of the body was written to the file. Optional.
     ///
     /// - Parameters:
     ///   - bytesWritten: Bytes of this piece.
     ///   - totalBytesWritten: Bytes so far.
-    ///   - totalBytesExpectedToWrite: Bytes in all; -1: not known. By default, nothing.
+    ///   - totalBytesExpectedToWrite: Bytes in all; -1 if not known.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64)
 
-    /// A download that was broken off goes on behind what is there already. By default, nothing.
+    /// A download continues where an earlier one has stopped (rule US-64). Optional.
+    ///
+    /// - Parameters:
+    ///   - fileOffset: Bytes that the file has already.
+    ///   - expectedTotalBytes: Bytes in all; -1 if not known.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64)

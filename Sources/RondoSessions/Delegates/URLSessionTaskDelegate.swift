@@ -2,16 +2,20 @@ public import FoundationNetworking
 internal import RondoCore
 public import RondoStreams
 
-/// What a session tells its delegate, or a task its own, of tasks of any kind; all methods are optional.
+/// The delegate of tasks of every kind, for a session or for one task. All methods are optional.
 ///
-/// Where a method takes a completion handler, the load waits for its answer: now or later, on any thread; the first one
-/// counts. A handler that is let go without an answer counts as if the method were not implemented (rule US-26). Each has
-/// a form that waits in its place; the one with the handler goes first.
+/// Methods are called on the session's delegate queue, or on the thread of its run loop. If a method takes a
+/// completion handler, the load waits for the answer, which may be given now or later, on any thread; the
+/// first answer counts. A handler that is released without an answer counts as if the method were not
+/// implemented (rule US-26). Each such method has an async form; the form with the completion handler takes
+/// precedence.
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
-    /// The task was made. The one call that is made before the function that makes the task returns.
+    /// The task was made. This is the only call that is made before the function that makes the task returns
+    /// (rule US-24).
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
-    /// There is no network, and the task waits for one instead of failing (`waitsForConnectivity`). At most once.
+    /// There is no network, and the task waits for one instead of failing (`waitsForConnectivity`). Called at
+    /// most once.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
 
     /// Never called: only background sessions delay requests (rule US-15).
@@ -19,39 +23,42 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void)
 
-    /// The server redirects the task to `request`. The answer: that request, or another, is sent; nil: the redirect's own
-    /// response is the result. By default the redirect is followed.
+    /// The server redirects the task to `request` (rule US-50). The request given as answer is sent; with nil
+    /// the redirect's own response is the result. Not implemented: the redirect is followed.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void)
 
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
     ) async -> URLRequest?
 
-    /// The server, or a proxy, wants a credential (rules US-55 to US-57). Challenges of TLS come here too where the method
-    /// for those is missing.
+    /// The server or a proxy asks for credentials (rules US-55 to US-57). Challenges of TLS come here if the
+    /// session-level method is not implemented.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
 
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// The body has to be sent, or sent again, from a new, unopened stream. Nil fails the task with
-    /// `requestBodyStreamExhausted`. Where the method is missing, the body of a request is kept and repeated, and an upload
-    /// of a stream fails.
+    /// The task needs a new, unopened stream to send, or send again, its body from (rule US-60). Nil fails
+    /// the task with `requestBodyStreamExhausted`. Not implemented: the body of the request is kept and
+    /// repeated, and an upload of a stream fails.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (RondoStreams.InputStream?) -> Void)
 
+    /// The async form of the method above; called if that is not implemented.
     func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask
     ) async -> RondoStreams.InputStream?
 
-    /// Never called: uploads are not resumed (rule US-61).
+    /// Never called: uploads cannot be resumed (rule US-61).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
         completionHandler: @escaping @Sendable (RondoStreams.InputStream?) -> Void)
@@ -61,24 +68,24 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// - Parameters:
     ///   - bytesSent: Bytes of this piece.
     ///   - totalBytesSent: Bytes so far.
-    ///   - totalBytesExpectedToSend: Bytes in all; -1: not known.
+    ///   - totalBytesExpectedToSend: Bytes in all; -1 if not known.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64)
 
-    /// An informational response (1xx) other than 100 and 101.
+    /// An informational response (1xx) other than 100 and 101 has arrived (rule US-48).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
     )
 
-    /// Where the time of the task went; right before the last call.
+    /// The metrics of the task, right before its last call (rule US-66).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
 
-    /// The last call of the task.
+    /// The task has ended; this is its last call (rule US-41).
     ///
-    /// - Parameter error: A `URLError`, or what a `URLProtocol` of the program says; nil: all has come. An error status is a
-    ///   response like any other.
+    /// - Parameter error: A `URLError`, or any error of a `URLProtocol` of the program; nil if the task
+    ///   succeeded. A response with an error status is a success.
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?)
 }
 
