@@ -25,8 +25,7 @@ struct Question<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - driver: Runs the async method.
     ///   - later: Gets an answer that arrives after this function has returned, on any thread; nil if no
-    ///     delegate implements the
-    ///     method.
+    ///     delegate implements the method.
     func ask(
         _ delegates: [SessionDelegateObject], on driver: SessionDriver,
         later: @escaping @Sendable (Value?) -> Void

@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoConnections
 public import RondoCore
 
-/// Where the time of a task went.
+/// How long a task took, in all and for each of its requests (rules US-66 and US-67). A delegate gets it
+/// before the last call.
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: nothing in it changes.
+    // `@unchecked Sendable` because the class is open: its properties never change.
 
-    /// Where a response came from; the numbers are Apple's.
+    /// Where a response came from. The raw values are Apple's.
     public enum ResourceFetchType: Int, Sendable {
         case unknown = 0
         case networkLoad = 1
@@ -14,7 +15,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         case localCache = 3
     }
 
-    /// How a name was looked up; the numbers are Apple's.
+    /// The protocol that looked up a name. The raw values are Apple's.
     public enum DomainResolutionProtocol: Int, Sendable {
         case unknown = 0
         case udp = 1
@@ -23,12 +24,12 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         case https = 4
     }
 
-    /// From when the task was made to its end.
+    /// From the creation of the task to its end.
     public let taskInterval: DateInterval
-    /// Redirects that were followed.
+    /// The number of redirects that were followed.
     public let redirectCount: Int
-    /// One for each request that was sent or begun, or that the cache has answered: redirects, challenges and repetitions
-    /// among them. At most 100 of servers.
+    /// One element for each request that was sent or begun, or that the cache answered: the first one, and
+    /// those of redirects, challenges and repetitions, in order. At most 100 of them are of servers.
     public let transactionMetrics: [URLSessionTaskTransactionMetrics]
 
     init(_ values: LoadMetrics, createdAt: Date) {

@@ -2,12 +2,12 @@ public import FoundationNetworking
 internal import RondoConnections
 public import RondoCore
 
-/// One request of a task, and its response: where the time went (rule US-67).
+/// The times, sizes and addresses of one request of a task and its response (rule US-67).
 ///
-/// Dates are nil for what did not take place: of look-up, connection and TLS on a connection that was kept, of all of them
-/// where the cache has answered.
+/// A date is nil if the step did not take place: on a kept connection there is no look-up, connecting or TLS
+/// handshake; an answer of the cache has none of the dates of the network.
 open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: nothing in it changes.
+    // `@unchecked Sendable` because the class is open: its properties never change.
 
     private let values: TransferMetrics
     private let startDate: Date
@@ -22,48 +22,62 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     private func date(_ seconds: TimeInterval?) -> Date? { seconds.map(startDate.addingTimeInterval) }
 
-    /// Without what is added on the way: cookies, credentials, what the cache asks.
+    /// The request without the fields that are added before sending: cookies, credentials, the conditions of
+    /// the cache.
     public let request: URLRequest
-    /// Nil: none came.
+    /// The response; nil if none arrived.
     public let response: URLResponse?
 
     // MARK: - Dates
 
-    /// The task began with the request.
+    /// When the task began to work on the request.
     open var fetchStartDate: Date? { date(values.fetchStart) }
+    /// When the look-up of the host's name began.
     open var domainLookupStartDate: Date? { date(values.lookUpStart) }
+    /// When the look-up of the host's name ended.
     open var domainLookupEndDate: Date? { date(values.lookUpEnd) }
+    /// When the TCP connection was begun.
     open var connectStartDate: Date? { date(values.connectStart) }
+    /// When the TLS handshake began.
     open var secureConnectionStartDate: Date? { values.secureEnd == nil ? nil : date(values.connectEnd) }
+    /// When the TLS handshake ended.
     open var secureConnectionEndDate: Date? { date(values.secureEnd) }
-    /// The connection can be used: TCP stands, and TLS, where it is spoken.
+    /// When the connection was ready for use: after the TLS handshake if there is one, otherwise when TCP was
+    /// connected.
     open var connectEndDate: Date? { date(values.secureEnd ?? values.connectEnd) }
+    /// When the first byte of the request was written.
     open var requestStartDate: Date? { date(values.requestStart) }
-    /// The last byte of the request was taken by the kernel.
+    /// When the kernel had taken the last byte of the request.
     open var requestEndDate: Date? { date(values.requestEnd) }
-    /// The first byte of the response.
+    /// When the first byte of the response arrived.
     open var responseStartDate: Date? { date(values.responseStart) }
-    /// The last byte of the response, or when the task wanted no more.
+    /// When the last byte of the response arrived, or when the task stopped reading it.
     open var responseEndDate: Date? { date(values.responseEnd) }
 
-    // MARK: - The way
+    // MARK: - Connection
 
-    /// "http/1.1"; nil where no server was asked. Within a tunnel the inner protocol.
+    /// "http/1.1"; nil if no server was asked. In a tunnel, the protocol inside it.
     open var networkProtocolName: String? { values.protocolName }
+    /// Whether the request went through a proxy.
     open var isProxyConnection: Bool { values.proxy != nil }
+    /// Whether a kept connection was used.
     open var isReusedConnection: Bool { values.isReusedConnection }
+    /// Whether the cache or the network gave the response.
     open var resourceFetchType: URLSessionTaskMetrics.ResourceFetchType {
         values.isFromCache ? .localCache : .networkLoad
     }
 
-    /// The server's address, or the proxy's, without its port; nil before there was a connection.
+    /// The address of the server or proxy, without its port; nil without a connection.
     open var remoteAddress: String? { values.address?.host }
+    /// The port of the server or proxy; nil without a connection.
     open var remotePort: Int? { values.address?.port.map(Int.init) }
-    /// This machine's end.
+    /// The address of this machine's end of the connection, without its port; nil without a connection.
     open var localAddress: String? { values.localAddress?.host }
+    /// The port of this machine's end of the connection; nil without a connection.
     open var localPort: Int? { values.localAddress?.port.map(Int.init) }
 
-    /// Nil without TLS. Of a connection that was kept, what it agreed upon at first.
+    /// The negotiated version of TLS; nil without TLS. A kept connection shows the version of its first
+    /// handshake.
     open var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         switch values.tlsVersion {
         case "TLSv1.2": .TLSv12
@@ -71,32 +85,37 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         default: nil
         }
     }
-    /// The same; nil, too, for one that Foundation has no name for.
+    /// The negotiated cipher suite; nil without TLS, and for a suite that Foundation has no name for.
     open var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         values.tlsCipher.flatMap { CipherSuites.numbers[$0] }.flatMap { tls_ciphersuite_t(rawValue: $0) }
     }
 
-    /// There is no such network here.
+    /// Always false: Linux does not tell kinds of network apart.
     open var isCellular: Bool { false }
+    /// Always false.
     open var isExpensive: Bool { false }
+    /// Always false.
     open var isConstrained: Bool { false }
+    /// Always false.
     open var isMultipath: Bool { false }
-    /// It is not known how the system's resolver asks.
+    /// Always unknown: the system's resolver does not say which protocol it uses.
     open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol { .unknown }
 
     // MARK: - Bytes
 
+    /// Bytes of the request's head.
     open var countOfRequestHeaderBytesSent: Int64 { Int64(values.headBytesSent) }
-    /// Without the framing of chunks.
+    /// Bytes of the request's body, without chunk framing.
     open var countOfRequestBodyBytesSent: Int64 { Int64(values.bodyBytesSent) }
+    /// The same as `countOfRequestBodyBytesSent`: bodies are not encoded.
     open var countOfRequestBodyBytesBeforeEncoding: Int64 { Int64(values.bodyBytesSent) }
-    /// Heads and the framing of bodies.
+    /// Bytes of the response's heads and of the framing of its body.
     open var countOfResponseHeaderBytesReceived: Int64 { values.bytesReceived - values.bodyBytesReceived }
-    /// Of the body, as they were transferred: before a content coding is undone.
+    /// Bytes of the response's body as transferred, before content codings are decoded.
     open var countOfResponseBodyBytesReceived: Int64 { values.bodyBytesReceived }
 }
 
-/// The numbers of TLS's cipher suites (IANA's registry) by OpenSSL's names.
+/// The IANA numbers of TLS cipher suites, by OpenSSL's names.
 private enum CipherSuites {
     static let numbers: [String: UInt16] = [
         "TLS_AES_128_GCM_SHA256": 0x1301, "TLS_AES_256_GCM_SHA384": 0x1302,

@@ -3,11 +3,11 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoStreams
 
-/// A proxy by the keys of CFNetwork, as `connectionProxyDictionary` has them.
+/// Reads the proxy settings of `connectionProxyDictionary`, which uses CFNetwork's keys.
 enum ProxyDictionary {
-    /// Nil: it names none that is switched on.
+    /// The proxy that the dictionary chooses: `.direct` if it is empty, nil if it enables none.
     static func choice(_ keyed: [AnyHashable: Any]) -> URLConnection.ProxyChoice? {
-        // A key is a String or an NSString, which Linux does not take for the same.
+        // A key may be a String or an NSString, which are different keys on Linux.
         let dictionary = [String: Any](keyed.map { ("\($0.key.base)", $0.value) }) { $1 }
         for kind in ["HTTPS", "HTTP", "SOCKS"] {
             guard isOn(dictionary["\(kind)Enable"]), let host = dictionary["\(kind)Proxy"] as? String,

@@ -1,22 +1,26 @@
 internal import RondoConnections
 public import RondoCore
 
-// How a session is put together: what it loads with, what drives it, and what makes its calls.
+// The initialisers of a session: they choose its driver and its audience.
 
 extension URLSession {
     static let sharedSession = URLSession(
         .default, SessionCalls(nil), .queue(DelegateQueue()), isShared: true)
 
-    /// A session without a delegate, whose handlers come on a serial queue of its own.
+    /// Makes a session without a delegate. Completion handlers are called on a serial queue of the session's
+    /// own (rule US-17).
     public convenience init(configuration: URLSessionConfiguration) {
         self.init(configuration: configuration, delegate: nil, delegateQueue: nil)
     }
 
+    /// Makes a session whose calls are operations of `queue` (rules US-17 to US-20).
+    ///
     /// - Parameters:
-    ///   - delegate: Held until the session is invalidated or goes.
-    ///   - queue: Where its methods and completion handlers are called. It should be a serial one: on another the calls of one
-    ///     task come in order and one at a time, those of different tasks side by side (rule US-19). Nil: a serial queue of
-    ///     the session's own.
+    ///   - configuration: Is copied.
+    ///   - delegate: Is retained until the session is invalidated or deallocated.
+    ///   - queue: Calls delegate methods and completion handlers. It should be serial: on a concurrent
+    ///     queue the calls of one task keep their order and do not overlap, but those of different tasks may
+    ///     (rule US-19). Nil: the session makes a serial queue.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?,
         delegateQueue queue: OperationQueue?
@@ -26,10 +30,16 @@ extension URLSession {
             isShared: false)
     }
 
-    /// A session on a run loop: its tasks are driven by `runLoop` in `modes`, and every call to the delegate and every
-    /// completion handler comes on that loop's thread in those modes, and at no other time (rules US-21 and US-22).
+    /// Makes a session on a run loop: `runLoop` drives its tasks in `modes`, and all delegate methods and
+    /// completion handlers are called on that loop's thread in those modes, and at no other time (rules US-21
+    /// and US-22).
     ///
-    /// - Parameter modes: `.common` stands for every common mode. Empty stands for the default mode, with a warning.
+    /// - Parameters:
+    ///   - configuration: Is copied.
+    ///   - delegate: Is retained until the session is invalidated or deallocated. It need not be Sendable.
+    ///   - runLoop: The loop of any thread.
+    ///   - modes: `.common` stands for every common mode. An empty array stands for the default mode, with
+    ///     a warning.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, runLoop: RunLoop,
         modes: [RunLoop.Mode] = [.default]

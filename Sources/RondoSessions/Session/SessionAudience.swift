@@ -1,13 +1,14 @@
 internal import RondoCore
 
-/// The receiving side of a session, as the session knows it: what makes the calls to its delegate.
+/// Makes the calls to a session's delegate.
 protocol SessionAudience: AnyObject, Sendable {
-    /// Nil once the session has become invalid.
+    /// The delegate; nil once the session has become invalid.
     var delegate: (any URLSessionDelegate)? { get }
 
-    /// What a new task of the session consists of.
+    /// Makes the parts of a new task.
     func parts(of session: URLSession, _ plan: TaskPlan, _ receiver: TaskReceiver) -> URLSessionTask.Parts
 
-    /// The last call of the session; with it its delegate is let go (rule US-73). Where the session's calls come.
+    /// Makes the last call of the session and releases the delegate (rule US-73). On the delegate queue or
+    /// the session's run loop.
     func tellInvalid(_ session: URLSession)
 }

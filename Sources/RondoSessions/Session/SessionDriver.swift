@@ -2,16 +2,16 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What moves the tasks of a session, and where its calls come.
+/// The driver of a session: the thread that moves its tasks, and the queue or loop that makes its calls.
 enum SessionDriver: Sendable {
-    /// `RunLoop.loader` moves the tasks; calls are operations of this queue (rules US-17 to US-20).
+    /// `RunLoop.loader` moves the tasks; this queue makes the calls (rules US-17 to US-20).
     case queue(DelegateQueue)
-    /// This loop in these modes, for both (rules US-21 and US-22).
+    /// This loop moves the tasks and makes the calls, in these modes (rules US-21 and US-22).
     case loop([LoopMode])
 
-    /// Where loads are scheduled.
+    /// The loops and modes in which loads are scheduled.
     ///
-    /// - Throws: Where the loader has no thread.
+    /// - Throws: If the thread of `RunLoop.loader` cannot be started.
     func schedule() throws(SystemError) -> [LoopMode] {
         switch self {
         case .queue: [LoopMode(loop: try RunLoop.startedLoader(), mode: .default)]
@@ -19,7 +19,7 @@ enum SessionDriver: Sendable {
         }
     }
 
-    /// The queue of calls; nil: they come on the loop.
+    /// The queue of the calls; nil if a loop makes them.
     var queue: DelegateQueue? {
         if case .queue(let queue) = self { queue } else { nil }
     }
@@ -32,13 +32,13 @@ enum SessionDriver: Sendable {
         }
     }
 
-    /// The loop of calls; nil: they come on the queue.
+    /// The loop of the calls; nil if a queue makes them.
     var loop: RunLoop? {
         if case .loop(let modes) = self { modes.first?.loop } else { nil }
     }
 
-    /// Has `call` made where the session's calls come, never inside this function (rule US-24). On a loop whose thread has
-    /// ended it is let go.
+    /// Makes `call` later, on the queue or in a pass of the loop, never before this function returns
+    /// (rule US-24). If the loop's thread has ended, `call` is released without having been made.
     func perform(_ call: @escaping @Sendable () -> Void) {
         switch self {
         case .queue(let queue): queue.submit(call)
@@ -47,9 +47,10 @@ enum SessionDriver: Sendable {
     }
 }
 
-/// A call that is made once, in a pass of one of some modes of a loop; until then it counts as an input source of theirs.
+/// A call that is made once, in a pass of one of some modes of a loop. Until then it counts as an input
+/// source of those modes.
 ///
-/// `@unchecked Sendable`: the registration has a lock of its own; the call is made by the loop's thread.
+/// `@unchecked Sendable`: the registration has its own lock, and only the loop's thread makes the call.
 private final class LoopCall: RegisteredClient, @unchecked Sendable {
     private var call: (@Sendable () -> Void)?
     private let registration: LoadRegistration

@@ -2,15 +2,15 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What a session loads with, the same for each of its tasks.
+/// The settings, connection pool and driver that all tasks of a session share.
 ///
-/// `Sendable`: nothing in it changes; the pool has locks of its own.
+/// `Sendable`: its properties never change; the pool has its own locks.
 final class SessionEngine: Sendable {
     let values: SessionValues
     let settings: LoadSettings
     let pool: ConnectionPool
     let driver: SessionDriver
-    /// The session of the process: its pool is the one that `URLConnection` has.
+    /// True for `URLSession.shared`, which shares the pool of `URLConnection`.
     let isShared: Bool
 
     init(_ values: SessionValues, _ driver: SessionDriver, isShared: Bool) {

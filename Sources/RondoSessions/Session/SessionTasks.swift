@@ -1,14 +1,14 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The tasks of a session: those that were never resumed, and those that were and have not ended.
+/// The table of a session's tasks: the tasks that were never resumed, and the tasks that run.
 final class SessionTasks: Sendable {
     private struct Unresumed {
         weak var task: URLSessionTask?
     }
 
     private struct Running {
-        /// Nil: only the program holds the task.
+        /// Nil if only the program keeps the task alive.
         var held: URLSessionTask?
         weak var task: URLSessionTask?
 
@@ -28,7 +28,7 @@ final class SessionTasks: Sendable {
 
     private let state = Mutex(State())
 
-    /// The identifier of a new task: 1, 2, 3 … (rule US-35).
+    /// The identifier for a new task: 1, 2, 3 … (rule US-35).
     func nextIdentifier() -> Int {
         state.withLock { state in
             state.lastIdentifier += 1
@@ -36,9 +36,9 @@ final class SessionTasks: Sendable {
         }
     }
 
-    /// Takes in a task that was made.
+    /// Adds a new task.
     ///
-    /// - Returns: False: the session is invalid.
+    /// - Returns: False if the session is invalid.
     func add(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             if state.isInvalid { return false }
@@ -47,9 +47,9 @@ final class SessionTasks: Sendable {
         }
     }
 
-    /// The task is held until `remove(_:)`: it was resumed, or has a last call to make.
+    /// Retains the task until `remove(_:)`, because it was resumed or has a last call to make.
     ///
-    /// - Returns: False: the session has come to its end.
+    /// - Returns: False if the session has made its last call.
     func hold(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             state.unresumed[task.taskIdentifier] = nil
@@ -59,7 +59,7 @@ final class SessionTasks: Sendable {
         }
     }
 
-    /// The task has ended.
+    /// Removes a task that has ended.
     func remove(_ identifier: Int) {
         let removed = state.withLock { state in
             state.unresumed[identifier] = nil
@@ -68,13 +68,13 @@ final class SessionTasks: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// The task runs, and only the program holds it from here on.
+    /// Releases a running task, so that only the program keeps it alive.
     func loosen(_ identifier: Int) {
         let held = state.withLock { $0.running[identifier]?.held.take() }
         withExtendedLifetime(held) {}
     }
 
-    /// `new` has taken the place of `old`.
+    /// Puts `new` in the place of `old`.
     func replace(_ old: URLSessionTask, by new: URLSessionTask) {
         let removed = state.withLock { state in
             state.running[new.taskIdentifier] = Running(new)
@@ -83,18 +83,18 @@ final class SessionTasks: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// A task that was never resumed is gone.
+    /// Removes a task that was deallocated before it was resumed.
     func forget(_ identifier: Int) { state.withLock { $0.unresumed[identifier] = nil } }
 
-    /// Those that were resumed and have not ended, in order of their identifiers (rule US-79).
+    /// The tasks that were resumed and have not ended, in the order of their identifiers (rule US-79).
     var all: [URLSessionTask] {
         state.withLock { Self.sorted($0.running) }.filter(\.work.isOutstanding)
     }
 
-    /// No task is made from here on.
+    /// Forbids new tasks.
     ///
-    /// - Returns: Those that were never resumed, which are to be cancelled, and the others. All are held until they have
-    ///   ended: while the first of them end, the last are not cancelled yet.
+    /// - Returns: The tasks that were never resumed, which the caller cancels, and the running tasks. The
+    ///   table retains both, so that it is not empty while the caller cancels the first of them.
     func invalidate() -> (unresumed: [URLSessionTask], running: [URLSessionTask]) {
         state.withLock { state in
             state.isInvalid = true
@@ -106,12 +106,12 @@ final class SessionTasks: Sendable {
         }
     }
 
-    /// Those of them that are there still.
+    /// The tasks that still exist, in the order of their identifiers.
     private static func sorted(_ running: [Int: Running]) -> [URLSessionTask] {
         running.sorted { $0.key < $1.key }.compactMap(\.value.task)
     }
 
-    /// Whether the session has come to its end: it is invalid, and no task has anything to tell any more; once.
+    /// True once: when the session is invalid and its last task has ended.
     func takeEnd() -> Bool {
         state.withLock { state in
             guard state.isInvalid, state.running.isEmpty, !state.hasEnded else { return false }

@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// What a configuration says.
+/// The values of a configuration.
 ///
-/// `@unchecked Sendable`: a class is the same on every thread; the rest is Sendable.
+/// `@unchecked Sendable`: the only member that is not Sendable is `protocolClasses`, and a class is the same
+/// on every thread.
 struct SessionValues: @unchecked Sendable {
-    /// Values that are kept and have no effect.
+    /// Values that are kept and have no effect (rule US-15).
     struct Unused {
         var networkServiceType = NSURLRequest.NetworkServiceType.default
         var allowsCellularAccess = true
@@ -20,7 +21,7 @@ struct SessionValues: @unchecked Sendable {
         var multipathServiceType = URLSessionConfiguration.MultipathServiceType.none
     }
 
-    /// What `URLRequest` has where nothing was set.
+    /// The timeout of a `URLRequest` in which none was set, in seconds.
     private static let requestsOwnTimeout: TimeInterval = 60
 
     var connection = URLConnection.Configuration()
@@ -31,16 +32,16 @@ struct SessionValues: @unchecked Sendable {
     var connectionsPerHost = 6
     var waitsForConnectivity = false
     var protocolClasses: [AnyClass]? = []
-    /// Nil: as `connection` says.
+    /// The outer nil means the storage of `connection`.
     var cookieStorage: HTTPCookieStorage??
     var sendsCookies = true
     var cookiePolicy = HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain
     var credentialStorage: URLCredentialStorage? = .shared
-    /// Nil: as `connection` says.
+    /// The outer nil means the cache of `connection`.
     var cache: URLCache??
     var unused = Unused()
 
-    /// What loads are given.
+    /// The settings for the session's loads.
     func settings(_ pool: ConnectionPool, countsRegisteredClasses: Bool) -> LoadSettings {
         var settings = SessionSettings()
         settings.connection = connection
@@ -57,7 +58,7 @@ struct SessionValues: @unchecked Sendable {
         return settings.loadSettings
     }
 
-    /// `request` as it is sent: what it does not say itself the configuration says (rules US-11 and US-12).
+    /// `request` with the values of the configuration where it has none of its own (rules US-11 and US-12).
     func configured(_ request: URLRequest) -> URLRequest {
         var configured = request
         if request.cachePolicy == .useProtocolCachePolicy, cachePolicy != .useProtocolCachePolicy {
@@ -67,7 +68,7 @@ struct SessionValues: @unchecked Sendable {
             configured.timeoutInterval = requestTimeout
         }
         for (name, value) in additionalFields where configured.value(forHTTPHeaderField: name) == nil {
-            // `setValue` would spell the name in Foundation's way.
+            // `setValue` would change the spelling of the name.
             configured.allHTTPHeaderFields = (configured.allHTTPHeaderFields ?? [:]).merging([name: value]) {
                 own, _ in own
             }

@@ -2,7 +2,7 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// Makes the tasks of a session. A value. WebSocket and stream tasks are made by extensions beside them.
+/// Makes the tasks of a session. Extensions beside their classes add WebSocket and stream tasks.
 struct TaskMaking {
     let session: URLSession
 
@@ -27,12 +27,13 @@ struct TaskMaking {
         return download(resumeData?.request, .rest(resumeData), receiver)
     }
 
-    /// What a new task consists of.
+    /// The parts of a new task.
     func parts(_ plan: TaskPlan, _ receiver: TaskReceiver) -> URLSessionTask.Parts {
         session.audience.parts(of: session, plan, receiver)
     }
 
-    /// Takes in a new task, and tells of it.
+    /// Adds a new task to the session and calls `urlSession(_:didCreateTask:)`. In an invalidated session the
+    /// task ends at once.
     func made<Made: URLSessionTask>(_ task: Made) -> Made {
         if session.table.add(task) {
             task.calls?.tellCreated(task)

@@ -1,9 +1,10 @@
 internal import RondoConnections
 internal import RondoCore
 
-// How a session comes to its end.
+// Invalidation of a session.
 
 extension URLSession {
+    /// Forbids new tasks and cancels those that were never resumed, or all (rules US-73 and US-74).
     func invalidate(cancelsAll: Bool) {
         guard !engine.isShared else { return }
         let (unresumed, running) = table.invalidate()
@@ -13,7 +14,7 @@ extension URLSession {
         becomeInvalidIfDone()
     }
 
-    /// The last call of the task has returned.
+    /// Removes a task after its last call.
     func taskDidEnd(_ identifier: Int) {
         table.remove(identifier)
         becomeInvalidIfDone()

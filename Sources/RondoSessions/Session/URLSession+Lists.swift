@@ -1,7 +1,7 @@
 internal import RondoCore
 
 extension URLSession {
-    /// The tasks that were resumed and have not ended.
+    /// The tasks that were resumed and have not ended, by their identifiers (rule US-79).
     public var allTasks: [URLSessionTask] {
         get async {
             await withCheckedContinuation { continuation in
@@ -10,7 +10,7 @@ extension URLSession {
         }
     }
 
-    /// The same, as data, upload and download tasks.
+    /// The same tasks, sorted into data, upload and download tasks.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
             await withCheckedContinuation { continuation in

@@ -3,25 +3,27 @@ internal import RondoConnections
 public import RondoCore
 internal import RondoMutex
 
-/// Makes tasks that load URLs, with what it sets apart for them: cookies, cache, credentials, connections, a delegate.
+/// Makes tasks that load URLs with a configuration, connections and a delegate of its own.
 ///
-/// Calls come as operations of the delegate queue, or, by the initialiser that names a run loop, on the thread of that loop
-/// while it runs in the modes named: then the tasks stand still in other modes, and the servers have to wait.
+/// A session calls its delegate and completion handlers on a delegate queue. A session that was made with a
+/// run loop calls them on that loop's thread instead, while the loop runs in the session's modes; in other
+/// modes its tasks stand still and the servers wait (rules US-17 to US-22).
 ///
-/// Any thread may use a session. It lives as long as the program holds it or one of its tasks runs; its delegate is held
-/// until it is invalidated or goes. The counterpart of Apple's class of that name, and not a subclass of Foundation's.
+/// Any thread may use a session. A session lives as long as the program holds it or one of its tasks runs; it
+/// holds its delegate until it is invalidated or deallocated (rules US-76 and US-77). The counterpart of
+/// Apple's `URLSession`; it is not a subclass of FoundationNetworking's (rule US-4).
 open class URLSession: NSObject, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: all of it is behind the lock or immutable.
+    // `@unchecked Sendable` because the class is open: every property is immutable or has its own lock.
 
-    /// The session of the process: global storages, no delegate, the connections that `URLConnection` has. Invalidation
-    /// has no effect on it.
+    /// The session of the process: it has the global storages, no delegate, and shares connections with
+    /// `URLConnection`. Invalidation has no effect on it (rule US-9).
     open class var shared: URLSession { sharedSession }
 
     let engine: SessionEngine
     let table = SessionTasks()
     let audience: any SessionAudience
     private let ownConfiguration: URLSessionConfiguration
-    /// Of a session on a run loop it is never used.
+    /// Never used in a session on a run loop.
     private let queue: DelegateQueue
     private let name = Mutex<String?>(nil)
     private let live = LiveObject(.session)
@@ -40,31 +42,31 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     deinit { if !engine.isShared { engine.pool.retire() } }
 
-    /// Makes its tasks.
+    /// Makes the session's tasks.
     var making: TaskMaking { TaskMaking(session: self) }
 
-    // MARK: - What it was made with
+    // MARK: - Properties
 
-    /// A copy: what is changed in it changes nothing here.
+    /// A copy of the configuration: changing it does not change the session (rule US-6).
     open var configuration: URLSessionConfiguration {
         ownConfiguration.copy() as? URLSessionConfiguration ?? ownConfiguration
     }
 
-    /// The queue of the session's calls. Of a session on a run loop it is one that Rondo never uses.
+    /// The queue of the session's calls. A session on a run loop returns a queue that Rondo never uses.
     open var delegateQueue: OperationQueue { queue.seenQueue }
 
-    /// Nil once the session has become invalid.
+    /// The session's delegate; nil without one, and once the session has become invalid.
     open var delegate: (any URLSessionDelegate)? { audience.delegate }
 
-    /// The run loop that drives the session and makes its calls; nil: a queue makes them.
+    /// The run loop that drives the session and makes its calls; nil if a queue makes them.
     public var runLoop: RunLoop? { engine.driver.loop }
 
-    /// The modes of `runLoop` in which it does; empty without one.
+    /// The modes of `runLoop` that the session is in; empty without a run loop.
     public var modes: [RunLoop.Mode] {
         if case .loop(let places) = engine.driver { places.map(\.mode) } else { [] }
     }
 
-    /// A name for the program's own use, and for traces; nil at first.
+    /// A name for the program's own use and for traces; nil at first (rule US-35).
     open var sessionDescription: String? {
         get { name.withLock { $0 } }
         set { name.withLock { $0 = newValue } }
@@ -72,27 +74,31 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     // MARK: - Invalidation
 
-    /// Makes no more tasks; those that were resumed finish, those that never were are cancelled. Then comes
-    /// `urlSession(_:didBecomeInvalidWithError:)`, the last call. Returns at once (rule US-73).
+    /// Invalidates the session: it makes no more tasks, resumed tasks finish, and tasks that were never
+    /// resumed are cancelled. The last call of the session is `urlSession(_:didBecomeInvalidWithError:)`.
+    /// Returns at once (rule US-73).
     open func finishTasksAndInvalidate() { invalidate(cancelsAll: false) }
 
-    /// The same, and cancels all tasks: each gets its last call before (rule US-74).
+    /// Invalidates the session and cancels all its tasks. Each task gets its last call before that of the
+    /// session (rule US-74).
     open func invalidateAndCancel() { invalidate(cancelsAll: true) }
 
     // MARK: - Tasks
 
-    // A task is made suspended, and does nothing before `resume()` (rule US-28). In a session that was invalidated it is born
-    // completed, with `URLError.cancelled`, and a completion handler gets that (rule US-75).
+    // A task is made suspended, and does nothing before `resume()` (rule US-28). In an invalidated session a
+    // new task is completed from the start, with `URLError.cancelled`, which a completion handler gets
+    // (rule US-75).
 
-    /// A task whose response is told to the delegate.
+    /// Makes a task that delivers the response to the delegate.
     open func dataTask(with request: URLRequest) -> URLSessionDataTask { making.data(request, .delegate) }
 
+    /// Makes a task that loads `url` and delivers the response to the delegate.
     open func dataTask(with url: URL) -> URLSessionDataTask { dataTask(with: URLRequest(url: url)) }
 
-    /// A task that collects its response, up to 1 GiB.
+    /// Makes a task that collects the response's body, of at most 1 GiB (rules US-43 and US-44).
     ///
-    /// - Parameter completionHandler: Called once, where the session's calls come: with content and response, or with the
-    ///   response as far as there is one and an error.
+    /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop: with
+    ///   body and response, or with an error and the response if one arrived.
     open func dataTask(
         with request: URLRequest,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -100,6 +106,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         making.data(request, .data(completionHandler))
     }
 
+    /// Makes a task that loads `url` and collects the response's body; see
+    /// `dataTask(with:completionHandler:)`.
     open func dataTask(
         with url: URL, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDataTask {
@@ -108,30 +116,35 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     // MARK: - Uploads
 
-    // What is sent is the data, file or stream that is named here; a body of the request's own is not.
+    // The data, file or stream named here is the body; the request's own body is not sent.
 
-    /// A task that sends a file, a piece at a time, with the length that it has when the task begins. Where it has to be sent
-    /// again it is read from its start. A file that cannot be read fails the task (rule US-59).
+    /// Makes a task that sends a file, piece by piece, with the length that the file has when the task
+    /// begins. If the body must be sent again, the file is read from its start. A file that cannot be read
+    /// fails the task (rule US-59).
     open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
         making.upload(request, .file(fileURL))
     }
 
-    /// A task that sends `bodyData`, with its length.
+    /// Makes a task that sends `bodyData`, with its length (rule US-59).
     open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
         making.upload(request, .data(bodyData))
     }
 
-    /// A task that sends a stream. The delegate gives it, by `urlSession(_:task:needNewBodyStream:)`, before each sending
-    /// (rule US-60). It is sent in chunks, unless the request has a Content-Length.
+    /// Makes a task that sends a stream, which the delegate supplies by
+    /// `urlSession(_:task:needNewBodyStream:)` before each sending (rule US-60). The body is sent in chunks
+    /// unless the request has a Content-Length field.
     open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
         making.upload(request, .streamed)
     }
 
-    /// Uploads cannot be resumed: the task fails with `URLError.unsupportedURL` when it is resumed (rule US-61).
+    /// Makes a task that fails with `URLError.unsupportedURL` when it is resumed: uploads cannot be resumed
+    /// (rule US-61).
     open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
         making.upload(nil, .rest(nil))
     }
 
+    /// Makes a task that sends a file and collects the response; see `uploadTask(with:fromFile:)` and
+    /// `dataTask(with:completionHandler:)`.
     open func uploadTask(
         with request: URLRequest, fromFile fileURL: URL,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -139,7 +152,9 @@ open class URLSession: NSObject, @unchecked Sendable {
         making.upload(request, .file(fileURL), .data(completionHandler))
     }
 
-    /// - Parameter bodyData: Nil: no bytes.
+    /// Makes a task that sends `bodyData` and collects the response; see `dataTask(with:completionHandler:)`.
+    ///
+    /// - Parameter bodyData: Nil means an empty body.
     open func uploadTask(
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -147,6 +162,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         making.upload(request, .data(bodyData ?? Data()), .data(completionHandler))
     }
 
+    /// Makes a task that fails with `URLError.unsupportedURL` when it is resumed: uploads cannot be resumed
+    /// (rule US-61).
     open func uploadTask(
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -156,24 +173,28 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     // MARK: - Downloads
 
-    /// A task that saves its response, as it comes, in a temporary file (rule US-62).
+    /// Makes a task that saves the response's body in a temporary file as it arrives (rule US-62).
     open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { making.download(request) }
 
+    /// Makes a task that loads `url` into a temporary file (rule US-62).
     open func downloadTask(with url: URL) -> URLSessionDownloadTask {
         downloadTask(with: URLRequest(url: url))
     }
 
-    /// A task that goes on with a download that was cancelled or has failed, where the server can; otherwise it begins anew
-    /// (rule US-64).
+    /// Makes a task that continues a download that was cancelled or failed, if the server can; otherwise the
+    /// task starts again (rule US-64).
     ///
-    /// - Parameter resumeData: Of `cancel(byProducingResumeData:)`, or of the error. With others the task fails with
-    ///   `URLError.unsupportedURL` when it is resumed.
+    /// - Parameter resumeData: From `cancel(byProducingResumeData:)` or from the error of the failed task.
+    ///   With other data the task fails with `URLError.unsupportedURL` when it is resumed.
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
         making.download(resuming: resumeData, .delegate)
     }
 
-    /// - Parameter completionHandler: Called once, where the session's calls come: with the file, which is removed when it
-    ///   returns unless it was moved, or with an error.
+    /// Makes a task that saves the response's body in a temporary file (rule US-62).
+    ///
+    /// - Parameter completionHandler: Called once, on the delegate queue or the session's run loop: with
+    ///   the file, which is deleted when the handler returns unless the handler has moved it, or with an
+    ///   error.
     open func downloadTask(
         with request: URLRequest,
         completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
@@ -181,12 +202,15 @@ open class URLSession: NSObject, @unchecked Sendable {
         making.download(request, .ofRequest, .download(completionHandler))
     }
 
+    /// Makes a task that loads `url` into a temporary file; see `downloadTask(with:completionHandler:)`.
     open func downloadTask(
         with url: URL, completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionDownloadTask {
         downloadTask(with: URLRequest(url: url), completionHandler: completionHandler)
     }
 
+    /// Makes a task that continues a download; see `downloadTask(withResumeData:)` and
+    /// `downloadTask(with:completionHandler:)`.
     open func downloadTask(
         withResumeData resumeData: Data,
         completionHandler: @escaping @Sendable (URL?, URLResponse?, (any Error)?) -> Void
@@ -196,14 +220,15 @@ open class URLSession: NSObject, @unchecked Sendable {
 
     // MARK: - Lists and storages
 
-    // Handlers come where the session's calls come, in order with them (rule US-80).
+    // These handlers are called on the delegate queue or the session's run loop, in order with its other
+    // calls (rule US-80).
 
-    /// The tasks that were resumed and have not ended, by their identifiers.
+    /// Passes the tasks that were resumed and have not ended, by their identifiers (rule US-79).
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         engine.driver.perform { [self] in completionHandler(table.all) }
     }
 
-    /// The same, as data, upload and download tasks.
+    /// Passes the same tasks, sorted into data, upload and download tasks.
     open func getTasksWithCompletionHandler(
         _ completionHandler:
             @escaping @Sendable (
@@ -219,13 +244,15 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Empties the configuration's cookies, cache and credentials, and does what `flush` does.
+    /// Empties the configuration's cookie storage, cache and credential storage, and then does what `flush`
+    /// does (rule US-78).
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
         ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)
     }
 
-    /// Writes what is kept to the disk, and has later requests go over new connections.
+    /// Has later requests use new connections; connections in use finish (rule US-78). Storages write to disk
+    /// by themselves, a short time after a change.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         engine.pool.renew()
         engine.driver.perform(completionHandler)

@@ -3,23 +3,24 @@ public import RondoConnections
 public import RondoCore
 internal import RondoMutex
 
-/// How a session loads. A session copies it when it is made: what is changed later counts for other sessions.
+/// The settings of a session. A session copies its configuration: later changes affect only sessions made
+/// afterwards (rule US-6).
 ///
-/// Any thread. The counterpart of Apple's class of that name; what Rondo has beside that is `connection`.
+/// Any thread may use it. The counterpart of Apple's class of that name; `connection` is Rondo's addition.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
-    // `@unchecked Sendable` because the class is open: all of it is behind the lock.
+    // `@unchecked Sendable` because the class is open: every property is behind the lock.
 
     private let state: Mutex<State>
 
-    /// `@unchecked Sendable`: values, and Foundation's storages, which any thread may use; of the headers' values none is
-    /// changed here.
+    /// `@unchecked Sendable`: values, and Foundation's storages, which any thread may use. The values in the
+    /// header dictionary are only read.
     private struct State: @unchecked Sendable {
         var values = SessionValues()
         var additionalHeaders: [AnyHashable: Any]?
         var proxyDictionary: [AnyHashable: Any]?
     }
 
-    /// As `.default`.
+    /// Makes a configuration equal to `.default`.
     @available(*, deprecated, message: "Use .default instead.", renamed: "URLSessionConfiguration.default")
     public override init() {
         state = Mutex(State())
@@ -31,13 +32,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         super.init()
     }
 
-    /// Shared storages for cookies, credentials and responses. A new object each time.
+    /// A new configuration with the shared storages for cookies, credentials and responses (rule US-7).
     open class var `default`: URLSessionConfiguration { URLSessionConfiguration(State()) }
 
-    /// Storages of its own, in memory only, a fresh set each time: nothing of it reaches the disk or another session.
+    /// A new configuration with new storages of its own, in memory only: nothing reaches the disk or another
+    /// session (rule US-8).
     open class var ephemeral: URLSessionConfiguration {
         var state = State()
-        // Foundation alone can make these two.
+        // Only Foundation can make these two storages.
         let storages = FoundationNetworking.URLSessionConfiguration.ephemeral
         state.values.cookieStorage = .some(storages.httpCookieStorage)
         state.values.credentialStorage = storages.urlCredentialStorage
@@ -54,7 +56,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     )
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration { .default }
 
-    /// Empties the cookies, cache and credentials that it names.
+    /// Empties the cookie storage, cache and credential storage.
     func emptyStorages() {
         urlCache?.removeAllCachedResponses()
         if let storage = httpCookieStorage {
@@ -67,11 +69,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
+    /// A new configuration with the same values.
     open override func copy() -> Any { copy(with: nil) }
 
+    /// A new configuration with the same values; `zone` is ignored.
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(state.withLock { $0 }) }
 
-    /// What a session takes of it.
+    /// The values that a session uses.
     var values: SessionValues {
         state.withLock { state in
             var values = state.values
@@ -89,7 +93,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     }
 
     private func set<Value>(_ path: any WritableKeyPath<SessionValues, Value> & Sendable, _ value: Value) {
-        // What is released must not be released under the lock.
+        // The old value may run a `deinit`, so it is released after the lock.
         var changed = state.withLock { $0 }
         let old = changed
         changed.values[keyPath: path] = value
@@ -98,10 +102,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         withExtendedLifetime(old) {}
     }
 
-    // MARK: - What Rondo has besides
+    // MARK: - Rondo's addition
 
-    /// All that Apple's configuration has no place for: TLS, proxy, limits for content, diagnostics (rule US-16). A property
-    /// of this class that was set wins over it.
+    /// Settings that Apple's configuration lacks: TLS, proxy, limits for content, diagnostics (rule US-16). A
+    /// property of this class that was set takes precedence.
     open var connection: URLConnection.Configuration {
         get { get(\.connection) }
         set { set(\.connection, newValue) }
@@ -109,29 +113,30 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: - Requests
 
-    /// Nil: there are no background sessions.
+    /// Always nil: there are no background sessions (rule US-10).
     open var identifier: String? { nil }
 
-    /// The policy of requests that name none, which is to say the default one (rule US-12).
+    /// The cache policy of requests that have the default policy (rule US-12).
     open var requestCachePolicy: NSURLRequest.CachePolicy {
         get { get(\.cachePolicy) }
         set { set(\.cachePolicy, newValue) }
     }
 
-    /// Seconds without a sign of life after which a task fails; 60 unless set. A request whose timeout is another than 60 s
-    /// has its own (rule US-12).
+    /// Seconds without progress after which a task fails with `URLError.timedOut`; 60 unless set. A request
+    /// with a timeout other than 60 s keeps its own (rules US-12 and US-68).
     open var timeoutIntervalForRequest: TimeInterval {
         get { get(\.requestTimeout) }
         set { set(\.requestTimeout, newValue) }
     }
 
-    /// Seconds from the first `resume()` after which a task fails, whatever has come by then; seven days unless set.
+    /// Seconds from the first `resume()` after which a task fails with `URLError.timedOut`, however much has
+    /// arrived; seven days unless set, 0 for no limit (rule US-69).
     open var timeoutIntervalForResource: TimeInterval {
         get { get(\.resourceTimeout) }
         set { set(\.resourceTimeout, newValue) }
     }
 
-    /// Header fields that are added to requests that lack them (rule US-11).
+    /// Header fields, names to values, that are added to requests without a field of that name (rule US-11).
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { state.withLock { $0 }.additionalHeaders }
         set {
@@ -142,8 +147,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// A proxy by the keys of CFNetwork: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, and the same of `HTTPS` and `SOCKS`. Where
-    /// several are named, HTTPS goes before HTTP and SOCKS. Nil: as `connection` says.
+    /// A proxy by CFNetwork's keys: `HTTPEnable`, `HTTPProxy`, `HTTPPort`, and the same for `HTTPS` and
+    /// `SOCKS`. HTTPS takes precedence over HTTP, and HTTP over SOCKS. An empty dictionary means no proxy;
+    /// nil, or a dictionary that enables none, leaves the proxy of `connection`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { state.withLock { $0 }.proxyDictionary }
         set {
@@ -154,20 +160,23 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Connections of the session to one host and port that may be in use at once; 6 unless set. At least 1.
+    /// The connections of the session to one host and port that may be in use at once: at least 1, and 6
+    /// unless set (rule US-71).
     open var httpMaximumConnectionsPerHost: Int {
         get { get(\.connectionsPerHost) }
         set { set(\.connectionsPerHost, newValue) }
     }
 
-    /// Whether a task waits for a network where there is none, instead of failing (rule US-70).
+    /// Whether a task waits for a network if there is none, instead of failing (rule US-70); false unless
+    /// set.
     open var waitsForConnectivity: Bool {
         get { get(\.waitsForConnectivity) }
         set { set(\.waitsForConnectivity, newValue) }
     }
 
-    /// Asked in this order before Rondo loads a request itself. Classes that were registered with `URLProtocol` count for the
-    /// shared session and for connections only (rule US-14).
+    /// The `URLProtocol` classes that are asked, in this order, before Rondo loads a request itself. Classes
+    /// registered with `URLProtocol.registerClass` count only for the shared session and for `URLConnection`
+    /// (rule US-14).
     open var protocolClasses: [AnyClass]? {
         get { get(\.protocolClasses) }
         set { set(\.protocolClasses, newValue) }
@@ -175,31 +184,31 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: - Storages
 
-    /// Nil: no cookies are sent or kept.
+    /// The cookie storage; with nil no cookies are sent or kept (rule US-13).
     open var httpCookieStorage: HTTPCookieStorage? {
         get { values.cookieStorage ?? connection.cookieStorage }
         set { set(\.cookieStorage, .some(newValue)) }
     }
 
-    /// Whether cookies of the storage are sent.
+    /// Whether cookies of the storage are sent; true unless set.
     open var httpShouldSetCookies: Bool {
         get { get(\.sendsCookies) }
         set { set(\.sendsCookies, newValue) }
     }
 
-    /// Which cookies are kept, whatever the storage says.
+    /// Which cookies are kept; takes precedence over the storage's own policy (rule US-13).
     open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { get(\.cookiePolicy) }
         set { set(\.cookiePolicy, newValue) }
     }
 
-    /// Nil: credentials are neither looked for nor kept.
+    /// The credential storage; with nil it is neither read nor written (rule US-13).
     open var urlCredentialStorage: URLCredentialStorage? {
         get { get(\.credentialStorage) }
         set { set(\.credentialStorage, newValue) }
     }
 
-    /// Nil: no response is stored or used.
+    /// The cache; with nil no response is stored or used (rule US-13).
     open var urlCache: URLCache? {
         get { values.cache ?? connection.cache }
         set { set(\.cache, .some(newValue)) }
@@ -207,47 +216,58 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: - Without effect here (rule US-15)
 
+    /// Kept, without effect.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get(\.unused.networkServiceType) }
         set { set(\.unused.networkServiceType, newValue) }
     }
+    /// Kept, without effect.
     open var allowsCellularAccess: Bool {
         get { get(\.unused.allowsCellularAccess) }
         set { set(\.unused.allowsCellularAccess, newValue) }
     }
+    /// Kept, without effect.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get(\.unused.allowsExpensiveNetworkAccess) }
         set { set(\.unused.allowsExpensiveNetworkAccess, newValue) }
     }
+    /// Kept, without effect.
     open var allowsConstrainedNetworkAccess: Bool {
         get { get(\.unused.allowsConstrainedNetworkAccess) }
         set { set(\.unused.allowsConstrainedNetworkAccess, newValue) }
     }
+    /// Kept, without effect.
     open var isDiscretionary: Bool {
         get { get(\.unused.isDiscretionary) }
         set { set(\.unused.isDiscretionary, newValue) }
     }
+    /// Kept, without effect.
     open var sharedContainerIdentifier: String? {
         get { get(\.unused.sharedContainerIdentifier) }
         set { set(\.unused.sharedContainerIdentifier, newValue) }
     }
+    /// Kept, without effect.
     open var sessionSendsLaunchEvents: Bool {
         get { get(\.unused.sessionSendsLaunchEvents) }
         set { set(\.unused.sessionSendsLaunchEvents, newValue) }
     }
+    /// Kept, without effect.
     open var shouldUseExtendedBackgroundIdleMode: Bool {
         get { get(\.unused.usesExtendedIdleMode) }
         set { set(\.unused.usesExtendedIdleMode, newValue) }
     }
+    /// Kept, without effect.
     open var httpShouldUsePipelining: Bool {
         get { get(\.unused.usesPipelining) }
         set { set(\.unused.usesPipelining, newValue) }
     }
+    /// Kept, without effect.
     open var multipathServiceType: MultipathServiceType {
         get { get(\.unused.multipathServiceType) }
         set { set(\.unused.multipathServiceType, newValue) }
     }
 
+    /// How connections use several networks; without effect. The raw values are Apple's.
     public enum MultipathServiceType: Int, Sendable {
         case none = 0
         case handover = 1
@@ -257,13 +277,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: - TLS
 
-    /// The oldest version of TLS that is spoken; TLS 1.2 unless set. Older ones are not to be had.
+    /// The oldest version of TLS that is accepted; TLS 1.2 unless set. Older versions are not supported and
+    /// count as TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
         get { connection.tls.minimumVersion == .tls13 ? .TLSv13 : .TLSv12 }
         set { connection.tls.minimumVersion = newValue == .TLSv13 ? .tls13 : .tls12 }
     }
 
-    /// The newest version of TLS that is spoken; TLS 1.3 unless set.
+    /// The newest version of TLS that is offered; TLS 1.3 unless set.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
         get { connection.tls.maximumVersion == .tls12 ? .TLSv12 : .TLSv13 }
         set { connection.tls.maximumVersion = newValue == .TLSv13 ? .tls13 : .tls12 }

@@ -4,47 +4,49 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// Two streams on their way to the delegate.
+/// The two streams of a captured connection, on their way to the delegate.
 ///
-/// `@unchecked Sendable`: handed over once; nothing else has them.
+/// `@unchecked Sendable`: they are handed over once, and no other reference exists.
 struct CapturedStreams: @unchecked Sendable {
     let input: RondoStreams.InputStream
     let output: RondoStreams.OutputStream
 }
 
-/// A connection that is open already, for a stream task.
+/// An open connection for a stream task to take over.
 ///
-/// `@unchecked Sendable`: handed over once; nothing else has the channel.
+/// `@unchecked Sendable`: it is handed over once, and no other reference to the channel exists.
 struct OpenConnection: @unchecked Sendable {
     let channel: SocketChannel
-    /// What was read of it already.
+    /// Bytes that were read from the connection already.
     let received: [UInt8]
 }
 
-/// What a stream tells its task, where the calls of the task come.
+/// Gets the events of a stream, on the delegate queue or the session's run loop.
 protocol StreamClient: AnyObject, Sendable {
     func tellReadClosed()
     func tellWriteClosed()
     func tellCaptured(_ streams: CapturedStreams)
 }
 
-/// What a stream task, on any thread, and its wire, on the thread of the session's driver, have in common: what was asked for
-/// waits here until the wire does it, in a pass of the driver; once the task is over, its answer is a call by the driver.
+/// The state that a stream task, on any thread, shares with its wire, on the thread of the session's driver.
+///
+/// Operations wait here until the wire performs them in a pass of the driver. Once the task has ended, the
+/// driver answers further operations.
 final class StreamLink: Sendable {
     struct State {
         weak var client: (any StreamClient)?
-        /// What serves the connection, from the beginning to the end.
+        /// Serves the connection, from the beginning to the end.
         var owner: (any StreamOwner)?
         var queues = StreamQueues()
-        /// Operations whose time does not run yet.
+        /// Operations whose timeout has not begun.
         var untimed: [(number: Int, seconds: Double)] = []
-        /// Those whose time is over.
+        /// Operations whose timeout has expired.
         var expired: [Int] = []
         var isEnding = false
-        /// The program has the connection now.
+        /// The program has taken the connection.
         var isCaptured = false
         var isOver = false
-        /// Of a task that is over; nil: it has ended well.
+        /// The error of an ended task; nil if it succeeded.
         var error: (any Error)?
         var source = Source.host
         var received: Int64 = 0
@@ -56,7 +58,7 @@ final class StreamLink: Sendable {
     let port: Int
     private let driver: SessionDriver
 
-    /// - Parameter awaitsConnection: It is a data task's.
+    /// - Parameter awaitsConnection: True if a data task will hand its connection over.
     init(host: String, port: Int, driver: SessionDriver, awaitsConnection: Bool = false) {
         self.host = host
         self.port = port
@@ -64,7 +66,7 @@ final class StreamLink: Sendable {
         if awaitsConnection { state.withLock { $0.source = .awaited } }
     }
 
-    /// What errors name: tcp://host:port. Nil: the host is not one.
+    /// The URL that errors name: tcp://host:port; nil if the host is not valid in a URL.
     var url: URL? { URL(string: "tcp://\(host.contains(":") ? "[\(host)]" : host):\(port)") }
 
     var isCaptured: Bool { state.withLock { $0.isCaptured } }
@@ -95,11 +97,11 @@ final class StreamLink: Sendable {
     func closeWrite() { change { $0.queues.addCloseWrite() } }
     func add(_ what: StreamQueues.Change) { change { $0.queues.add(what) } }
 
-    /// - Returns: False: it is too late.
+    /// - Returns: False if the operation was performed or begun already.
     func cancelRead(_ number: Int) -> Bool { state.withLock { $0.queues.removeRead(number) } != nil }
     func cancelWrite(_ number: Int) -> Bool { state.withLock { $0.queues.removeWrite(number) } != nil }
 
-    /// Adds to what waits, and has it looked at.
+    /// Changes the state and wakes the wire; after the end of the task, answers the operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, owner, isOver) = state.withLock { state in
             (change(&state), state.owner, state.isOver)
@@ -114,17 +116,17 @@ final class StreamLink: Sendable {
 
     // MARK: - The load
 
-    /// Where the task's connection comes from.
+    /// The origin of the task's connection.
     enum Source: Sendable {
         case host
-        /// A data task's: it is not there yet.
+        /// A data task's connection, which has not been handed over yet.
         case awaited
         case given(OpenConnection)
-        /// The data task has ended without handing it over.
+        /// The data task has ended without handing its connection over.
         case lost
     }
 
-    /// - Returns: What the task begins with; a connection is its own from here on.
+    /// - Returns: The origin of the connection. A given connection belongs to the caller afterwards.
     func takeSource() -> Source {
         state.withLock { state in
             let source = state.source
@@ -139,12 +141,12 @@ final class StreamLink: Sendable {
         change { state in if case .awaited = state.source { state.source = .lost } }
     }
 
-    /// No operation is begun or answered while that is so. Any thread.
+    /// While true, no operation is begun or answered. Any thread.
     func standStill(_ stands: Bool) {
         state.withLock { $0.queues.standsStill = stands || $0.isEnding }
     }
 
-    /// The task ends: what was asked for is answered by that end alone.
+    /// The task ends: operations are answered only by `end(_:)`.
     func willEnd() {
         state.withLock { state in
             state.isEnding = true
@@ -160,9 +162,9 @@ final class StreamLink: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The last calls, where the session's calls come: all that waits is told of the end.
+    /// Answers all waiting operations when the task ends. On the delegate queue or the session's run loop.
     ///
-    /// - Parameter error: Nil: the stream has ended well.
+    /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {
         state.withLock { state in
             state.isOver = true
@@ -171,7 +173,7 @@ final class StreamLink: Sendable {
         for call in takeLate() { call() }
     }
 
-    /// Calls of all that waits and cannot be done.
+    /// The calls that answer all waiting operations, none of which can be performed any more.
     private func takeLate() -> [@Sendable () -> Void] {
         let (all, error, isCaptured) = state.withLock { state in
             (state.queues.takeAll(), state.error, state.isCaptured)
@@ -180,7 +182,7 @@ final class StreamLink: Sendable {
             .networkConnectionLost,
             isCaptured ? "The stream task has handed its streams over." : "The stream is closed.", url: url)
         let failure = error ?? closed
-        // A stream that has ended in order has nothing more to give.
+        // After an orderly end a read gets the end of the stream, not an error.
         let isAtEnd = error == nil && !isCaptured
         var calls: [@Sendable () -> Void] = []
         for handler in all.reads {
@@ -192,7 +194,7 @@ final class StreamLink: Sendable {
 }
 
 extension StreamLink.State {
-    /// - Parameter seconds: 0: as long as it takes.
+    /// - Parameter seconds: 0 means no limit.
     fileprivate mutating func limit(_ number: Int, _ seconds: Double) {
         if seconds > 0, seconds.isFinite { untimed.append((number, seconds)) }
     }

@@ -6,14 +6,16 @@ internal import RondoStreams
 
 private import struct Synchronization.Atomic
 
-/// What a stream task has running: connects, in the modes of the session's driver, and has the wire serve what was asked for.
+/// The running connection of a stream task: connects in the modes of the session's driver, and has its wire
+/// perform the operations.
 ///
-/// All modes of a session are those of one loop, so that one thread does the work; other threads leave word in `orders`.
+/// All modes of a session belong to one loop, so that one thread does the work. Other threads write their
+/// wishes into `orders`.
 ///
-/// `@unchecked Sendable`: `orders`, `link` and `registration` have locks of their own; the rest is touched on the loop's thread
-/// only, but for `begin`'s registration, which comes before all of it.
+/// `@unchecked Sendable`: `orders`, `link` and `registration` have their own locks. Only the loop's thread
+/// touches the rest, except for the registration in `start()`, which precedes it.
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
-    /// What other threads want.
+    /// The requests of other threads.
     private struct Orders {
         var isSuspended = false
         var abortion: LoadFailure?
@@ -27,14 +29,14 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private let registration: LoadRegistration
     private let orders = Mutex(Orders())
     private let rank = Atomic(TaskWork.defaultPriority.bitPattern)
-    /// Held from start to end.
+    /// Retained from start to end.
     private var client: TaskWork?
     private let wire: StreamWire
     private var channel: SocketChannel?
     private var isScheduled = false
     private var lifetime: Lifetime
     private var hasEnded = false
-    /// Those that wait for the queue of a session that has one.
+    /// The calls that wait for the delegate queue, if the session has one.
     private let calls = QueuedCalls()
     private let startedAt = LoopClock.now
     private let live = LiveObject(.load)
@@ -72,17 +74,17 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
         orders.withLock { $0.abortion = $0.abortion ?? failure }
         link.willEnd()
-        // What ends tells so, suspended or not.
+        // The end is reported even while the task is suspended.
         calls.hold(false)
         wakeUp()
     }
 
-    /// A program that reads nothing holds the server back.
+    /// Does nothing: the server is held back already if the program does not read.
     func holdBack(_ holds: Bool) {}
-    /// No call of a stream waits for an answer but challenges, which have a sender.
+    /// Does nothing: the only questions of a stream are challenges, which have a sender.
     func answer(_ answer: DelegateCall.Answer) {}
 
-    /// A stream's connection is its own: it waits for no other.
+    /// Has no effect: the task has a connection of its own and waits for no other.
     var priority: Float {
         get { Float(bitPattern: rank.load(ordering: .relaxed)) }
         set { rank.store(newValue.bitPattern, ordering: .relaxed) }
@@ -111,7 +113,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         guard !hasEnded, client != nil else { return }
         hasEnded = true
         closeConnection()
-        // There is no request, and so no transaction.
+        // A stream has no requests, and so no transactions.
         deliver(.metrics(LoadMetrics(since: startedAt, redirectCount: 0, transfers: [])))
         deliver(failure.map { .fail(URLErrors.anyError($0, url: link.url)) } ?? .finish)
     }
@@ -123,7 +125,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         let added = calls.add(call, to: client.delegateQueue) { [self] call in
             _ = client.make(call)
             guard call.isTerminal else { return }
-            // The load leaves its loop on the loop's thread.
+            // The load must leave its loop on the loop's thread.
             orders.withLock { $0.isOver = true }
             wakeUp()
         }
@@ -183,11 +185,12 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     private func use(_ channel: SocketChannel, _ client: TaskWork) {
         self.channel = channel
         channel.label = client.nameInRunLoops
-        // The channel goes before the load does, by `closeConnection()`.
+        // `closeConnection()` releases the channel before `self` is deallocated.
         channel.handler = { [unowned self] event in handle(event) }
     }
 
-    /// While the task is suspended its connection is in no loop: nothing is looked up, connected, read or written.
+    /// A suspended task's connection is in no loop: no name is looked up, and nothing is connected, read or
+    /// written.
     private func schedule(_ isWanted: Bool) {
         guard isWanted != isScheduled, let channel else { return }
         isScheduled = isWanted
@@ -207,7 +210,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         }
     }
 
-    /// The channel closes what it has, but where the wire has moved the connection into another one.
+    /// Closes the connection, unless the wire has moved it into another channel.
     private func closeConnection() {
         wire.close()
         lifetime.stop()
@@ -222,7 +225,7 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if let client = client.take() { client.loadDidEnd() }
     }
 
-    /// Nothing is told any more (rule US-41).
+    /// Ends the load without a call (rule US-41).
     func loopHasEnded() {
         hasEnded = true
         closeConnection()
@@ -232,14 +235,15 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
     func shortDelayHasPassed() {}
 }
 
-/// How long a stream task may take in all, from its first resume; suspended time does not count (rule US-69).
+/// The total time that a stream task may take from its first resume. Suspended time does not count
+/// (rule US-69).
 private struct Lifetime {
     private let seconds: TimeInterval
     private var left: TimeInterval
     private var startedAt: LoopInstant?
     private var timer: ScheduleTimer?
 
-    /// - Parameter seconds: 0: as long as it takes.
+    /// - Parameter seconds: 0 means no limit.
     init(_ seconds: TimeInterval) {
         self.seconds = seconds
         left = seconds

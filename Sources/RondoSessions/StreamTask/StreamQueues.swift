@@ -1,9 +1,11 @@
 internal import RondoCore
 
-/// What a stream task was asked to do and has not done: a value without I/O; each handler leaves it exactly once.
+/// The operations that a stream task has not performed yet, as a value without I/O. Each handler leaves it
+/// exactly once.
 ///
-/// Reads are done in the order of their calls, and so are writes; both at the same time. What concerns the connection itself
-/// is done when all is done that was asked for before it, and before all that comes after it (rule US-89).
+/// Reads are performed in the order of their calls, and so are writes; both at the same time. A change of the
+/// connection itself is made after all operations that were called before it and before all that were called
+/// after it (rule US-89).
 struct StreamQueues {
     typealias ReadHandler = @Sendable (Data?, Bool, (any Error)?) -> Void
     typealias WriteHandler = @Sendable ((any Error)?) -> Void
@@ -45,31 +47,31 @@ struct StreamQueues {
         }
     }
 
-    /// What concerns the connection itself.
+    /// A change of the connection itself.
     enum Change {
-        /// TLS begins.
+        /// Begin TLS.
         case secure
-        /// The program gets the connection as two streams.
+        /// Hand the connection to the program as two streams.
         case capture
     }
 
-    /// Nothing is done at present: the task is suspended, or ends.
+    /// True while the task is suspended or ends: no operation is performed.
     var standsStill = false
-    /// Taken by the connection, and not yet done.
+    /// The write that was begun and is not finished.
     private(set) var current: Write?
     private var lastNumber = 0
     private var reads = Line<Reading>()
     private var writes = Line<Writing>()
     private var changes = Line<(number: Int, change: Change)>()
 
-    // MARK: - What the program wants
+    // MARK: - Adding operations
 
     private mutating func nextNumber() -> Int {
         lastNumber += 1
         return lastNumber
     }
 
-    /// A read of nothing, or of less than its minimum, is one of at least a byte.
+    /// Adds a read. Limits below 1 count as 1, and the minimum is at most the maximum.
     mutating func addRead(minimum: Int, maximum: Int, _ handler: @escaping ReadHandler) -> Int {
         let number = nextNumber()
         let maximum = max(maximum, 1)
@@ -88,9 +90,9 @@ struct StreamQueues {
     mutating func addCloseWrite() { writes.append(.close(nextNumber())) }
     mutating func add(_ change: Change) { changes.append((nextNumber(), change)) }
 
-    // MARK: - What is to be done next
+    // MARK: - Performing operations
 
-    /// A change that has to be made before whatever has this number.
+    /// True if a change must be made before the operation of this number.
     private func isBehindChange(_ number: Int) -> Bool { changes.first.map { $0.number < number } ?? false }
 
     var nextRead: Reading? {
@@ -98,16 +100,16 @@ struct StreamQueues {
         return first
     }
 
-    /// Takes the first of the reads, if it is that one still.
+    /// Removes the first read, if it is still `reading`.
     ///
-    /// - Returns: False: it was taken back.
+    /// - Returns: False if it was cancelled.
     mutating func take(_ reading: Reading) -> Bool {
         guard reads.first?.number == reading.number else { return false }
         _ = reads.popFirst()
         return true
     }
 
-    /// The bytes to be written next; a write is `current` until `endWrite()`.
+    /// Removes the next write or close. A write is `current` until `endWrite()`.
     mutating func takeWriting() -> Writing? {
         guard !standsStill, current == nil, let first = writes.first, !isBehindChange(first.number) else {
             return nil
@@ -117,7 +119,7 @@ struct StreamQueues {
         return first
     }
 
-    /// - Returns: The write that was under way.
+    /// - Returns: The write that was being performed.
     mutating func endWrite() -> Write? { current.take() }
 
     mutating func takeChange() -> Change? {
@@ -127,12 +129,12 @@ struct StreamQueues {
         return changes.popFirst()?.change
     }
 
-    /// Nothing is asked for.
+    /// True if no operation waits or is being performed.
     var isEmpty: Bool { current == nil && reads.isEmpty && writes.isEmpty && changes.isEmpty }
 
-    // MARK: - What is not done
+    // MARK: - Cancelling operations
 
-    /// Takes back a read that was not answered.
+    /// Cancels a read that was not answered.
     mutating func removeRead(_ number: Int) -> ReadHandler? {
         guard case .read(let read) = reads.remove(where: { $0.isRead && $0.number == number }) else {
             return nil
@@ -140,7 +142,7 @@ struct StreamQueues {
         return read.handler
     }
 
-    /// Takes back a write that was not begun.
+    /// Cancels a write that was not begun.
     mutating func removeWrite(_ number: Int) -> WriteHandler? {
         guard case .write(let write) = writes.remove(where: { $0.isWrite && $0.number == number }) else {
             return nil
@@ -148,7 +150,7 @@ struct StreamQueues {
         return write.handler
     }
 
-    /// All handlers, in the order in which they were handed over.
+    /// Removes all operations. Handlers are in the order of their calls.
     mutating func takeAll() -> (reads: [ReadHandler], writes: [WriteHandler]) {
         var all: (reads: [ReadHandler], writes: [WriteHandler]) = ([], [])
         if let write = current.take() { all.writes.append(write.handler) }

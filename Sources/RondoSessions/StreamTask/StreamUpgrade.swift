@@ -3,11 +3,12 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Takes the connection of a data task whose server has changed protocols, for the stream task that takes its place (rule US-47).
+/// Hands the connection of a data task to the stream task that takes its place, after a 101 response
+/// (rule US-47).
 ///
-/// `@unchecked Sendable`: used inside the gate of the load.
+/// `@unchecked Sendable`: used only inside the gate of the load.
 final class StreamUpgrade: Upgrade, @unchecked Sendable {
-    /// Set when the delegate has said so.
+    /// Set once the delegate has chosen `.becomeStream`.
     private var link: StreamLink?
     private weak var owner: (any UpgradeOwner)?
 
@@ -22,7 +23,7 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
 
     var isRequired: Bool { false }
 
-    /// The request asks for it itself.
+    /// Adds none: the request has its own Upgrade field.
     func addFields(to fields: inout HeaderFields) {}
     func refusal(of head: ResponseHead, for owner: any UpgradeOwner) -> String? { nil }
 

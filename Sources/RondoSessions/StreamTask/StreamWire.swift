@@ -3,37 +3,39 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoStreams
 
-/// What serves the connection of a stream.
+/// Serves the connection of a stream.
 protocol StreamOwner: AnyObject, Sendable {
-    /// Has `StreamWire.serve()` called in a pass of a scheduled mode. Any thread.
+    /// Calls `StreamWire.serve()` in a pass of a scheduled mode. Any thread.
     func wakeUp()
 
-    /// Has `call` made where the calls of the task come, in order with them. On the loop's thread.
+    /// Makes `call` on the delegate queue or the session's run loop, in order with the task's other calls. On
+    /// the loop's thread.
     ///
-    /// - Parameter name: What traces call it.
+    /// - Parameter name: The name in traces.
     func call(_ name: String, _ call: @escaping @Sendable () -> Void)
 
-    /// Has the delegate asked. On the loop's thread.
+    /// Passes a challenge to the delegate. On the loop's thread.
     func show(_ challenge: URLAuthenticationChallenge)
 
-    /// A timer that fires in the modes of the task.
+    /// Makes a timer that fires in the modes of the task.
     func timer(after seconds: Double, _ fire: @escaping @Sendable () -> Void) -> ScheduleTimer
 
-    /// The stream is over: nil: all is done. On the loop's thread.
+    /// Ends the stream; `failure` is nil if all operations succeeded. On the loop's thread.
     func end(_ failure: LoadFailure?)
 }
 
-/// The connection of a stream task: does what waits in the link, by the channel. On the thread of its owner's loop.
+/// Performs the operations of a stream task on its connection. On the thread of its owner's loop.
 final class StreamWire {
     private enum Phase {
         case closed
         case open
-        /// TLS begins: nothing else is done meanwhile.
+        /// TLS has begun; no operation is performed until its handshake ends.
         case securing
         case ended
     }
 
-    /// Bytes that are read, and about as many that are written, in one go: other tasks of the loop have their turn too.
+    /// Limits for one pass: bytes of one read call, of all reads, and about as many of all writes. They leave
+    /// time for other tasks.
     private static let bytesAtOnce = 64 * 1024, readAtOnce = 512 * 1024, writtenAtOnce = 1024 * 1024
 
     private let link: StreamLink
@@ -42,13 +44,13 @@ final class StreamWire {
     private var phase = Phase.closed
     private var isPaused = false
 
-    /// Read, and not yet asked for: a read that has less than its minimum waits for more.
+    /// Bytes that were read and not delivered: a read waits until its minimum is there.
     private var inbox: [UInt8] = []
     private var sawEnd = false
     private var hasClosedRead = false
     private var hasClosedWrite = false
     private var hasToldOfEnd = false
-    /// Of the write that is under way.
+    /// Bytes of the current write that were sent.
     private var written = 0
     private var writeFailure: (any Error)?
     private var timers: [Int: ScheduleTimer] = [:]
@@ -69,11 +71,11 @@ final class StreamWire {
         link.state.withLock { body(&$0.queues) }
     }
 
-    // MARK: - What the owner says
+    // MARK: - Calls of the owner
 
-    /// The connection is open.
+    /// Begins to serve an open connection.
     ///
-    /// - Parameter received: What was read of it already.
+    /// - Parameter received: Bytes that were read from the connection already.
     func begin(_ channel: SocketChannel, received: [UInt8] = []) {
         self.channel = channel
         inbox = received
@@ -81,7 +83,7 @@ final class StreamWire {
         serve()
     }
 
-    /// Does what can be done; also before the connection is open, when the time of an operation may be over.
+    /// Performs what is possible. Also called before the connection is open, because timeouts may expire.
     func serve() {
         if case .ended = phase { return }
         guard !isPaused else { return }
@@ -94,7 +96,8 @@ final class StreamWire {
             }
         }
         goOn()
-        // What can be done when its time is noticed to be over is done; what waited behind the rest is done after it.
+        // Operations that can be performed when their timeout is noticed succeed. Afterwards those that
+        // waited behind expired ones go on.
         if takeExpired() { goOn() }
     }
 
@@ -169,7 +172,7 @@ final class StreamWire {
         if isAtEnd { tellOfEnd() }
     }
 
-    /// - Returns: False: there is nothing to be read now.
+    /// - Returns: False if there is nothing to read now.
     private func fill(_ read: StreamQueues.Read, _ budget: inout Int) -> Bool {
         guard let channel else { return false }
         let wanted = min(read.maximum - inbox.count, Self.bytesAtOnce)
@@ -196,7 +199,7 @@ final class StreamWire {
         return true
     }
 
-    /// Without close_notify a machine in between could have ended the connection.
+    /// Without close_notify, another machine on the way may have ended the connection.
     private func lose() -> Bool {
         end(
             .upgrade(
@@ -205,7 +208,7 @@ final class StreamWire {
         return false
     }
 
-    /// The reading side is closed, by the server or by the program.
+    /// Reports once that the reading side was closed, by the server or by the program.
     private func tellOfEnd() {
         guard !hasToldOfEnd else { return }
         hasToldOfEnd = true
@@ -236,7 +239,7 @@ final class StreamWire {
         if isOpen { channel?.wantsWrite = false }
     }
 
-    /// - Returns: False: nothing is taken now.
+    /// - Returns: False if the kernel takes no bytes now.
     private func writePart(of data: Data, _ budget: inout Int) -> Bool {
         guard let channel else { return false }
         do throws(ChannelError) {
@@ -252,7 +255,7 @@ final class StreamWire {
             link.state.withLock { $0.sent += Int64(count) }
             return count > 0
         } catch {
-            // What the server has said before it left may be read still.
+            // Bytes that the server sent before it closed may still be read.
             writeFailure = URLErrors.error(.channel(error), url: link.url)
             return false
         }
@@ -296,10 +299,12 @@ final class StreamWire {
         timers.removeValue(forKey: number)?.invalidate()
     }
 
-    /// What has come of a read stays, for the next one. A write of which a part was sent has cut a message in two: nothing is
-    /// written after it.
+    /// Answers operations whose timeout has expired.
     ///
-    /// - Returns: Whether the time of any was over.
+    /// Bytes that have arrived for a read remain for the next one. A write that was sent in part has cut a
+    /// message in two, so nothing is written after it.
+    ///
+    /// - Returns: True if any timeout had expired.
     private func takeExpired() -> Bool {
         if case .ended = phase { return false }
         var isAny = false
@@ -338,7 +343,7 @@ final class StreamWire {
                 self?.ask(TLSInquiry(request, host: host, port: port, wakeUp: wakeUp))
             }
         }
-        // What was read already belongs to TLS.
+        // Bytes that were read already belong to TLS.
         guard channel.secure(tls, received: inbox) else {
             Log.sessions.warning("A stream task that is secured already cannot be secured again.")
             return
@@ -355,7 +360,7 @@ final class StreamWire {
 
     // MARK: - The end
 
-    /// The program gets the connection; of the task it hears nothing more.
+    /// Hands the connection to the program, by the last call of the task.
     private func capture() {
         guard let channel, let connection = channel.moveConnection() else { return }
         let (input, output) = Foundation.Stream.makeStreams(over: connection, received: inbox)
@@ -367,13 +372,13 @@ final class StreamWire {
 
     private func tell(_ name: String, _ call: @escaping @Sendable (any StreamClient) -> Void) {
         owner?.call(name) { [link] in
-            // After its cancellation the task tells of its end alone (rule US-32).
+            // After its cancellation a task reports only its end (rule US-32).
             let client = link.state.withLock { $0.isEnding ? nil : $0.client }
             client.map(call)
         }
     }
 
-    /// - Parameter failure: Nil: all is done.
+    /// - Parameter failure: Nil if all operations succeeded.
     private func end(_ failure: LoadFailure?) {
         if case .ended = phase { return }
         phase = .ended
@@ -382,7 +387,7 @@ final class StreamWire {
         owner?.end(failure)
     }
 
-    /// Its owner ends it.
+    /// Ends without reporting to the owner, which has decided so.
     func close() {
         phase = .ended
         for timer in timers.values { timer.invalidate() }
